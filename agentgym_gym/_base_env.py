@@ -1,4 +1,4 @@
-"""Common base of `AgentGymEnv` and `AsyncAgentGymEnv`: options, episode, tasks, and the release at exit."""
+"""Common base of `AgentGymEnv` and `AsyncAgentGymEnv`: options, episode and tasks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentgym_gym import catalogue
 from agentgym_gym._addresses import addresses, configured
-from agentgym_gym._episode import Episode
+from agentgym_gym._episode import RemoteEpisode
 from agentgym_gym._headers import configured_headers
-from agentgym_gym._http.abandoned import drain
-from agentgym_gym._http.limits import Limits
-from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
-from agentgym_gym._logging import logger
 from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
-from agentgym_gym._threads import drain_background
 from agentgym_gym._tool_calls import given
 from agentgym_gym.actions import Thought
 from agentgym_gym.errors import BadOption
@@ -33,18 +28,14 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.envs.registration import EnvSpec
 
+    from agentgym_gym._http.limits import Limits
     from agentgym_gym._options import FormatName, HttpClient
     from agentgym_gym.actions import Grammar, StepAction
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.catalogue import OnUnknown
     from agentgym_gym.formats import Format
 
-__all__ = ["EXIT_SECONDS", "BaseTextEnv", "Channel", "live_envs", "public_spec", "release", "release_all"]
-
-EXIT_SECONDS = 10.0
-"""Seconds allowed for releasing all environments at exit."""
-
-_AT_ONCE = 64  # parallel releases at exit, with one connection each
+__all__ = ["BaseTextEnv", "Channel", "live_envs", "public_spec"]
 
 
 @dataclass(frozen=True)
@@ -112,7 +103,7 @@ class BaseTextEnv:
         self.observation_space = TextSpace()
         self.action_space = ReplySpace(written, self.environment.grammar)
         default = options.parser == "default"
-        self._episode = Episode(
+        self._episode = RemoteEpisode(
             self.environment,
             wire=wire,
             action_format=written if default else self._agentgym_format(options.action_format),
@@ -273,7 +264,7 @@ class BaseTextEnv:
     def _choose_task(self, rng: np.random.Generator, options: dict[str, Any]) -> int:
         unknown = sorted(set(map(str, options)) - {"task_id"})
         if unknown:
-            raise BadOption(f"reset options may hold 'task_id' alone, not {unknown}")
+            raise BadOption(f"reset options may hold only 'task_id', not {unknown}")
         task_id = options.get("task_id")
         if task_id is None:
             return int(self._tasks[int(rng.integers(len(self._tasks)))])
@@ -324,96 +315,9 @@ def public_spec(spec: EnvSpec | None) -> EnvSpec | None:
     return public
 
 
-def release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
-    """Release the remote environments of an episode, over a new connection.
-
-    Args:
-        episode: The episode; not to be used afterwards.
-        channel: The transport options.
-        timeout: Seconds allowed.
-
-    Returns:
-        Whether the server released them.
-    """
-    from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
-
-    with contextlib.closing(
-        SyncDriver(
-            limits=Limits.of(timeout, {"close": timeout}),
-            headers=channel.headers,
-            http_client=channel.http_client,
-        )
-    ) as driver:
-        return driver.run(episode.close())
-
-
 def _run(channel: Channel, limits: Limits, flow: WaitingFlow[bool]) -> bool:
     """Run a flow in the calling thread, over a new connection of the built-in client."""
     from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
     with contextlib.closing(SyncDriver(limits=limits, headers=channel.headers)) as driver:
         return driver.run(flow)
-
-
-def release_all() -> None:
-    """Release all remaining remote environments at exit, within `EXIT_SECONDS`.
-
-    Environments of the built-in client are released in parallel, because some servers take seconds for each.
-    The others are released in turn, and a server that does not answer is skipped from then on.
-    """
-    deadline = time.monotonic() + EXIT_SECONDS
-    drain(EXIT_SECONDS / 2)
-    drain_background(EXIT_SECONDS / 2)
-    held = [env for env in live_envs() if env._episode.holder.owes(again=True)]  # noqa: SLF001 - our own
-    by_engine = [env for env in held if env._channel.http_client is None]  # noqa: SLF001 - our own
-    with contextlib.suppress(Exception):
-        _release_together(by_engine, deadline)
-    silent: set[str] = set()
-    for env in held:
-        server = env._episode.holder.server  # noqa: SLF001 - our own
-        if env in by_engine or server in silent or time.monotonic() > deadline:
-            continue
-        with contextlib.suppress(Exception):
-            if not env._release():  # noqa: SLF001 - our own
-                silent.add(server)
-    late = sum(len(env._episode.holder.owes(again=True)) for env in held)  # noqa: SLF001 - our own
-    if late:
-        logger.warning("%d remote environments stay open: there was no time to close them at exit", late)
-
-
-def _release_together(envs: Sequence[BaseTextEnv], deadline: float) -> None:
-    """Release environments of the built-in client in parallel, in one event loop."""
-    if not envs:
-        return
-    import asyncio  # noqa: PLC0415 - not before it is needed: importing the library must be cheap
-
-    from agentgym_gym._event_loop import run_here  # noqa: PLC0415 - it imports asyncio
-    from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
-
-    async def release_one(env: BaseTextEnv, turns: asyncio.Semaphore) -> None:
-        async with turns:
-            own = env.environment.wire.time_limits.get("close", 0.0)
-            seconds = min(max(EXIT_SECONDS / 5, own), max(0.001, deadline - time.monotonic()))
-            limits = Limits(connect=seconds, close=seconds)
-            driver = AsyncDriver(limits=limits, headers=env._channel.headers)  # noqa: SLF001 - our own
-            try:
-                await driver.run(env._episode.close())  # noqa: SLF001 - our own
-            finally:
-                await driver.close()
-
-    async def release_each() -> None:
-        turns = asyncio.Semaphore(_AT_ONCE)
-        work = {asyncio.ensure_future(release_one(env, turns)) for env in envs}
-        _, late = await asyncio.wait(work, timeout=max(0.0, deadline - time.monotonic()))
-        for each in late:
-            each.cancel()
-        await asyncio.gather(*work, return_exceptions=True)
-
-    try:
-        run_here(release_each())
-    finally:
-        for env in envs:
-            env._disconnect()  # noqa: SLF001 - our own
-
-
-at_exit(release_all, order=RELEASE_ENVIRONMENTS)

@@ -1,8 +1,8 @@
 """A running task, without I/O: turn limit, score, parsing of replies, faults.
 
-An :class:`Episode` outlives a single task: it has the lease on a remote environment and runs one task after
-another in it. Its methods are flows (see :mod:`agentgym_gym.calls`); the environments in ``env.py`` and its
-siblings only drive them.
+A :class:`RemoteEpisode` outlives a single task: it has the lease on a remote environment and runs one task
+after another in it. Its methods are flows (see :mod:`agentgym_gym.calls`); the environments in ``env.py`` and
+its siblings only drive them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.acquire import acquire
 from agentgym_gym._leasing.late_replies import late_reply
 from agentgym_gym._leasing.lease import Holder
-from agentgym_gym._leasing.recognition import ask_own
+from agentgym_gym._leasing.recognition import run_own
 from agentgym_gym._tool_calls import called_action, given, shown_reply
 from agentgym_gym.actions import MAX_ACTION_CHARS, Thought, Verbatim
 from agentgym_gym.calls import listening
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from agentgym_gym.errors import ClientAnswer
     from agentgym_gym.formats import Format
 
-__all__ = ["Episode", "StepInfo", "StepResult"]
+__all__ = ["RemoteEpisode", "StepInfo", "StepResult"]
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class StepInfo(TypedDict, total=False):
     fault: dict[str, str]
 
 
-class Episode:
+class RemoteEpisode:
     """Runs the tasks of an environment, one after another.
 
     Args:
@@ -180,7 +180,7 @@ class Episode:
             Fault: The environment failed and ``on_fault="raise"``.
         """
         if not self._playing or self.lease is None:
-            raise ResetNeeded("the episode is over, or none was begun: call reset() before step()")
+            raise ResetNeeded("the episode is over, or none has started: call reset() before step()")
         reply = given(action, self.environment.grammar)
         self._turn += 1
         self._ignored = ()
@@ -199,7 +199,7 @@ class Episode:
         if seen is not None:
             seen.unanswered = words
         try:
-            outcome = yield from self._ask(lease, partial(self.wire.step, lease.env_id, words), "step")
+            outcome = yield from self._request(lease, partial(self.wire.step, lease.env_id, words), "step")
         except Fault as fault:
             return self._end_by(fault, str(meant))
         if seen is not None:
@@ -267,7 +267,7 @@ class Episode:
 
     def _reset_remote(self, lease: Lease, task_id: int) -> WaitingFlow[Start]:
         try:
-            start = yield from self._ask(lease, partial(self.wire.reset, lease.env_id, task_id), "reset")
+            start = yield from self._request(lease, partial(self.wire.reset, lease.env_id, task_id), "reset")
         except Fault as fault:
             lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
@@ -279,7 +279,7 @@ class Episode:
         self._served_by = lease.memory.served_by
         return start
 
-    def _ask(self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage) -> WaitingFlow[T]:
+    def _request(self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage) -> WaitingFlow[T]:
         """Run a flow on the server of a valid lease, and count a fault."""
         if not self.wire.closes:  # then the end of an abandoned request frees the environment
             begin = partial(_listen, begin, lease)
@@ -288,7 +288,7 @@ class Episode:
             # Until the reply arrives, the state of the server is unknown: after an interrupt here, the
             # episode must not look as if it could continue.
             self._playing, lease.maybe_busy, lease.answered = False, True, False
-            answer = yield from ask_own(lease, begin, self.stats)
+            answer = yield from run_own(lease, begin, self.stats)
         except Fault as fault:
             lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:
@@ -373,7 +373,7 @@ class Episode:
         info = self._info(action=action, fault=fault.as_dict())
         return StepResult(observation, 0.0, terminated=False, truncated=True, info=info)
 
-    def _info(self, **told: Unpack[StepInfo]) -> dict[str, Any]:
+    def _info(self, **details: Unpack[StepInfo]) -> dict[str, Any]:
         info: dict[str, Any] = {
             "task_id": self._task_id,
             "turn": self._turn,
@@ -386,7 +386,7 @@ class Episode:
             "available_actions": self._available,
             "served_by": self._served_by,
             "ignored_actions": list(self._ignored) or None,
-            **told,
+            **details,
         }
         # Keys without a value are omitted, so that `"fault" in info` can be used as a test.
         optional = ("goal", "available_actions", "served_by", "parse_error", "ignored_actions", "fault")

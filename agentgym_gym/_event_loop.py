@@ -50,13 +50,13 @@ class EventLoopThread:
             raise RuntimeError("a vector environment cannot be used in its own event loop")
         ended = threading.Event()
 
-        async def told() -> T:
+        async def signal_end() -> T:
             try:
                 return await work
             finally:
                 ended.set()
 
-        done = asyncio.run_coroutine_threadsafe(told(), self._loop)
+        done = asyncio.run_coroutine_threadsafe(signal_end(), self._loop)
         try:
             return done.result()
         except BaseException:
@@ -110,6 +110,6 @@ class _CallingThread(ThreadPoolExecutor):
         done: Future[Any] = Future()
         try:
             done.set_result(work(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - it is for whoever awaits this
+        except Exception as error:  # noqa: BLE001 - it is for the caller that awaits this
             done.set_exception(error)
         return done

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from agentgym_gym.calls import Flow
     from agentgym_gym.wire import Wire
 
-__all__ = ["ask", "close_left", "newest_id", "release_left", "remove_lost"]
+__all__ = ["close_left", "newest_id", "release_left", "remove_lost", "run_on"]
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ def _release(server: str, left: list[Record], wire: Wire, headers: HiddenHeaders
         close_left(server, left, headers, counts)
     except ServerUnreachable as fault:
         if not fault.refused:
-            logger.warning("what a killed process left on %s stays open: %s", redact(server), fault)
+            logger.warning("environments of a killed process on %s stay open: %s", redact(server), fault)
             return
         counts["lost"] += sum(len(record.ids) for record in left)  # the environments are gone with the server
         for record in left:
@@ -97,7 +97,7 @@ def _release(server: str, left: list[Record], wire: Wire, headers: HiddenHeaders
                 for env_id in record.ids if ours else ():
                     record.remove(env_id)
     except Fault as fault:
-        logger.warning("what a killed process left on %s stays open: %s", redact(server), fault)
+        logger.warning("environments of a killed process on %s stay open: %s", redact(server), fault)
     logger.warning(
         "a killed process had left environments on %s: closed %d, unknown there %d, gone with the server %d",
         redact(server),
@@ -113,7 +113,7 @@ def newest_id(server: str, wire: Wire, headers: HiddenHeaders) -> int:
     Raises:
         Fault: The server failed.
     """
-    return ask(server, _make_and_close(wire), headers)
+    return run_on(server, _make_and_close(wire), headers)
 
 
 def remove_lost(left: Collection[Record], names: Collection[str], newest: int | None) -> int:
@@ -162,14 +162,14 @@ def close_left(server: str, left: Collection[Record], headers: HiddenHeaders, co
             for env_id in list(record.ids) if ours else ():
                 if not _held_by_running(server, env_id, but=record):
                     try:
-                        ask(server, wire.close(env_id), headers)
+                        run_on(server, wire.close(env_id), headers)
                         counts["closed"] += 1
                     except (ServerError, EnvironmentFailed):
                         counts["refused"] += 1  # the id is unknown, or the server cannot close it
                 record.remove(env_id)
 
 
-def ask(server: str, flow: Flow[T], headers: HiddenHeaders) -> T:
+def run_on(server: str, flow: Flow[T], headers: HiddenHeaders) -> T:
     """Run a flow over a separate connection.
 
     Raises:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_ACTION_CHARS",
     "Action",
-    "Dumpable",
     "Grammar",
     "ListOf",
     "StepAction",
@@ -152,7 +151,7 @@ class ToolCall:
         return json.dumps(call, ensure_ascii=False, default=_plain)
 
 
-class Dumpable(Protocol):
+class _Dumpable(Protocol):
     """An object with ``model_dump``, as in pydantic, such as a message of OpenAI's client."""
 
     def model_dump(self) -> dict[str, Any]:
@@ -165,9 +164,9 @@ StepAction: TypeAlias = (
     | Action
     | Verbatim
     | ToolCall
-    | Dumpable
+    | _Dumpable
     | Mapping[str, Any]
-    | Sequence[ToolCall | Dumpable | Mapping[str, Any]]
+    | Sequence[ToolCall | _Dumpable | Mapping[str, Any]]
 )
 """Arguments of ``step``: text, a typed action, a function call, or a message of a chat API."""
 
@@ -242,7 +241,7 @@ class Grammar:
         """Return whether a text starts like an action."""
         return any(action.begins(text) for action in self.actions)
 
-    def knows(self, text: str) -> bool:
+    def knows(self, text: str) -> bool:  # plain: a public name
         """Return whether :meth:`parse` accepts the text."""
         try:
             self.parse(text)

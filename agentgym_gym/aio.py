@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gymnasium.utils import seeding
 
 from agentgym_gym._addresses import configured
-from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, release
+from agentgym_gym._base_env import BaseTextEnv
+from agentgym_gym._exit import EXIT_SECONDS, release
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._logging import logger
 from agentgym_gym._options import is_client
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym._base_env import Channel
-    from agentgym_gym._episode import Episode, StepResult
+    from agentgym_gym._episode import RemoteEpisode, StepResult
     from agentgym_gym._http.async_driver import AsyncDriver
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.actions import StepAction
@@ -69,7 +70,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
         self._finalizer = weakref.finalize(
             self, _abandon, self._episode, self._driver, channel, self._limits.close
         )
-        self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
+        self._finalizer.atexit = False  # at exit the order matters: see _exit.py
 
     async def __aenter__(self) -> Self:
         return self
@@ -174,14 +175,14 @@ class AsyncAgentGymEnv(BaseTextEnv):
             raise
 
 
-def _abandon(episode: Episode, driver: AsyncDriver, channel: Channel, seconds: float) -> None:
+def _abandon(episode: RemoteEpisode, driver: AsyncDriver, channel: Channel, seconds: float) -> None:
     """Release the remote environment in a thread, because the garbage collector must not wait."""
     driver.abandon()
     if episode.holder.leases:
         call_in_background(lambda: _release(episode, channel, timeout=seconds))
 
 
-def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
+def _release(episode: RemoteEpisode, channel: Channel, *, timeout: float) -> bool:
     """Release the remote environments of an episode, in a thread without an event loop.
 
     Args:
@@ -197,7 +198,7 @@ def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
     if is_client(channel.http_client):
         if episode.holder.leases:
             logger.warning(
-                "a remote environment stays open: its AsyncClient works in its own event loop alone. "
+                "a remote environment stays open: its AsyncClient works only in its own event loop. "
                 "Await close() there"
             )
         return True  # no request was sent, so the state of the server is unknown
@@ -206,7 +207,7 @@ def _release(episode: Episode, channel: Channel, *, timeout: float) -> bool:
     return run_here(_run_close(episode, channel, timeout))
 
 
-async def _run_close(episode: Episode, channel: Channel, timeout: float) -> bool:
+async def _run_close(episode: RemoteEpisode, channel: Channel, timeout: float) -> bool:
     from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
 
     driver = AsyncDriver(

@@ -324,7 +324,7 @@ class Text(Argument[str]):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         found = [part for part in self.without if part.lower() in value.lower()]
         if found:
-            raise BadArguments(f"{found[0]!r} cannot stand in {self.describe()}")
+            raise BadArguments(f"{found[0]!r} is not allowed in {self.describe()}")
 
     def describe(self) -> str:
         """Describe the limits."""

@@ -238,14 +238,14 @@ WaitingFlow: TypeAlias = Generator[Call | Wait | InThread, Any, T]
 
 
 def relay(
-    flow: Flow[T], change: Callable[[Call], Call], heard: Callable[[Reply], object] | None = None
+    flow: Flow[T], change: Callable[[Call], Call], on_reply: Callable[[Reply], object] | None = None
 ) -> Flow[T]:
     """Run a flow with modified calls.
 
     Args:
         flow: The flow.
         change: Returns the call to send instead of a call.
-        heard: Called with each reply before the flow receives it.
+        on_reply: Called with each reply before the flow receives it.
 
     Returns:
         The result of the flow.
@@ -255,11 +255,11 @@ def relay(
         while True:
             try:
                 reply = yield change(call)
-            except Exception as error:  # noqa: BLE001 - whatever the driver throws belongs to the inner flow
+            except Exception as error:  # noqa: BLE001 - each exception of the driver is for the inner flow
                 call = flow.throw(error)
             else:
-                if heard is not None:
-                    heard(reply)
+                if on_reply is not None:
+                    on_reply(reply)
                 call = flow.send(reply)
     except StopIteration as stop:
         result: T = stop.value

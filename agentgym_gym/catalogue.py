@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BUILT_IN",
     "ENTRY_POINT",
-    "NAMESPACE",
     "Environment",
-    "LazyEnvironment",
     "OnUnknown",
     "environments",
     "find",
@@ -28,7 +26,7 @@ __all__ = [
     "shared_out",
 ]
 
-NAMESPACE = "agentgym"
+_NAMESPACE = "agentgym"
 
 ENTRY_POINT = "agentgym_gym.env:AgentGymEnv"
 """Import path of the class that gymnasium uses for every environment of the catalogue."""
@@ -93,7 +91,7 @@ class Environment:
     quirks: str = ""
     launch: str = ""
     transcript: tuple[str, ...] = ()
-    namespace: str = NAMESPACE
+    namespace: str = _NAMESPACE
     version: int = 0
 
     @property
@@ -189,7 +187,7 @@ def _without(tasks: range, others: Collection[int]) -> Sequence[int]:
 
 
 @dataclass(frozen=True)
-class LazyEnvironment:
+class _LazyEnvironment:
     """An environment that is imported on first use.
 
     Attributes:
@@ -203,7 +201,7 @@ class LazyEnvironment:
     name: str
     where: str
     aliases: tuple[str, ...] = ()
-    namespace: str = NAMESPACE
+    namespace: str = _NAMESPACE
     version: int = 0
 
     @property
@@ -219,15 +217,15 @@ class LazyEnvironment:
         return found
 
 
-def _ids(known: Environment | LazyEnvironment) -> tuple[str, ...]:
+def _ids(known: Environment | _LazyEnvironment) -> tuple[str, ...]:
     return tuple(f"{known.namespace}/{name}-v{known.version}" for name in _names(known))
 
 
-def _names(known: Environment | LazyEnvironment) -> tuple[str, ...]:
+def _names(known: Environment | _LazyEnvironment) -> tuple[str, ...]:
     return known.name, *known.aliases
 
 
-_known: dict[str, Environment | LazyEnvironment] = {}
+_known: dict[str, Environment | _LazyEnvironment] = {}
 
 
 def environments() -> tuple[Environment, ...]:
@@ -249,17 +247,17 @@ def find(name: str) -> Environment:
         from agentgym_gym.rollout._specs import split_id  # noqa: PLC0415 - importing the library must be cheap
 
         module, bare = split_id(name)
-    wanted = bare.lower()
+    key = bare.lower()
     for known in _known.values():
         version = f"-v{known.version}"
         ids = [each.lower() for each in (*known.ids, *_names(known))]
-        matches = wanted in ids or f"{wanted}{version}" in ids or wanted.removesuffix(version) in ids
+        matches = key in ids or f"{key}{version}" in ids or key.removesuffix(version) in ids
         if matches and _is_of(known, module):
             return _environment(known)
     raise UnknownEnvironment(f"there is no environment {name!r}; there are: {', '.join(_known)}")
 
 
-def _is_of(known: Environment | LazyEnvironment, module: str | None) -> bool:
+def _is_of(known: Environment | _LazyEnvironment, module: str | None) -> bool:
     """Return whether a module registered an environment; True if no module is given."""
     if module is None or module == _PACKAGE:
         return True
@@ -268,31 +266,31 @@ def _is_of(known: Environment | LazyEnvironment, module: str | None) -> bool:
     return is_registered_by(known.ids[0], module)
 
 
-def _environment(known: Environment | LazyEnvironment) -> Environment:
-    return known.environment() if isinstance(known, LazyEnvironment) else known
+def _environment(known: Environment | _LazyEnvironment) -> Environment:
+    return known.environment() if isinstance(known, _LazyEnvironment) else known
 
 
-BUILT_IN: tuple[LazyEnvironment, ...] = (
-    LazyEnvironment("TextCraft", "agentgym_gym.envs.textcraft:TEXTCRAFT"),
-    LazyEnvironment("Maze", "agentgym_gym.envs.maze:MAZE"),
-    LazyEnvironment("Wordle", "agentgym_gym.envs.wordle:WORDLE"),
-    LazyEnvironment("BabyAI", "agentgym_gym.envs.babyai:BABYAI"),
-    LazyEnvironment("ALFWorld", "agentgym_gym.envs.alfworld:ALFWORLD"),
-    LazyEnvironment("SciWorld", "agentgym_gym.envs.sciworld:SCIWORLD"),
-    LazyEnvironment("WebShop", "agentgym_gym.envs.webshop:WEBSHOP"),
-    LazyEnvironment("WebArena", "agentgym_gym.envs.webarena:WEBARENA"),
-    LazyEnvironment("SQLGym", "agentgym_gym.envs.sqlgym:SQLGYM", aliases=("BIRD",)),
-    LazyEnvironment("SearchQA", "agentgym_gym.envs.searchqa:SEARCHQA"),
-    LazyEnvironment("Weather", "agentgym_gym.envs.weather:WEATHER"),
-    LazyEnvironment("Movie", "agentgym_gym.envs.movie:MOVIE"),
-    LazyEnvironment("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
-    LazyEnvironment("Sheet", "agentgym_gym.envs.sheet:SHEET"),
-    LazyEnvironment("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
+BUILT_IN: tuple[_LazyEnvironment, ...] = (
+    _LazyEnvironment("TextCraft", "agentgym_gym.envs.textcraft:TEXTCRAFT"),
+    _LazyEnvironment("Maze", "agentgym_gym.envs.maze:MAZE"),
+    _LazyEnvironment("Wordle", "agentgym_gym.envs.wordle:WORDLE"),
+    _LazyEnvironment("BabyAI", "agentgym_gym.envs.babyai:BABYAI"),
+    _LazyEnvironment("ALFWorld", "agentgym_gym.envs.alfworld:ALFWORLD"),
+    _LazyEnvironment("SciWorld", "agentgym_gym.envs.sciworld:SCIWORLD"),
+    _LazyEnvironment("WebShop", "agentgym_gym.envs.webshop:WEBSHOP"),
+    _LazyEnvironment("WebArena", "agentgym_gym.envs.webarena:WEBARENA"),
+    _LazyEnvironment("SQLGym", "agentgym_gym.envs.sqlgym:SQLGYM", aliases=("BIRD",)),
+    _LazyEnvironment("SearchQA", "agentgym_gym.envs.searchqa:SEARCHQA"),
+    _LazyEnvironment("Weather", "agentgym_gym.envs.weather:WEATHER"),
+    _LazyEnvironment("Movie", "agentgym_gym.envs.movie:MOVIE"),
+    _LazyEnvironment("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
+    _LazyEnvironment("Sheet", "agentgym_gym.envs.sheet:SHEET"),
+    _LazyEnvironment("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
 )
 """The environments of this library."""
 
 
-def register(environment: Environment | LazyEnvironment) -> None:
+def register(environment: Environment | _LazyEnvironment) -> None:
     """Register an environment with this library and with ``gymnasium.make``.
 
     Args:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import gymnasium
 
-from agentgym_gym._base_env import EXIT_SECONDS, BaseTextEnv, live_envs, public_spec, release
+from agentgym_gym._base_env import BaseTextEnv, live_envs, public_spec
+from agentgym_gym._exit import EXIT_SECONDS, release
 from agentgym_gym._lifecycle import after_fork_in_child
 from agentgym_gym.actions import StepAction
 from agentgym_gym.errors import InUse
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.envs.registration import EnvSpec
 
-    from agentgym_gym._episode import Episode
+    from agentgym_gym._episode import RemoteEpisode
     from agentgym_gym._http.limits import Stats
     from agentgym_gym._http.sync_driver import SyncDriver
     from agentgym_gym.calls import WaitingFlow
@@ -110,7 +111,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
         self._busy = threading.RLock()
         # An environment that is garbage-collected without close() still releases its remote environment.
         self._finalizer = weakref.finalize(self, _close, self._episode, self._driver)
-        self._finalizer.atexit = False  # at exit the order matters: see _base_env.py
+        self._finalizer.atexit = False  # at exit the order matters: see _exit.py
 
     @property
     def spec(self) -> EnvSpec | None:
@@ -210,7 +211,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
                 self._busy.release()  # another thread may also close it at exit
 
 
-def _close(episode: Episode, driver: SyncDriver) -> None:
+def _close(episode: RemoteEpisode, driver: SyncDriver) -> None:
     try:
         driver.run(episode.close())
     finally:

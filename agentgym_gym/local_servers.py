@@ -18,26 +18,32 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import queue
-import re
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import threading
 import weakref
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from agentgym_gym import catalogue
-from agentgym_gym._imports import import_object
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
-from agentgym_gym.errors import BadOption, MissingExtra, NoServer, SetupError, UnknownEnvironment
+from agentgym_gym._server_kinds import (
+    ALL,
+    GROUP,
+    PACKAGE,
+    ServedWorld,
+    ServerKind,
+    ServerOptions,
+    available,
+    server_kind,
+    server_path,
+    servers,
+)
+from agentgym_gym.errors import NoServer, SetupError
 
 __all__ = [
     "ALL",
@@ -54,175 +60,11 @@ __all__ = [
     "stop_all",
 ]
 
-GROUP = "agentgym.servers"
-"""The entry-point group for servers of other packages."""
-
-ALL = "all"
-"""The name that selects all servers, in one process."""
-
-PACKAGE = "agentgym_servers"
-"""The package that runs servers."""
-
 START_SECONDS = 30.0
 """Seconds within which a server must announce its address."""
 
 STDERR_TAIL = 2000
 """Size of the part of a failed server's standard error in the error message, in bytes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerOptions:
-    """Options of every server.
-
-    Attributes:
-        max_envs: Limit of environments at a time.
-        max_body_bytes: Size limit of a request body; the server answers a larger one with HTTP 413.
-        keep_seconds: Seconds for which it keeps an idle environment.
-        seed: Seed of its generated world.
-        data: A folder with a world of the user's, which replaces the generated one.
-
-    Raises:
-        BadOption: A number is out of range.
-    """
-
-    max_envs: int = 4096
-    max_body_bytes: int = 1_048_576
-    keep_seconds: float = 3600.0
-    seed: int = 0
-    data: Path | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("max_envs", "max_body_bytes"):
-            self._check(name, getattr(self, name) >= 1, "1 or more")
-        self._check("keep_seconds", self.keep_seconds > 0, "above 0")
-        self._check("seed", self.seed >= 0, "0 or more")
-
-    def _check(self, name: str, right: object, must_be: str) -> None:
-        if not right:
-            raise BadOption(f"{name}={getattr(self, name)} is out of range; it must be {must_be}")
-
-
-@dataclass(frozen=True)
-class ServerKind:
-    """A local server that can be started.
-
-    Attributes:
-        title: The environment's name with its capitals.
-        create_app: Import path ``"module:function"`` of the function that returns its ASGI application for
-            `ServerOptions`; imported on first use.
-        needs: The modules it requires in addition to those of every server.
-        takes: The options that change its world: ``seed`` for a generated one, and ``data``, a folder with a
-            world of the user's.
-        extra: The extra of this project that installs its dependencies; empty for a server of another
-            package.
-    """
-
-    title: str
-    create_app: str
-    needs: tuple[str, ...] = ()
-    takes: tuple[str, ...] = ()
-    extra: str = ""
-
-    def app(self, **options: Any) -> Any:
-        """Return the ASGI application.
-
-        Args:
-            options: ``max_envs``, ``max_body_bytes`` and ``keep_seconds`` of `ServerOptions`, and the options
-                in `takes`; None selects the default.
-
-        Raises:
-            MissingExtra: A dependency is not installed.
-            BadOption: It has no such option, or the value is invalid.
-        """
-        missing = self.missing()
-        if missing is not None:
-            raise missing
-        options = {name: value for name, value in options.items() if value is not None}
-        refused = sorted(set(options) - {"max_envs", "max_body_bytes", "keep_seconds", *self.takes})
-        if refused:
-            raise BadOption(f"the {self.title} server takes no {', '.join(refused)}")
-        return import_object(self.create_app)(ServerOptions(**options))
-
-    def missing(self) -> SetupError | None:
-        """Return the error for a missing dependency; None if all are installed. Imports nothing."""
-        for module in (PACKAGE, "fastapi", "uvicorn", *self.needs):
-            if importlib.util.find_spec(module) is None:
-                if not self.extra:
-                    return SetupError(f"the local {self.title} server needs the module {module}: install it")
-                return MissingExtra(f"the local {self.title} server", extra=self.extra, module=module)
-        return None
-
-
-@dataclass(frozen=True)
-class ServedWorld:
-    """The world of one of this project's servers, as identified in its replies.
-
-    Attributes:
-        title: The environment's name.
-        version: The version of all worlds: scores are comparable only between equal versions.
-        seed: The seed of a generated world; None for a fixed world or the user's data.
-        data: Whether it is the user's data.
-    """
-
-    title: str
-    version: int
-    seed: int | None = None
-    data: bool = False
-
-    def __str__(self) -> str:
-        what = "" if self.seed is None else f", seed {self.seed}"
-        return f"agentgym-servers/{self.version} ({self.title}{', data' if self.data else what})"
-
-    @classmethod
-    def parse(cls, served_by: str | None) -> ServedWorld | None:
-        """Parse a header or ``info["served_by"]``; return None unless it is one of this project's servers."""
-        found = _WORLD.fullmatch(served_by or "")
-        if found is None:
-            return None
-        seed = None if found["seed"] is None else int(found["seed"])
-        return cls(found["title"], int(found["version"]), seed, found["data"] is not None)
-
-
-_WORLD = re.compile(
-    r"agentgym-servers/(?P<version>\d+) \((?P<title>\w+)(?:, seed (?P<seed>\d+)|(?P<data>, data))?\)"
-)
-
-
-def servers() -> Mapping[str, str]:
-    """Return the import paths of all servers by lower-case name; this project's have precedence."""
-    own = {
-        environment.name.lower(): environment.local_server
-        for environment in catalogue.environments()
-        if environment.local_server is not None
-    }
-    others = {point.name.lower(): point.value for point in importlib.metadata.entry_points(group=GROUP)}
-    return {**others, **own}
-
-
-def server_kind(name: str) -> ServerKind:
-    """Return a server.
-
-    Args:
-        name: The name of an environment or of an entry point, ignoring case; or an import path
-            ``"module:NAME"``.
-
-    Raises:
-        UnknownEnvironment: There is no server of that name; the message lists all.
-        SetupError: Its package is not installed, or the path is not that of a `ServerKind`.
-    """
-    path = name
-    if ":" not in name:
-        known = servers()
-        if name.lower() not in known:
-            raise UnknownEnvironment(f"there is no server named {name!r} here; there is: {', '.join(known)}")
-        path = known[name.lower()]
-    package = path.partition(":")[0].partition(".")[0]
-    if importlib.util.find_spec(package) is None:
-        raise SetupError(f"the server {name!r} is in the package {package}, which is not installed")
-    kind = import_object(path)
-    if not isinstance(kind, ServerKind):
-        raise SetupError(f"{path} is of type {type(kind).__name__}, and should be a ServerKind")
-    return kind
 
 
 def serve(name: str, **options: Any) -> None:
@@ -360,15 +202,15 @@ class LocalServer:
 
     def _failure(self, process: subprocess.Popen[str], errors: IO[bytes], *, ended: bool) -> NoServer:
         """Return the error for a server that did not announce its address."""
-        what = f"did not say where it serves within {self._start_seconds:g} s"
+        reason = f"did not announce its address within {self._start_seconds:g} s"
         if ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=1)  # its output ends a moment before the process does
-            what = f"ended with status {process.returncode}"
+            reason = f"ended with status {process.returncode}"
         self.stop()
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - STDERR_TAIL))
-        said = errors.read().decode(errors="replace").strip() or "(nothing)"
-        return NoServer(f"the local server {self._name!r} {what}. It wrote to standard error: {said}")
+        output = errors.read().decode(errors="replace").strip() or "(nothing)"
+        return NoServer(f"the local server {self._name!r} {reason}. Its standard error: {output}")
 
 
 def _error_file() -> IO[bytes]:
@@ -408,22 +250,9 @@ def local_server_url(name: str) -> str:
         SetupError: A dependency of the server is not installed.
         NoServer: It did not start; the message ends with its standard error.
     """
-    key = name if ":" in name else servers().get(name.lower(), name)
+    path = server_path(name)
     with _lock:
-        return _servers.setdefault(key, LocalServer(key)).start()
-
-
-def available(name: str) -> str | None:
-    """Return None if a local server can be started here, or otherwise the reason.
-
-    Args:
-        name: As for `server_kind`.
-    """
-    try:
-        missing = server_kind(name).missing()
-    except SetupError as error:
-        return str(error)
-    return None if missing is None else str(missing)
+        return _servers.setdefault(path, LocalServer(path)).start()
 
 
 def stop_all() -> None:

@@ -98,13 +98,13 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         self.observation_space = spaces.Tuple([env.observation_space for env in self.envs])
         self.action_space = spaces.Tuple([env.action_space for env in self.envs])
         self._unset: dict[int, Fault] = {}  # environments whose last reset failed
-        self._said = [""] * num_envs
+        self._observations = [""] * num_envs
         from agentgym_gym._event_loop import EventLoopThread  # noqa: PLC0415 - it imports asyncio
 
         self._loop = EventLoopThread()
         # Without close(), the garbage collector stops the thread; the environments release themselves.
         self._finalizer = weakref.finalize(self, self._loop.stop, wait=False)
-        self._finalizer.atexit = False  # at exit the environments are released first: see _base_env.py
+        self._finalizer.atexit = False  # at exit the environments are released first: see _exit.py
 
     @property
     def spec(self) -> EnvSpec | None:
@@ -171,7 +171,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         infos = self._loop.run(self._reset_all(chosen, seeds, tasks))
         if chosen and all(number in self._unset for number in chosen):
             raise self._unset[chosen[0]]
-        return tuple(self._said), _columns(infos, self.num_envs)
+        return tuple(self._observations), _columns(infos, self.num_envs)
 
     def step(
         self, actions: Sequence[StepAction | None]
@@ -215,8 +215,10 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         truncated = np.zeros(self.num_envs, dtype=np.bool_)
         infos: dict[int, dict[str, Any]] = {}
         for number, turn in self._loop.run(self._step_all(actions)).items():
-            self._said[number], rewards[number], terminated[number], truncated[number], infos[number] = turn
-        return tuple(self._said), rewards, terminated, truncated, _columns(infos, self.num_envs)
+            self._observations[number], rewards[number] = turn.observation, turn.reward
+            terminated[number], truncated[number] = turn.terminated, turn.truncated
+            infos[number] = turn.info
+        return tuple(self._observations), rewards, terminated, truncated, _columns(infos, self.num_envs)
 
     def render(self) -> tuple[str, ...] | None:
         """Return the transcripts, or None without a render mode."""
@@ -276,24 +278,26 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         env = self.envs[number]
         self._unset.pop(number, None)
         try:
-            said, info = await env.reset(seed=seed, options=None if task is None else {"task_id": task})
+            observation, info = await env.reset(
+                seed=seed, options=None if task is None else {"task_id": task}
+            )
         except Fault as fault:
             if env.on_fault == "raise":
                 raise
             self._unset[number] = fault
-            said = f"The environment failed and could not be reset ({fault.kind})."
+            observation = f"The environment failed and could not be reset ({fault.kind})."
             info = {"fault": fault.as_dict()}
-        self._said[number] = said
+        self._observations[number] = observation
         return info
 
     async def _end_unset(self, number: int) -> StepResult:
-        told = {"fault": self._unset.pop(number).as_dict()}
-        turn = StepResult(self._said[number], 0.0, terminated=False, truncated=True, info=told)
+        fault = {"fault": self._unset.pop(number).as_dict()}
+        turn = StepResult(self._observations[number], 0.0, terminated=False, truncated=True, info=fault)
         return await self._next_episode(number, turn)
 
     async def _reset_instead(self, number: int) -> StepResult:
         info = await self._reset_one(number, None, None)
-        return StepResult(self._said[number], 0.0, terminated=False, truncated=False, info=info)
+        return StepResult(self._observations[number], 0.0, terminated=False, truncated=False, info=info)
 
     async def _reset_after(self, number: int, stepping: Awaitable[StepResult]) -> StepResult:
         return await self._next_episode(number, await stepping)
@@ -304,7 +308,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
             return turn
         info = await self._reset_one(number, None, None)
         ended = {"final_obs": turn.observation, "final_info": turn.info}
-        return turn._replace(observation=self._said[number], info={**info, **ended})
+        return turn._replace(observation=self._observations[number], info={**info, **ended})
 
     async def _close_all(self) -> None:
         await _gather({number: env.close() for number, env in enumerate(self.envs)})

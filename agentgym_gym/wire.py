@@ -136,9 +136,9 @@ class Wire(ABC):
         reply = yield Call("identify", "GET", "/")
         if reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR or reply.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
-        said = greeting_of(reply, plain=self.plain_greeting)
-        if said != self.greeting:
-            raise WrongServer(f"expected a server that says {self.greeting!r}, found one that says {said!r}")
+        greeting = greeting_of(reply, plain=self.plain_greeting)
+        if greeting != self.greeting:
+            raise WrongServer(f"expected a server with the greeting {self.greeting!r}, found {greeting!r}")
         if not self.routes and not self.no_routes:
             return
         reply = yield Call("identify", "GET", "/openapi.json")
@@ -241,11 +241,11 @@ def greeting_of(reply: Reply, *, plain: bool = False) -> str:
         The greeting; if there is none, the status and the beginning of the body.
     """
     try:
-        said = reply.json()
+        text = reply.json()
     except BadReply:
-        said = reply.content.decode("utf-8", errors="replace") if plain else None
-    if reply.status == HTTPStatus.OK and isinstance(said, str):
-        return said
+        text = reply.content.decode("utf-8", errors="replace") if plain else None
+    if reply.status == HTTPStatus.OK and isinstance(text, str):
+        return text
     return f"HTTP {reply.status} {reply.excerpt}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ project = "agentgym-gym"
 author = "The contributors of agentgym-gym"
 version = release = agentgym_gym.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 exclude_patterns = ["plans"]  # for developers; each is deleted when its plan is done
 
 html_theme = "furo"
@@ -24,6 +25,7 @@ html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
 html_show_copyright = False
+copybutton_prompt_text = "$ "  # not copied
 myst_heading_anchors = 4  # links such as many.md#leases, as on code hosts
 
 autodoc_member_order = "groupwise"
@@ -66,8 +68,28 @@ def pages_of_environments(app: Any, docname: str, content: list[str]) -> None:  
         content[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
 
 
+def scripts_of_search(app: Any, pagename: str, *_: object) -> None:
+    """Add the scripts for search excerpts to the page of the search only; the texts are large."""
+    if pagename == "search":
+        app.add_js_file("page_texts.js")
+        app.add_js_file("search_excerpts.js")
+
+
+def write_page_texts(app: Any, exception: Exception | None) -> None:
+    """Write the text of each page as a script, which a browser loads from the disk too."""
+    if exception or app.builder.format != "html":
+        return
+    texts = {
+        app.builder.get_target_uri(name): app.env.get_doctree(name).astext() for name in app.env.found_docs
+    }
+    script = f"window.pageTexts = {json.dumps(texts, ensure_ascii=False)};\n"
+    (Path(app.outdir) / "_static" / "page_texts.js").write_text(script, "utf-8")
+
+
 def setup(app: Any) -> None:
     """Register the callbacks; napoleon has the priority 500."""
     app.connect("source-read", from_root)
     app.connect("source-read", pages_of_environments)
     app.connect("autodoc-process-docstring", plain_property, priority=400)
+    app.connect("html-page-context", scripts_of_search)
+    app.connect("build-finished", write_page_texts)

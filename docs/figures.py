@@ -25,6 +25,7 @@ class Module(NamedTuple):
     """A module and its source."""
 
     name: str
+    path: Path
     lines: int
     tree: ast.Module
 
@@ -59,7 +60,13 @@ def modules(package: str) -> Iterator[Module]:
     for path in sorted((ROOT / package).rglob("*.py")):
         source = path.read_text("utf-8")
         parts = path.relative_to(ROOT).with_suffix("").parts
-        yield Module(".".join(parts).removesuffix(".__init__"), source.count("\n"), ast.parse(source))
+        name = ".".join(parts).removesuffix(".__init__")
+        yield Module(name, path, source.count("\n"), ast.parse(source))
+
+
+def public_modules() -> list[Module]:
+    """Return the public modules of all packages."""
+    return [module for package in PACKAGES for module in modules(package) if module.public]
 
 
 def traced_step() -> Step:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from inspect import signature
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
+from typer import Context
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import agentgym_gym
@@ -18,23 +20,6 @@ from agentgym_gym._cli import app
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
 DOCS = Path(__file__).resolve().parent
-COMMANDS = (
-    *("", "envs", "doctor", "leases", "serve", "play", "parse", "eval", "compare", "rescore", "validate"),
-    *(
-        "report",
-        "export",
-        "data",
-        "data rl",
-        "data sft",
-        "data agenttraj",
-        "data reformat",
-        "verl",
-        "verl init",
-        "verl sft",
-        "verl check",
-    ),
-)
-
 WAYS: dict[str, type[ActionError] | None] = {
     "Thought:\nI think.\n\nAction:\n{action}": None,
     "Thought: I think.\nAction: {action}": None,
@@ -80,16 +65,26 @@ TRIED = (
 """Examples of docs/replies.md: the arguments of `agentgym parse`, and the reply."""
 
 
-def cli_page() -> str:
-    """Return docs/cli.md: the help of every command, 80 columns wide."""
-    parts = ["# The command line\n\nThe output of `agentgym --help`, and of `--help` for each command.\n"]
-    for command in COMMANDS:
-        arguments = [*command.split(), "--help"]
-        parts.append(
-            f"\n## agentgym {command}".rstrip() + f"\n\n```console\n$ agentgym {' '.join(arguments)}\n"
-        )
-        parts.append(f"{_help(arguments)}\n```\n")
-    return "".join(parts)
+def command_pages() -> dict[Path, str]:
+    """Return docs/cli.md, the overview, and a page for each command below docs/cli/."""
+    commands = _commands(get_command(app), "agentgym")
+    names = [name.removeprefix("agentgym ") for name in commands if name != "agentgym"]
+    rows = [
+        f"| [`agentgym {name}`](cli/{_file(name)}) | {_prose(_summary(commands[f'agentgym {name}']))} |"
+        for name in names
+    ]
+    toctree = "\n".join(
+        ["```{toctree}", ":hidden:", "", *(f"cli/{_file(name)[:-3]}" for name in names), "```"]
+    )
+    table = "| command | what it does |\n|---|---|\n" + "\n".join(rows)
+    introduction = "Each command has a page with its arguments and options; `--help` prints the same."
+    options = _parameters("agentgym", commands["agentgym"])
+    overview = f"# The command line\n\n{introduction}\n\n{table}\n\n{options}\n\n{toctree}\n"
+    pages = {
+        DOCS / "cli" / _file(name): _command_page(f"agentgym {name}", commands[f"agentgym {name}"])
+        for name in names
+    }
+    return {DOCS / "cli.md": overview, **pages}
 
 
 def formats_section() -> str:
@@ -272,18 +267,73 @@ def pages() -> dict[Path, str]:
     return {
         **own,
         DOCS / "environments" / "README.md": environments_page(),
-        DOCS / "cli.md": cli_page(),
+        **command_pages(),
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
         replies: with_section(replies.read_text("utf-8"), "parse", parse_section()),
     }
 
 
-def _help(arguments: list[str]) -> str:
-    output = CliRunner(env=_PLAIN).invoke(app, arguments, prog_name="agentgym", catch_exceptions=False).stdout
-    return "\n".join(line.rstrip() for line in output.strip().splitlines())
+def _commands(command: Any, name: str) -> dict[str, Any]:
+    """Return a command and the commands below it, by their full names."""
+    commands = {name: command}
+    for short, below in getattr(command, "commands", {}).items():
+        commands |= _commands(below, f"{name} {short}")
+    return commands
+
+
+def _context(name: str, command: Any) -> Context:
+    return Context(command, info_name=name, parent=Context(command, **get_command(app).context_settings))
+
+
+def _file(name: str) -> str:
+    return f"{name.replace(' ', '/')}.md"
+
+
+def _summary(command: Any) -> str:
+    return " ".join(command.help.partition("\n\n")[0].split())
+
+
+def _command_page(name: str, command: Any) -> str:
+    usage = " ".join([name, *command.collect_usage_pieces(_context(name, command))])
+    parts = [f"# {name}", f"```text\n{usage}\n```"]
+    parts += [_prose(" ".join(paragraph.split())) for paragraph in command.help.split("\n\n")]
+    if below := getattr(command, "commands", {}):
+        folder = name.rpartition(" ")[2]
+        rows = [
+            f"| [`{name} {each}`]({folder}/{each}.md) | {_prose(_summary(c))} |" for each, c in below.items()
+        ]
+        parts.append("| command | what it does |\n|---|---|\n" + "\n".join(rows))
+    parts.append(_parameters(name, command))
+    return "\n\n".join(parts) + "\n"
+
+
+def _parameters(name: str, command: Any) -> str:
+    """Return the definitions of a command's arguments and options, which Sphinx indexes."""
+    context = _context(name, command)
+    sections: dict[str, list[str]] = {}
+    for parameter in command.get_params(context):
+        if (record := parameter.get_help_record(context)) is None:
+            continue
+        signature, (text, _, facts) = record[0], record[1].partition("  [")
+        if parameter.param_type_name == "argument":
+            signature = re.sub(r"^\[(.*?)\]", r"\1", signature)
+        signature = signature.replace(" / ", ", ")
+        text = _prose(text) + (f" ({facts.removesuffix(']')})" if facts else "")
+        definition = f"```{{option}} {signature}\n\n{text}\n```"
+        sections.setdefault(f"## {parameter.param_type_name.title()}s", []).append(definition)
+    parts = [f"```{{program}} {name}\n```"]
+    for title, definitions in sections.items():
+        parts += [title, *definitions]
+    return "\n\n".join(parts)
+
+
+def _prose(text: str) -> str:
+    """Return a help text as Markdown: words that Markdown or typography would change become code."""
+    changed = re.compile(r"(?<!\S)([('\"]*)((?:--|\S*[<>*_\[|])[^\s`]*?)([,.;:)'\"]*)(?!\S)")
+    return changed.sub(r"\1`\2`\3", text)
 
 
 if __name__ == "__main__":
     for path, text in pages().items():
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

@@ -64,7 +64,7 @@ SPOKEN_NAMES = frozenset(SPEECH.split("|"))
 ENVIRONMENT_TEXTS = ("agentgym_gym/envs/", "agentgym_servers/")
 """Strings here are prompts and texts on the wire; only docstrings and comments are checked."""
 
-GENERATED = ("docs/cli.md", "docs/environments/")
+GENERATED = ("docs/cli", "docs/environments/")
 
 EXEMPT = re.compile(r"plain: \w")
 

@@ -62,7 +62,7 @@ def test_the_python_blocks_run(tmp_path):
 
 def test_the_page_on_many_at_once_names_all_that_is_logged():
     sources = [path.read_text("utf-8") for path in (ROOT / "agentgym_gym").rglob("*.py")]
-    logged = r'(?:\blog\(\s*logging\.\w+,\s*|self\._tell\()"([^"]+)"'
+    logged = r'(?:\blog\(\s*logging\.\w+,\s*|self\._log\()"([^"]+)"'
     events = {event for source in sources for event in re.findall(logged, source)}
     page = (ROOT / "docs" / "many.md").read_text("utf-8")
     assert len(events) >= 9
@@ -299,6 +299,12 @@ def test_generated_pages_are_up_to_date(generated):
 def test_every_environment_has_a_page_and_every_page_an_environment(generated):
     written = set(ROOT.glob("docs/environments/*.md"))
     assert written == {path for path in generated if path.parent.name == "environments"}
+
+
+def test_every_command_has_a_page_and_every_page_a_command(generated):
+    pages = {path for path in generated if (ROOT / "docs" / "cli") in path.parents}
+    assert len(pages) > 20
+    assert set(ROOT.glob("docs/cli/**/*.md")) == pages
 
 
 def test_links_between_documents_lead_somewhere():

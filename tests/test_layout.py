@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from figures import PACKAGES, ROOT, public_modules
 
 
 def modules_named(tree):
@@ -39,8 +39,6 @@ def may_import(file):
     """Whether these are tests of what is private, beside it by name: `_http/…`, `test__episode.py`."""
     return any(part.removeprefix("test_").startswith("_") for part in file.relative_to(ROOT).parts)
 
-
-PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
 
 ROOMS = {
     "bridge": ("verl_bridge",),
@@ -79,7 +77,8 @@ FILES = [
 
 ALLOWED = {
     "tests/support/inside.py": "other tests reach the insides of agentgym_gym through it",
-    "docs/generate.py": "docs/cli.md is written from the typer application",
+    "docs/generate.py": "docs/cli/ is written from the typer application",
+    "tests/test_site.py": "compares the options on the site with the typer application",
     "tests/test_docs.py": "compares tables of the docs with the code",
     "benchmarks/evaluation.py": "empties a cache, as in a new process",
 }
@@ -148,29 +147,16 @@ def annotations_of(body, within=""):
             yield from ((within + node.name, each) for each in (*given, node.returns) if each)
 
 
-def exported_by(file):
-    """Return the names in a module's `__all__`."""
-    for node in ast.parse(file.read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
-
-
 def test_public_signatures_name_public_types():
-    files = [
-        file
-        for file in sorted((ROOT / "agentgym_gym").rglob("*.py"))
-        if not any(part.startswith("_") and part != "__init__.py" for part in file.relative_to(ROOT).parts)
-    ]
-    assert len(files) > 40
-    public = set().union(*map(exported_by, files))
+    modules = [module for module in public_modules() if module.name.startswith("agentgym_gym")]
+    assert len(modules) > 40
+    public = {name for module in modules for name in module.exports}
     named = set()
-    for file in files:
-        tree = ast.parse(file.read_text("utf-8"))
-        private = private_types(tree) - public
+    for module in modules:
+        private = private_types(module.tree) - public
         named |= {
-            f"{file.relative_to(ROOT)}: {where}: {name.id}"
-            for where, annotation in annotations_of(tree.body)
+            f"{module.name}: {where}: {name.id}"
+            for where, annotation in annotations_of(module.tree.body)
             for name in ast.walk(annotation)
             if isinstance(name, ast.Name) and name.id in private
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from typer import Context
+from typer.main import get_command
+
+from agentgym_gym._cli import app
+from report_browser import browser  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
 
@@ -37,15 +43,15 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        given = dict(attrs)
-        if given.get("id"):
-            self.anchors.add(given["id"])
-        if tag == "a" and given.get("href"):
-            self.links.add(given["href"])
-        if tag in {"script", "img", "source", "iframe"} and given.get("src"):
-            self.loads.add(given["src"])
-        if tag == "link" and given.get("href"):
-            self.loads.add(given["href"])
+        values = dict(attrs)
+        if values.get("id"):
+            self.anchors.add(values["id"])
+        if tag == "a" and values.get("href"):
+            self.links.add(values["href"])
+        if tag in {"script", "img", "source", "iframe"} and values.get("src"):
+            self.loads.add(values["src"])
+        if tag == "link" and values.get("href"):
+            self.loads.add(values["href"])
 
 
 def sphinx(docs, out):
@@ -60,7 +66,7 @@ def sphinx(docs, out):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, by the words of `make site`: page by path."""
-    for package in ("sphinx", "myst_parser", "furo"):
+    for package in ("sphinx", "myst_parser", "furo", "sphinx_copybutton"):
         pytest.importorskip(package, reason="the extra dev has it")
     out = tmp_path_factory.mktemp("site")
     built = sphinx(ROOT / "docs", out)
@@ -132,3 +138,90 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path, site):
     assert built.returncode == 1
     assert "nowhere" in built.stderr
     assert "#title" not in built.stderr
+
+
+def options(command, name="agentgym", parent=None):
+    """Yield the path of a command's page, its name, and each option, for it and the commands below it."""
+    context = Context(command, info_name=name.rpartition(" ")[2], parent=parent, **command.context_settings)
+    page = "/".join(["cli", *name.split()[1:]]) + ".html"
+    for parameter in command.get_params(context):
+        if parameter.param_type_name == "option":
+            yield from ((page, name, option) for option in (*parameter.opts, *parameter.secondary_opts))
+    for short, below in getattr(command, "commands", {}).items():
+        yield from options(below, f"{name} {short}", context)
+
+
+def test_each_option_can_be_linked_to_and_found(site, root):
+    index = (root / "searchindex.js").read_text("utf-8")
+    index = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))
+    listed = {
+        (f"{index['docnames'][entry[0]]}.html", f"{prefix}.{entry[-1]}")
+        for prefix, entries in index["objects"].items()
+        for entry in entries
+    }
+    documented = list(options(get_command(app)))
+    assert len(documented) > 150
+    for page, command, option in documented:
+        anchor = f"cmdoption-{command.replace(' ', '-')}-{option.lstrip('-')}"
+        assert anchor in site[root / page].anchors, f"{page} has no anchor {anchor}"
+        name = f"{command.replace(' ', '-')}.{option}"
+        assert (page, name) in listed, f"the search does not find {command} {option}"
+
+
+@pytest.fixture
+def view(browser, root):  # noqa: F811 - the fixture
+    """Open a page of the site from the disk; a test fails if the browser reports an error."""
+    contexts, errors = [], []
+
+    def opened(page, query="", **settings):
+        contexts.append(browser.new_context(**settings))
+        view = contexts[-1].new_page()
+        view.on("console", lambda message: message.type == "error" and errors.append(message.text))
+        view.on("pageerror", lambda error: errors.append(str(error)))
+        view.goto((root / page).as_uri() + query)
+        return view
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert errors == []
+
+
+def test_the_search_from_the_disk_finds_an_option(view):
+    page = view("search.html", "?q=--on-unknown")
+    page.wait_for_selector("#search-results .search a")
+    links = page.locator("#search-results .search a").evaluate_all("links => links.map((a) => a.href)")
+    assert any(link.endswith("cli/eval.html#cmdoption-agentgym-eval-on-unknown") for link in links)
+
+
+def test_the_search_from_the_disk_has_excerpts(view):
+    page = view("search.html", "?q=quarantine")
+    page.wait_for_selector("#search-results .search p.context")
+    excerpts = page.locator("#search-results .search p.context").all_inner_texts()
+    assert any("quarantine" in excerpt for excerpt in excerpts)
+
+
+def test_copy_buttons_leave_out_prompts(view):
+    page = view("replies.html")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    block = page.locator(".highlight-console", has_text="$ printf").first
+    block.hover()
+    block.locator("button.copybtn").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("printf ")
+    assert len(copied.splitlines()) == 1  # the output is no command
+
+
+def test_no_page_scrolls_sideways_on_a_phone(view, site, root):
+    page = view("index.html", viewport={"width": 390, "height": 844})
+    parts = "[...document.querySelectorAll('html, .page, .main, .content, article')]"
+    widest = f"Math.max(...{parts}.map((part) => part.scrollWidth))"  # the theme lets .content scroll
+    wide = {}
+    for path in site:
+        page.goto(path.as_uri())
+        if (width := page.evaluate(widest)) > 390:
+            wide[path.relative_to(root).as_posix()] = width
+    assert wide == {}
+    wide_element = '<div style="width: 900px">wide</div>'
+    page.evaluate(f"document.querySelector('article').insertAdjacentHTML('beforeend', '{wide_element}')")
+    assert page.evaluate(widest) >= 900  # a wide element would be found

@@ -13,7 +13,7 @@ COINED_NAMES = {
     "Errand": "FlowFuture",
     "Incoming": "ResponseParser",
     "Phrase": "a template",
-    "Place": "LazyEnvironment",
+    "Place": "_LazyEnvironment",
     "REST_SECONDS": "OPEN_SECONDS, QUARANTINE_SECONDS",
     "ROADS": "INTEGRATIONS",
     "Reading": "ParseResult",

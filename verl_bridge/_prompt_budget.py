@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentgym_gym.rollout import drop_blank_system
-from verl_bridge import _reasoning as reasoning
 from verl_bridge._control_tokens import ControlTokens
 from verl_bridge._observations import LEAST, cut_in_the_middle, default_limit, encode_within
+from verl_bridge._reasoning import span
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate, conversation_of
 
 __all__ = ["Fitting"]
@@ -107,7 +107,7 @@ class Fitting:
         conversation, tokens = self._conversation(messages), getattr(self._state, "response_ids", None)
         if conversation is not None and tokens:
             return conversation.answer(tokens) if hide_reasoning else conversation.text(tokens)
-        start, end = reasoning.span(text) if hide_reasoning else (0, len(text))
+        start, end = span(text) if hide_reasoning else (0, len(text))
         return text[start:end]
 
     def _conversation(self, messages: Sequence[Any]) -> TokenizedChat | None:

@@ -60,11 +60,11 @@ from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 from verl_bridge.tokens import TokenizedChat, conversation_of
 
-__all__ = ["ENV_TIMEOUT", "LONG", "GymAgentLoop"]
+__all__ = ["ENV_TIMEOUT", "GymAgentLoop"]
 
 T = TypeVar("T")
 
-LONG = 2_000
+_LONG = 2_000
 """Minimum characters of a text that is encoded in a thread."""
 
 _log = logging.getLogger(__name__)
@@ -344,7 +344,7 @@ _known_arguments = {"name", "tools", "hf_model_type"}
 
 async def _aside(text: str, work: Callable[[], T]) -> T:
     """Encode a text, in a thread if it is long, so that it does not block the event loop."""
-    return work() if len(text) <= LONG else await asyncio.to_thread(work)
+    return work() if len(text) <= _LONG else await asyncio.to_thread(work)
 
 
 def _warn_of_unknown(arguments: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from verl_bridge import _reasoning as reasoning
+from verl_bridge import _reasoning
 from verl_bridge._control_tokens import ControlTokens
 from verl_bridge._observations import encode_within
 
@@ -73,7 +73,7 @@ class TokenizedChat:
         self._options = dict(template_options or {})
         added = dict(tokenizer.added_tokens_decoder)
         special = {*tokenizer.all_special_ids, *(id_ for id_, token in added.items() if token.special)}
-        self._unsaid = special - {id_ for id_, token in added.items() if token.content in reasoning.TOKENS}
+        self._unsaid = special - {id_ for id_, token in added.items() if token.content in _reasoning.TOKENS}
         self.merges_system, self.reason = False, ""
         opening: list[Message] = [{"role": "system", "content": _SYSTEM}] if system else []
         opening.append(_user(_USER))
@@ -99,7 +99,7 @@ class TokenizedChat:
         self._closing = until_observation[:until_end]
         self._frame = len(self._between(""))
         asked, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
-        self._opens = reasoning.opens(asked)
+        self._opens = _reasoning.opens(asked)
         self.opened = self._marked(asked)[len(self._marked(earlier)) :] if asked.startswith(earlier) else []
 
     @property
@@ -177,12 +177,12 @@ class TokenizedChat:
     def answer(self, reply: Sequence[int]) -> str:
         """Return the model's text after its reasoning."""
         text = self.text(reply)
-        start, end = reasoning.span(text, opened=self._opens)
+        start, end = _reasoning.span(text, opened=self._opens)
         return text[start:end].strip() if (start, end) != (0, len(text)) else text
 
     def without_reasoning(self, reply: Sequence[int]) -> list[int]:
         """Return the tokens of a reply after its reasoning, as emitted by the model."""
-        start, end = reasoning.span(text := self.text(reply), opened=self._opens)
+        start, end = _reasoning.span(text := self.text(reply), opened=self._opens)
         if (start, end) == (0, len(text)):
             return list(reply)
         places = range(len(reply) + 1)

@@ -15,7 +15,8 @@ from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._figures.permutation import DRAWS, ENUMERATED
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate import Comparison, Paired, Run
+    from agentgym_gym.evaluate import Comparison, Run
+    from agentgym_gym.evaluate._figures.compare import Paired
 
 __all__ = ["compare"]
 

@@ -35,6 +35,8 @@ from agentgym_gym._cli.resolve_env import (
     resolve,
 )
 from agentgym_gym.data import Division, Item, Recipe
+from agentgym_gym.data._items import read_prompts
+from agentgym_gym.data._split import parse_val
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -136,7 +138,7 @@ def _rl(options: RlOptions) -> None:
     chosen = {each.source.name: each for each in map(_resolved, _named(options.sources))}
     division = library.divide(
         _items(options.sources, options.tasks, options.split),
-        val=library.parse_val(options.val),
+        val=parse_val(options.val),
         seed=options.seed,
         num_samples=options.num_samples,
     )
@@ -256,7 +258,7 @@ def _prompts(
         return {name: text_of(Path(file)) for name, file in by_name("--system-prompt", files, names).items()}
     if files:
         raise BadOption("--system-prompt and --system-prompt-from-traj say the same thing: give one of them")
-    prompts = library.read_prompts(trajectories)
+    prompts = read_prompts(trajectories)
     missing = [name for name in names if name not in prompts]
     if missing:
         raise BadOption(f"{trajectories} holds no trajectory of {', '.join(missing)}")

@@ -36,7 +36,7 @@ def doctor(
     header: Header = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Tell what answers at a URL, or how things stand here.
+    """Show what answers at a URL, or the state of this machine.
 
     Without a URL: what is installed, and for each environment where its server comes from and, where one is
     configured, whether it is the right one. Exits with 1 if something is not as it should be.

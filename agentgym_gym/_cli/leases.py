@@ -17,7 +17,7 @@ from agentgym_gym._cli.resolve_env import Own, know
 from agentgym_gym._cli.sources import Probe, headers_for, probe
 from agentgym_gym._leasing import journal
 from agentgym_gym._leasing.slots import SlotState, slot_states
-from agentgym_gym._orphans import ask, close_left, newest_id, remove_lost
+from agentgym_gym._orphans import close_left, newest_id, remove_lost, run_on
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow
 from agentgym_gym.catalogue import find
@@ -44,7 +44,7 @@ def leases(
         bool, typer.Option("--json", help="Print JSON instead of tables; not with --clear.")
     ] = False,
 ) -> None:
-    """Tell what is held on a server, and clear what dead clients left.
+    """List the leases held on a server, and close what dead clients left.
 
     Known are those of this user and machine, and what the server lists by itself. What a running process
     holds is never closed. Exits with 1 if something could not be cleared.
@@ -174,7 +174,7 @@ def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
     listed: tuple[int, ...] | None = None
     if not all(environment.wire.closes for environment in found.environments):
         try:
-            listed = ask(server, _listed(), headers)
+            listed = run_on(server, _listed(), headers)
         except Fault:
             listed = None  # the server has no list of environments
     return _ServerState(

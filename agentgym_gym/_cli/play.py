@@ -13,8 +13,8 @@ from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import EnvKwargs, Name, json_object, resolve
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.data._items import SEEDS
-from agentgym_gym.evaluate import play_episode
-from agentgym_gym.rollout import system_prompt_of
+from agentgym_gym.evaluate._runner import play_episode
+from agentgym_gym.rollout._env_facts import system_prompt_of
 
 if TYPE_CHECKING:
     import gymnasium

@@ -17,6 +17,7 @@ from agentgym_gym._cli.options import (
 from agentgym_gym._cli.resolve_env import Own, find_modules_here, know
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._rescore import load_rule
 from agentgym_gym.evaluate._runs import EPISODES
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def rescore(
     folders = evaluation.find_runs(run)
     _check_apart(run, out_)
     find_modules_here()
-    rule = evaluation.load_rule(score) if score is not None else None
+    rule = load_rule(score) if score is not None else None
     done: list[tuple[Run, Rescored, Path]] = []
     for folder in folders:
         kept = evaluation.read_run(folder)

@@ -23,42 +23,44 @@ def serve(
         str,
         typer.Argument(
             metavar="NAME",
-            help="Which environment, such as textcraft; or all, each below the path of its name.",
+            help="Environment, such as textcraft; or all, each under its own path.",
             autocompletion=_complete,
         ),
     ],
-    host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 takes any free one.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on (0 = any free one).")] = 0,
     max_envs: Annotated[
-        int | None, typer.Option(min=1, help="How many environments to hold at a time; by default 4096.")
+        int | None, typer.Option(min=1, help="Limit of environments at a time; 4096 by default.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the world that is made.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the generated world.")] = None,
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", exists=True, file_okay=False, help="Folder with a world of your own, in its place."
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Folder with your own world, instead of a generated one.",
         ),
     ] = None,
 ) -> None:
-    """Serve an environment from here until Ctrl-C.
+    """Run a local server until Ctrl-C.
 
-    Prints where it serves once it does. Anybody who can reach the address can play.
+    It prints its address once it accepts connections. Anybody who can reach the address can use it.
     """
-    local_servers.serve(_server(name), host=host, port=port, max_envs=max_envs, seed=seed, data=data)
+    path = name if ":" not in name else _server_path(name)
+    local_servers.serve(path, host=host, port=port, max_envs=max_envs, seed=seed, data=data)
 
 
-def _server(name: str) -> str:
-    """Return the server name for `local_servers.serve` from the name of an environment or server.
+def _server_path(name: str) -> str:
+    """Return the import path of the server of a user's environment, ``MODULE:ID``.
 
     Raises:
         UnknownEnvironment: The environment does not exist.
-        BadOption: This project has no server for the environment.
+        BadOption: The environment has no local server.
     """
-    if name.lower() in {local_servers.ALL, *local_servers.servers()}:
-        return name
     chosen = resolve(name)
-    kind = None if chosen.environment is None else chosen.environment.local_server
-    if kind is None:
-        have = ", ".join(local_servers.servers())
-        raise BadOption(f"this project has no server of its own for {chosen.id}: it has them for {have}")
-    return kind
+    path = None if chosen.environment is None else chosen.environment.local_server
+    if path is None:
+        available = ", ".join(local_servers.servers())
+        raise BadOption(f"{chosen.id} has no local server; available: {available}")
+    return path

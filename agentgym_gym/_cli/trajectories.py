@@ -14,6 +14,8 @@ from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.options import Force, Json  # noqa: TC001 - typer reads them at run time
 from agentgym_gym.catalogue import find
 from agentgym_gym.data import Item, Seeds, Trajectory
+from agentgym_gym.data._split import parse_val
+from agentgym_gym.data._trajectories import as_system, as_turns
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -157,8 +159,8 @@ def divide(
     Raises:
         BadOption: There are too few tasks.
     """
-    held = library.parse_val(val)
-    change: Callable[[Trajectory], Trajectory] = library.as_system if prompt == "system" else library.as_turns
+    held = parse_val(val)
+    change: Callable[[Trajectory], Trajectory] = as_system if prompt == "system" else as_turns
     of: dict[Any, list[Trajectory]] = {}
     items = {}
     for each in map(change, trajectories):

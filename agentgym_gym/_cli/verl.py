@@ -24,7 +24,8 @@ from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym._cli.verl_rows import EnvSelection
-    from verl_bridge.recipes import Finding, RlRecipe, View
+    from verl_bridge.recipes import Finding, RlRecipe
+    from verl_bridge.recipes._view import View
 
 __all__ = ["Checkpointing", "Gpus", "InitOptions", "Version", "installed_verl", "model_of", "verl"]
 
@@ -243,7 +244,7 @@ def _check(
     ] = 60.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
 ) -> None:
-    """Say before a GPU is rented what would fail.
+    """Check a folder for what would fail, before a GPU is rented.
 
     Composes the settings by the installed verl, reads the tasks, and plays the first turns of each
     environment, alone and two episodes at once. Each check goes as far as what is installed allows. Exits
@@ -282,7 +283,7 @@ def _print(finding: Finding) -> None:
 
 def _probed(view: View) -> Iterator[Finding]:
     """Identify every server of AgentGym's environments, since the other checks use only one of several."""
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for these imports
+    from verl_bridge.recipes._finding import ok, problem  # noqa: PLC0415 - no other command waits for these
     from verl_bridge.tasks import EnvTask  # noqa: PLC0415
 
     given = view.arguments()
@@ -302,9 +303,9 @@ def _probed(view: View) -> Iterator[Finding]:
                 found = probe(url, environment, headers)
                 if found.problem:
                     advice = "start the right server there, or name it by --server or its variable"
-                    yield recipes.problem("server", f"{found.url}: {found.problem}", advice)
+                    yield problem("server", f"{found.url}: {found.problem}", advice)
                 else:
-                    yield recipes.ok("server", f"{found.url} is {environment.name}, {found.round_trip_ms} ms")
+                    yield ok("server", f"{found.url} is {environment.name}, {found.round_trip_ms} ms")
 
 
 def _turns(given: str | None) -> tuple[int, ...] | None:

@@ -277,7 +277,8 @@ def _shared(
     recipe: RlRecipe, given: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of several environments in proportion to their weights, in whole batches."""
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+    # No other command waits for this import.
+    from verl_bridge.recipes._shares import Share, apportion, drawn, mixed  # noqa: PLC0415
 
     divided = [_divided(recipe, each) for each in given]
     batch = recipe.size.batch
@@ -288,7 +289,7 @@ def _shared(
         raise BadOption(
             f"{total} tasks for training are less than a step's batch of {batch}: give more --tasks"
         )
-    counts = recipes.apportion(total - total % batch, [each.weight for each in given])
+    counts = apportion(total - total % batch, [each.weight for each in given])
     made: dict[str, list[list[dict[str, Any]]]] = {"train": [], "val": []}
     told: list[Share] = []
     for at, (each, (train, val), count) in enumerate(zip(given, divided, counts, strict=True)):
@@ -297,12 +298,10 @@ def _shared(
                 f"the weight {each.weight:g} of {each.chosen.id} leaves it none of {sum(counts)} rows: "
                 "give it more"
             )
-        made["train"].append(_rows(recipe, at, each, recipes.drawn(train, count)))
+        made["train"].append(_rows(recipe, at, each, drawn(train, count)))
         made["val"].append(_rows(recipe, at, each, val))
-        told.append(
-            recipes.Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val))
-        )
-    return {part: _numbered(recipes.mixed(rows)) for part, rows in made.items()}, told
+        told.append(Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val)))
+    return {part: _numbered(mixed(rows)) for part, rows in made.items()}, told
 
 
 def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

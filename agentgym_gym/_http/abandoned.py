@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentgym_gym._http.http11 import ResponseParser
     from agentgym_gym.calls import Call, Reply
 
-__all__ = ["LATE_SECONDS", "drain", "listen", "tell"]
+__all__ = ["LATE_SECONDS", "drain", "listen", "pass_on"]
 
 LATE_SECONDS = 300.0
 """Timeout for a late reply, in seconds."""
@@ -50,7 +50,7 @@ def listen(connected: socket.socket, parser: ResponseParser, call: Call, number:
     return _start(call, lambda: _read(connected, parser, number))
 
 
-def tell(reply: Reply) -> None:
+def pass_on(reply: Reply) -> None:
     """Pass a reply that arrived in time, but that the flow did not receive, to its call's ``late``."""
     if reply.call.late is not None:
         witness = connection_ids.keep(reply.call.server, reply.connection)  # the connection may be closed now

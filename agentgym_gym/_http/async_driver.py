@@ -140,14 +140,14 @@ class AsyncDriver:
             raise MaybeRestarted
         return connection
 
-    async def connect(self, asked: Send) -> Connection:
+    async def connect(self, request: Send) -> Connection:
         """Open a connection to the server of a call.
 
         Raises:
             ServerUnreachable: The connection failed or timed out.
             BadOption: The server's URL is invalid.
         """
-        connection = self._connections[asked.call.server] = await Connection.open(asked, self._headers)
+        connection = self._connections[request.call.server] = await Connection.open(request, self._headers)
         self.stats.connections += 1
         return connection
 
@@ -188,7 +188,7 @@ class FlowFuture(asyncio.Future[T]):
                 self.cancel()
             else:
                 self.set_result(stop.value)
-        except Exception as error:  # noqa: BLE001 - it is for whoever awaits this
+        except Exception as error:  # noqa: BLE001 - it is for the caller that awaits this
             self._work.close()
             if self._cancelled_in_thread:
                 self.cancel()
@@ -197,35 +197,35 @@ class FlowFuture(asyncio.Future[T]):
         except BaseException:
             self.cancel()  # such as Ctrl-C
             if isinstance(how, Reply):
-                abandoned.tell(how)
+                abandoned.pass_on(how)
             raise
 
     def _resume(self, how: object) -> Send | Pause | InThread:
         """Run the flow up to its next operation."""
         return self._work.throw(how) if isinstance(how, BaseException) else self._work.send(how)
 
-    def _carry_out(self, asked: Send | Pause | InThread) -> None:
+    def _carry_out(self, operation: Send | Pause | InThread) -> None:
         """Start an operation of the flow."""
-        if isinstance(asked, InThread):
-            self._run_in_thread(asked.function)
+        if isinstance(operation, InThread):
+            self._run_in_thread(operation.function)
         elif self._cancelled_in_thread:
             self.cancel()
-        elif isinstance(asked, Pause):
-            self._give_up = self._pause(asked)
+        elif isinstance(operation, Pause):
+            self._give_up = self._pause(operation)
         else:
-            self._send(asked)
+            self._send(operation)
 
-    def _send(self, asked: Send) -> None:
+    def _send(self, request: Send) -> None:
         """Send a request, over a new connection if necessary."""
         try:
-            connection = self._driver.connection(asked.call)
+            connection = self._driver.connection(request.call)
         except MaybeRestarted as error:
             self.advance(error)
             return
         if connection is not None:
-            self._ask(connection, asked)
+            self._send_over(connection, request)
         else:
-            self._give_up = self.get_loop().create_task(self._connect(asked)).cancel
+            self._give_up = self.get_loop().create_task(self._connect(request)).cancel
 
     def cancel(self, msg: Any = None) -> bool:
         """Cancel the flow. The reply to a request under way may still arrive; the flow does not receive it.
@@ -261,39 +261,39 @@ class FlowFuture(asyncio.Future[T]):
             self.get_loop().call_soon_threadsafe(self._thread_done)
         except RuntimeError:  # the event loop is closed, so no caller awaits the flow
             with contextlib.suppress(Exception), contextlib.closing(self._work):
-                while isinstance(asked := self._resume(how), InThread):
-                    how = _outcome(asked.function)
+                while isinstance(operation := self._resume(how), InThread):
+                    how = _outcome(operation.function)
 
     def _thread_done(self) -> None:
         if self._in_thread:  # otherwise `cancel` came first
             self._in_thread = False  # first: after an interrupt here, `cancel` would wait forever
             self.advance(self._from_thread.pop())
 
-    def _pause(self, asked: Pause) -> Callable[[], object]:
-        if asked.until is None:
-            return self.get_loop().call_later(asked.seconds, self.advance, None).cancel
-        return self.get_loop().create_task(self._wait(asked.until, asked.seconds)).cancel
+    def _pause(self, pause: Pause) -> Callable[[], object]:
+        if pause.until is None:
+            return self.get_loop().call_later(pause.seconds, self.advance, None).cancel
+        return self.get_loop().create_task(self._wait(pause.until, pause.seconds)).cancel
 
     async def _wait(self, until: concurrent.futures.Future[Any], seconds: float) -> None:
         await asyncio.wait({asyncio.wrap_future(until)}, timeout=seconds)
         self.advance(None)
 
-    async def _connect(self, asked: Send) -> None:
+    async def _connect(self, request: Send) -> None:
         try:
-            connection = await self._driver.connect(asked)
-            if not connection_ids.proves(connection, asked.call):
+            connection = await self._driver.connect(request)
+            if not connection_ids.proves(connection, request.call):
                 raise MaybeRestarted
             if not self.done():
-                self._ask(connection, asked)
+                self._send_over(connection, request)
         except Exception as error:  # noqa: BLE001 - it is for the flow
             failed = error
         else:
             return
         self.advance(failed)
 
-    def _ask(self, connection: Connection | AwaitedClient, asked: Send) -> None:
+    def _send_over(self, connection: Connection | AwaitedClient, request: Send) -> None:
         self._give_up = connection.give_up
-        connection.ask(asked, self.advance)
+        connection.send(request, self.advance)
 
 
 def _outcome(function: Callable[[], Any]) -> object:

@@ -73,14 +73,14 @@ class Connection(asyncio.Protocol):
         self._given_up = False
 
     @classmethod
-    async def open(cls, asked: Send, headers: Headers) -> Connection:
+    async def open(cls, request: Send, headers: Headers) -> Connection:
         """Connect to the server of a call, at the first of its addresses that answers (RFC 8305).
 
         Raises:
             ServerUnreachable: No connection was established in time.
             BadOption: The server's URL is invalid.
         """
-        call, seconds = asked.call, min(asked.left, asked.connect)
+        call, seconds = request.call, min(request.left, request.connect)
         origin = origin_of(call.server, headers)
         deadline = time.monotonic() + seconds
         looked_up = is_address(origin.host)
@@ -132,11 +132,11 @@ class Connection(asyncio.Protocol):
             and not is_hung_up(self._descriptor)
         )
 
-    def ask(self, asked: Send, answer: Callable[[Reply | Fault], None]) -> None:
+    def send(self, request: Send, answer: Callable[[Reply | Fault], None]) -> None:
         """Send a request.
 
         Args:
-            asked: The request.
+            request: The request.
             answer: Called with the reply, or with a fault: `ConnectionLost` if the connection broke or the
                 reply was not HTTP, `ServerTimeout` if it was incomplete at the deadline, `BadReply` if it is
                 too large, cannot be decoded or is a redirect. Not called if `close` comes first.
@@ -145,12 +145,12 @@ class Connection(asyncio.Protocol):
             BadOption: The request is invalid.
             ConnectionLost: The new connection is closed already: a dying server still accepts some.
         """
-        request = request_of(asked.call, self._headers)
+        data = request_of(request.call, self._headers)
         if self._transport is None:
-            raise ConnectionLost(f"{asked.call} lost its connection before it was sent")
-        self._call, self._answer, self._parser = asked.call, answer, ResponseParser(asked.call)
-        self._wake_at(asked.deadline)
-        self._transport.write(request)
+            raise ConnectionLost(f"{request.call} lost its connection before it was sent")
+        self._call, self._answer, self._parser = request.call, answer, ResponseParser(request.call)
+        self._wake_at(request.deadline)
+        self._transport.write(data)
 
     def give_up(self) -> None:
         """Stop reading, but keep the connection open: while it lives, the server was not restarted."""

@@ -43,19 +43,19 @@ class Connection:
         self._headers = headers
         self._process = ProcessId()
         self._received: list[bytes] = []  # of the reply under way
-        self._asking = False
+        self._in_exchange = False
 
     @classmethod
-    def open(cls, asked: Send, headers: Headers) -> Connection:
+    def open(cls, request: Send, headers: Headers) -> Connection:
         """Connect to the server of a call.
 
         Raises:
             ServerUnreachable: No connection was established in time.
             BadOption: The server's URL is invalid.
         """
-        call = asked.call
+        call = request.call
         origin = origin_of(call.server, headers)
-        deadline = time.monotonic() + min(asked.left, asked.connect)
+        deadline = time.monotonic() + min(request.left, request.connect)
         try:
             connected = connect(origin.host, origin.port, deadline)
             try:
@@ -90,7 +90,7 @@ class Connection:
             number = self._socket.fileno()
             return number >= 0 and self._process.current and not is_hung_up(number)
 
-    def ask(self, asked: Send) -> tuple[Reply, bool]:
+    def exchange(self, request: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.
 
         Returns:
@@ -102,15 +102,15 @@ class Connection:
             BadReply: The reply is too large, cannot be decoded or is a redirect.
             BadOption: The request is invalid.
         """
-        call, connected = asked.call, self._socket
-        request = request_of(call, self._headers)
+        call, connected = request.call, self._socket
+        data_sent = request_of(call, self._headers)
         parser = ResponseParser(call)
         try:
-            connected.settimeout(asked.left)
-            self._received, self._asking = [], True
-            connected.sendall(request)
+            connected.settimeout(request.left)
+            self._received, self._in_exchange = [], True
+            connected.sendall(data_sent)
             while not parser.complete:
-                left = asked.deadline - time.monotonic()
+                left = request.deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError
                 connected.settimeout(left)
@@ -139,17 +139,17 @@ class Connection:
         Args:
             call: The abandoned call.
         """
-        if call.late is None or not self._asking:
+        if call.late is None or not self._in_exchange:
             return
         parser = ResponseParser(call)  # a new parser: an interrupt may have stopped the old one half-way
         with contextlib.suppress(Fault, OSError):
             for data in self._received:
                 parser.feed(data) if data else parser.end()
             with self._closing:
-                asked = self._socket
-                self._socket = socket.fromfd(asked.fileno(), asked.family, asked.type)
-            if not abandoned.listen(asked, parser, call, self.number):
-                asked.close()
+                original = self._socket
+                self._socket = socket.fromfd(original.fileno(), original.family, original.type)
+            if not abandoned.listen(original, parser, call, self.number):
+                original.close()
 
     def close(self) -> None:
         """Close immediately, without a TLS shutdown; in a forked child, close only the child's copy."""

@@ -169,7 +169,7 @@ class ResponseParser:
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self.last = True  # after a complete reply, only the surplus is invalid
             if not self.complete:
-                raise ConnectionLost(f"{self.call} was answered in what is not HTTP: {error}") from error
+                raise ConnectionLost(f"{self.call} got a reply that is not HTTP: {error}") from error
 
     def end(self) -> None:
         """Note the end of the stream, which completes a reply without a length."""
@@ -230,8 +230,8 @@ class ResponseParser:
         """Store a header; values of the same name are joined."""
         if self.complete:
             return
-        key, said = name.decode("latin-1").lower(), value.decode("latin-1")
-        self._headers[key] = f"{self._headers[key]}, {said}" if key in self._headers else said
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
         """Store the status."""

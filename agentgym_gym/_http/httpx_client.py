@@ -142,10 +142,10 @@ class _Client:
             self._client = client
         return self._client
 
-    def _request(self, client: Any, asked: Send, trace: Callable[[str, Any], Any]) -> Any:
-        call, left = asked.call, asked.left
-        timeout = {"connect": min(left, asked.connect), "read": left, "write": left, "pool": left}
-        request = client.build_request(
+    def _build(self, client: Any, request: Send, trace: Callable[[str, Any], Any]) -> Any:
+        call, left = request.call, request.left
+        timeout = {"connect": min(left, request.connect), "read": left, "write": left, "pool": left}
+        built = client.build_request(
             call.method,
             call.url,
             headers=self._headers,
@@ -153,8 +153,8 @@ class _Client:
             extensions={"timeout": timeout, "trace": trace},
         )
         if any(name.lower() == "authorization" for name in self._headers):
-            request.url = request.url.copy_with(username=None, password=None)  # the header has precedence
-        return request
+            built.url = built.url.copy_with(username=None, password=None)  # the header has precedence
+        return built
 
     def _reply(self, call: Call, response: Any, content: bytes, trace: _Trace) -> Reply:
         if response.is_redirect:
@@ -177,7 +177,7 @@ class BlockingClient(_Client):
 
     kind = "Client"
 
-    def ask(self, asked: Send) -> Reply:
+    def exchange(self, request: Send) -> Reply:
         """Send a request and read the reply to it.
 
         Raises:
@@ -185,23 +185,23 @@ class BlockingClient(_Client):
             BadOption: The request is invalid, or the client is unusable.
         """
         try:
-            return self._ask(asked)
+            return self._exchange(request)
         except (Fault, BadOption, MaybeRestarted):
             raise
         except BaseException:
             self.close()  # such as Ctrl-C: the next call must not read the rest of this reply
             raise
 
-    def _ask(self, asked: Send) -> Reply:
-        call, client = asked.call, self._get()
+    def _exchange(self, request: Send) -> Reply:
+        call, client = request.call, self._get()
         trace = _Trace(client, call)
         with _faults(client, call):
-            request = self._request(client, asked, trace)
-            response = client.send(request, stream=True, follow_redirects=False)
+            built = self._build(client, request, trace)
+            response = client.send(built, stream=True, follow_redirects=False)
             try:
                 body = bytearray()
                 for chunk in response.iter_bytes():
-                    _keep(body, chunk, asked)
+                    _keep(body, chunk, request)
             finally:
                 response.close()
             return self._reply(call, response, bytes(body), trace)
@@ -233,13 +233,13 @@ class AwaitedClient(_Client):
     def __init__(self, given: HttpClient, headers: Headers) -> None:
         super().__init__(given, headers)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._asking: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
 
-    def ask(self, asked: Send, answer: Callable[[Reply | Exception], None]) -> None:
+    def send(self, request: Send, answer: Callable[[Reply | Exception], None]) -> None:
         """Send a request in the running event loop.
 
         Args:
-            asked: The request.
+            request: The request.
             answer: Called with the reply, or with the `Fault` or `BadOption` of a failure. Not called if
                 `close` comes first.
         """
@@ -249,28 +249,28 @@ class AwaitedClient(_Client):
             if self._ours:
                 self._client = None  # its connections belong to the previous event loop
         self.status = 0
-        self._asking = loop.create_task(self._ask(asked, answer))
+        self._sending = loop.create_task(self._send(request, answer))
 
-    async def _ask(self, asked: Send, answer: Callable[[Reply | Exception], None]) -> None:
+    async def _send(self, request: Send, answer: Callable[[Reply | Exception], None]) -> None:
         try:
-            how: Reply | Exception = await asyncio.wait_for(self._answer(asked), asked.left)
+            how: Reply | Exception = await asyncio.wait_for(self._answer(request), request.left)
         except asyncio.TimeoutError:
-            how = ServerTimeout(f"{asked.call} had no whole reply in the time allowed")
-        except Exception as error:  # noqa: BLE001 - it is for whoever asked
+            how = ServerTimeout(f"{request.call} had no whole reply in the time allowed")
+        except Exception as error:  # noqa: BLE001 - it is for the caller
             how = error
         answer(how)
 
-    async def _answer(self, asked: Send) -> Reply:
-        call, client = asked.call, self._get()
+    async def _answer(self, request: Send) -> Reply:
+        call, client = request.call, self._get()
         trace = _Trace(client, call)
         with _faults(client, call):
-            request = self._request(client, asked, trace.awaited)
-            response = await client.send(request, stream=True, follow_redirects=False)
+            built = self._build(client, request, trace.awaited)
+            response = await client.send(built, stream=True, follow_redirects=False)
             self.status = response.status_code
             try:
                 body = bytearray()
                 async for chunk in response.aiter_bytes():
-                    _keep(body, chunk, asked)
+                    _keep(body, chunk, request)
             finally:
                 await response.aclose()
             return self._reply(call, response, bytes(body), trace)
@@ -281,8 +281,8 @@ class AwaitedClient(_Client):
 
     def close(self) -> None:
         """Cancel the request under way."""
-        if self._asking is not None:
-            self._asking.cancel()
+        if self._sending is not None:
+            self._sending.cancel()
 
     def abandon(self) -> None:
         """Close the client, if this object created it, from any thread and without waiting."""
@@ -293,8 +293,8 @@ class AwaitedClient(_Client):
     async def aclose(self) -> None:
         """Close the client, if this object created it in this event loop; the next request makes another."""
         self.close()
-        if self._asking is not None and self._loop is asyncio.get_running_loop():
-            await asyncio.wait({self._asking})
+        if self._sending is not None and self._loop is asyncio.get_running_loop():
+            await asyncio.wait({self._sending})
         client, self._client = self._client, None
         if client is not None and self._ours and self._loop is asyncio.get_running_loop():
             await client.aclose()
@@ -309,12 +309,12 @@ def _library(client: object) -> ModuleType | None:
     return None
 
 
-def _keep(body: bytearray, chunk: bytes, asked: Send) -> None:
+def _keep(body: bytearray, chunk: bytes, request: Send) -> None:
     """Append a chunk to a body, and check its size and the deadline."""
     body += chunk
-    check_size(asked.call, len(body))
-    if time.monotonic() > asked.deadline:
-        raise ServerTimeout(f"{asked.call} had no whole reply in the time allowed")
+    check_size(request.call, len(body))
+    if time.monotonic() > request.deadline:
+        raise ServerTimeout(f"{request.call} had no whole reply in the time allowed")
 
 
 @contextmanager

@@ -111,29 +111,29 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
         AgentGymError: The flow itself raised it.
     """
     try:
-        asked = next(flow)
+        operation = next(flow)
         while True:
-            if isinstance(asked, Wait):
-                yield from _wait(asked, limits, stats, until)
-                asked = next(flow)
+            if isinstance(operation, Wait):
+                yield from _wait(operation, limits, stats, until)
+                operation = next(flow)
                 continue
-            if isinstance(asked, InThread):
+            if isinstance(operation, InThread):
                 try:
-                    result = yield asked
+                    result = yield operation
                 except Exception as error:  # noqa: BLE001 - it is for the flow
-                    asked = flow.throw(error)
+                    operation = flow.throw(error)
                 else:
-                    asked = flow.send(result)
+                    operation = flow.send(result)
                 continue
             try:
-                reply = yield from _deliver(asked, limits, stats, until)
+                reply = yield from _deliver(operation, limits, stats, until)
             except Fault as fault:
-                stats.fault(fault, server=asked.server, stage=asked.stage)
-                asked = flow.throw(fault)
+                stats.fault(fault, server=operation.server, stage=operation.stage)
+                operation = flow.throw(fault)
             except MaybeRestarted as error:
-                asked = flow.throw(error)
+                operation = flow.throw(error)
             else:
-                asked = flow.send(reply)
+                operation = flow.send(reply)
     except StopIteration as stop:
         returned: T = stop.value
         return returned
@@ -141,18 +141,18 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
         flow.close()
 
 
-def _wait(asked: Wait, limits: Limits, stats: Stats, until: float) -> IOFlow[None]:
+def _wait(wait: Wait, limits: Limits, stats: Stats, until: float) -> IOFlow[None]:
     """Wait for a slot on a server."""
-    deadline = min(asked.began + limits.create, until)
+    deadline = min(wait.began + limits.create, until)
     began = time.monotonic()
-    left = min(deadline - began, asked.seconds)
+    left = min(deadline - began, wait.seconds)
     try:
         if left > 0:
-            yield Pause(left, asked.until)
+            yield Pause(left, wait.until)
     finally:
         stats.queued += time.monotonic() - began
     if time.monotonic() >= deadline:
-        asked.until.cancel()
+        wait.until.cancel()
 
 
 def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[Reply]:
@@ -166,7 +166,7 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
     try:
         while True:
             stats.requests += 1
-            before, asked_for = stats.connections, None
+            before, server_delay = stats.connections, None
             try:
                 reply: Reply = yield Send(call, deadline, limits.connect)
             except MaybeRestarted as error:
@@ -181,10 +181,10 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                 failed, reason = fault, str(fault)
             else:
                 _check_access(reply)
-                asked_for = retry_after(reply)
-                if not _was_refused(reply) or (attempt >= _RETRIES and asked_for is None):
+                server_delay = retry_after(reply)
+                if not _was_refused(reply) or (attempt >= _RETRIES and server_delay is None):
                     return reply
-                if time.monotonic() + (asked_for or 0.0) >= deadline:
+                if time.monotonic() + (server_delay or 0.0) >= deadline:
                     return reply
                 reason = f"{call} answered HTTP {reply.status}"
                 failed = ServerError(f"{reason}: {reply.excerpt}")
@@ -193,11 +193,11 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                     _reconnected(call, stats, before)
             call = replace(call, witness=call.repeatable and isinstance(failed, ConnectionLost))
             stats.retries += 1
-            wait = max(asked_for or 0.0, backoff(min(attempt, _RETRIES), _BACKOFF, math.inf, _JITTER))
+            wait = max(server_delay or 0.0, backoff(min(attempt, _RETRIES), _BACKOFF, math.inf, _JITTER))
             wait = min(wait, max(0.0, deadline - time.monotonic()))
             attempt += 1
-            told = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 1}
-            log(logging.INFO, "retry", **told, wait=wait, message=reason)
+            event = {"stage": call.stage, "server": redact(call.server), "attempt": attempt + 1}
+            log(logging.INFO, "retry", **event, wait=wait, message=reason)
             yield Pause(wait)
     finally:
         stats.seconds += time.monotonic() - began
@@ -214,8 +214,8 @@ def _reconnected(call: Call, stats: Stats, before: int) -> None:
     """Count the connections that a request opened, without the first of an environment."""
     opened = stats.connections - max(before, 1)
     stats.reconnects += opened
-    told = {"stage": call.stage, "server": redact(call.server)}
-    log(logging.DEBUG, "reconnect", **told, connections=stats.connections)
+    event = {"stage": call.stage, "server": redact(call.server)}
+    log(logging.DEBUG, "reconnect", **event, connections=stats.connections)
 
 
 def _was_refused(reply: Reply) -> bool:
@@ -235,7 +235,7 @@ def _check_access(reply: Reply) -> None:
     if who is None:
         return
     message = (
-        f"{reply.call} was denied (HTTP {reply.status}): {who} wants credentials. Give them by "
+        f"{reply.call} was denied (HTTP {reply.status}): {who} requires credentials. Give them by "
         "headers={'Authorization': ...}, by the variable AGENTGYM_<NAME>_HEADERS, or in the URL, "
         "http://USER:PASSWORD@HOST"
     )

@@ -70,28 +70,30 @@ class SyncDriver:
             AgentGymError: The flow itself raised it.
         """
         work = with_retries(flow, self.limits, self.stats, until)
-        asked: Any = None
+        operation: Any = None
         answer: Any = None
         try:
-            asked = next(work)
+            operation = next(work)
             while True:
-                if isinstance(asked, Pause):
-                    _pause(asked)
-                    asked = work.send(None)
+                if isinstance(operation, Pause):
+                    _pause(operation)
+                    operation = work.send(None)
                     continue
                 try:
                     # Functions for another thread run here: this thread would only wait for them.
-                    answer = asked.function() if isinstance(asked, InThread) else self._exchange(asked)
+                    answer = (
+                        operation.function() if isinstance(operation, InThread) else self._exchange(operation)
+                    )
                 except Exception as error:  # noqa: BLE001 - it is for the flow
-                    asked = work.throw(error)
+                    operation = work.throw(error)
                 else:
-                    asked = work.send(answer)
+                    operation = work.send(answer)
         except StopIteration as stop:
             result: T = stop.value
             return result
         except BaseException as error:
-            if not isinstance(error, Exception) and _answers(answer, asked):
-                abandoned.tell(answer)  # Ctrl-C came before the flow could use the reply
+            if not isinstance(error, Exception) and _answers(answer, operation):
+                abandoned.pass_on(answer)  # Ctrl-C came before the flow could use the reply
             raise
         finally:
             work.close()
@@ -104,51 +106,51 @@ class SyncDriver:
             while connections:
                 connections.popitem()[1].close()
 
-    def _exchange(self, asked: Send) -> Reply:
+    def _exchange(self, request: Send) -> Reply:
         """Send a request and read the reply to it.
 
         Meanwhile the connection is in no table, so that after Ctrl-C no other call reads this call's reply.
         An open connection that cannot be reused is retired: while it lives, the server was not restarted.
         """
         if self._client is not None:
-            return self._client.ask(asked)
-        connection = self._take_connection(asked)
+            return self._client.exchange(request)
+        connection = self._take_connection(request)
         try:
-            reply, reusable = connection.ask(asked)
+            reply, reusable = connection.exchange(request)
         except ConnectionLost:
             connection.close()
             raise
         except BaseException as error:
             if isinstance(error, ServerTimeout) or not isinstance(error, Exception):  # such as Ctrl-C
-                connection.leave(asked.call)
-            self._retire(asked.call.server, connection)
+                connection.leave(request.call)
+            self._retire(request.call.server, connection)
             raise
         if reusable:
-            self._connections[asked.call.server] = connection
+            self._connections[request.call.server] = connection
         elif reply.closing:
             connection.close()
         else:
-            self._retire(asked.call.server, connection)
+            self._retire(request.call.server, connection)
         return reply
 
     def _retire(self, server: str, connection: Connection) -> None:
         if self._retired.setdefault(server, connection) is not connection:
             connection.close()
 
-    def _take_connection(self, asked: Send) -> Connection:
+    def _take_connection(self, request: Send) -> Connection:
         """Return a connection for a request, and remove it from the table.
 
         Raises:
             MaybeRestarted: No connection proves that the server is still the process that last replied about
                 the environment.
         """
-        call = asked.call
+        call = request.call
         connection = self._connections.pop(call.server, None)
         if connection is not None and not connection.usable:
             connection.close()
             connection = None
         if connection is None and (call.connection is None or call.witness):
-            connection = Connection.open(asked, self._headers)
+            connection = Connection.open(request, self._headers)
             self.stats.connections += 1
         if connection is None:
             raise MaybeRestarted
@@ -160,15 +162,15 @@ class SyncDriver:
         return connection
 
 
-def _answers(answer: object, asked: object) -> bool:
+def _answers(answer: object, operation: object) -> bool:
     """Return whether this is the reply to the last operation."""
-    return isinstance(answer, Reply) and isinstance(asked, Send) and answer.call is asked.call
+    return isinstance(answer, Reply) and isinstance(operation, Send) and answer.call is operation.call
 
 
-def _pause(asked: Pause) -> None:
-    if asked.until is None:
-        time.sleep(asked.seconds)
+def _pause(pause: Pause) -> None:
+    if pause.until is None:
+        time.sleep(pause.seconds)
     else:
         from concurrent.futures import wait  # noqa: PLC0415 - few wait for a place
 
-        wait([asked.until], timeout=asked.seconds)
+        wait([pause.until], timeout=pause.seconds)

@@ -1,31 +1,27 @@
-"""Acquires leases: selects a server, waits for a slot, and creates or reuses a remote environment.
+"""Acquires leases: creates or reuses a remote environment on one of several servers.
 
-The least loaded server without a recent failure comes first. If it fails, the next one is tried. If this
-process has reached its limit on each server, the caller waits: first come, first served, for the first free
-slot on any server. A lease whose episode is over passes to a waiting caller.
+The least loaded server without a recent failure comes first. If it fails, the next one is tried.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import time
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from agentgym_gym._leasing.late_replies import late_create
 from agentgym_gym._leasing.lease import Holder, Lease
-from agentgym_gym._leasing.pool import LeasePool, Waiter, pool_of
+from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._leasing.recognition import Memory
-from agentgym_gym._logging import log
+from agentgym_gym._leasing.waiting import reserve_place
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Flow, InThread, Wait, WaitingFlow, at, listening
+from agentgym_gym.calls import Flow, InThread, WaitingFlow, at, listening
 from agentgym_gym.errors import Fault, ServerFull, WrongServer
 
 if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym._leasing.slots import Slot
+    from agentgym_gym._leasing.pool import LeasePool
+    from agentgym_gym._leasing.slots import SlotLock
     from agentgym_gym.catalogue import Environment
 
 __all__ = ["acquire", "acquire_on"]
@@ -62,7 +58,7 @@ def acquire(
     pools = [pool_of(environment, server) for server in servers]
     while True:
         try:
-            place = yield from _place(pools, most, holder)
+            place = yield from reserve_place(pools, most, holder)
         except ServerFull as fault:
             stats.fault(fault, server=servers[0], stage="create")
             raise
@@ -130,7 +126,7 @@ def _identify(pool: LeasePool) -> Flow[None]:
     except WrongServer as error:
         raise WrongServer(
             f"{redact(server)} does not serve {environment.name}: {error}. Check the argument server= and "
-            f"the variable {environment.variable}; `agentgym doctor URL` tells what answers at a URL."
+            f"the variable {environment.variable}; `agentgym doctor URL` identifies the server at a URL."
         ) from None
     if memory.served_by is not None:
         pool.slots = None  # this project's own servers enforce their capacity, and never reuse an id
@@ -142,7 +138,7 @@ def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) ->
     if pool.slots is None:
         return (yield from _take_env(pool, None, task_id, holder, fresh=fresh))
     pool.end_quarantine()
-    slot: Slot | None = yield InThread(pool.slots.take)
+    slot: SlotLock | None = yield InThread(pool.slots.take)
     if slot is None:
         raise ServerFull(_no_slot(pool, pool.slots.capacity))
     try:
@@ -156,7 +152,7 @@ def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) ->
 
 
 def _take_env(
-    pool: LeasePool, slot: Slot | None, task_id: int, holder: Holder, *, fresh: bool
+    pool: LeasePool, slot: SlotLock | None, task_id: int, holder: Holder, *, fresh: bool
 ) -> WaitingFlow[Lease]:
     """Return a lease on a free environment, on the last one of the slot, or on a new one."""
     wire = pool.environment.wire
@@ -204,64 +200,6 @@ def _no_slot(pool: LeasePool, capacity: int) -> str:
 def _check_room(pool: LeasePool, there: int) -> None:
     if there >= (pool.environment.wire.capacity or math.inf):
         raise ServerFull(
-            f"{redact(pool.server)} holds {there} {pool.environment.name} environments that others made, "
+            f"{redact(pool.server)} holds {there} {pool.environment.name} environments of other clients, "
             "and has no room left; use another server, or restart this one"
         )
-
-
-def _place(pools: Sequence[LeasePool], most: int | None, holder: Holder) -> WaitingFlow[LeasePool | Lease]:
-    """Reserve a place in a pool and return the pool, or return an idle lease; wait if there is neither."""
-    ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
-    for pool in ranked:
-        if pool.reserve(most):
-            return pool
-    for pool in ranked:
-        lease = pool.take_over(holder)
-        if lease is not None:
-            return lease
-    return (yield from _wait_for_place(pools, most, holder))
-
-
-def _wait_for_place(
-    pools: Sequence[LeasePool], most: int | None, holder: Holder
-) -> WaitingFlow[LeasePool | Lease]:
-    """Wait in all pools for the first free place."""
-    turn = Waiter(most or 0, Future(), holder)
-    log(logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
-    began = time.monotonic()
-    try:
-        for pool in pools:
-            pool.waiting[turn] = None
-            pool.offer()  # places that were released before this flow started to wait
-        while not turn.place.done():
-            yield Wait(turn.place, min(pool.quarantine_left for pool in pools), began)
-            for pool in pools:
-                pool.offer()  # places whose quarantine is over
-        if turn.place.cancelled():
-            raise ServerFull(_no_place(pools, most))
-        return turn.place.result()
-    except BaseException:
-        if not turn.place.cancel():
-            _return_place(turn.place.result())
-        raise
-    finally:
-        for pool in pools:
-            pool.waiting.pop(turn, None)
-
-
-def _return_place(place: LeasePool | Lease) -> None:
-    """Return an unused place."""
-    if isinstance(place, Lease):
-        place.pool.park(place)
-    else:
-        place.unreserve()
-
-
-def _no_place(pools: Sequence[LeasePool], most: int | None) -> str:
-    name = pools[0].environment.name
-    where = "the server" if len(pools) == 1 else f"each of the {len(pools)} servers"
-    return (
-        f"this process holds {most} {name} environments on {where}, as many as max_envs_per_server={most} "
-        "allows, and none was released in time: close() those that are done with, play fewer at once, add "
-        "servers by server=[URL, URL, ...], or give it a longer time limit by timeout={'create': SECONDS}"
-    )

@@ -34,12 +34,12 @@ from agentgym_gym._text import reason
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Journal", "Record", "records"]
+__all__ = ["LeaseJournal", "Record", "records"]
 
 _ABOUT, _LOCK = "about.json", "lock"
 
 
-class Journal:
+class LeaseJournal:
     """The record of this process's leases on one server.
 
     Changes are made in memory, and `flush` writes them to disk: the other methods touch no file.
@@ -77,7 +77,7 @@ class Journal:
         try:
             with self._lock:
                 self._write()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the game goes on
+        except Exception as error:  # noqa: BLE001 - a failed record must not end the episode
             _warn(error)
 
     def _write(self) -> None:

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
     from agentgym_gym._http.limits import Stats
     from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
-    from agentgym_gym._leasing.slots import Slot
+    from agentgym_gym._leasing.slots import SlotLock
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.errors import Fault
     from agentgym_gym.wire import Wire
 
-__all__ = ["Holder", "Lease", "Pool"]
+__all__ = ["Holder", "Lease", "LeaseIssuer"]
 
 
-class Pool(Protocol):
+class LeaseIssuer(Protocol):
     """The interface of `LeasePool` that leases and their users need."""
 
     environment: Environment
@@ -73,12 +73,12 @@ class Lease:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: LeaseIssuer,
         env_id: int,
         *,
         epoch: int,
         fresh: bool,
-        slot: Slot | None = None,
+        slot: SlotLock | None = None,
         memory: Memory | None = None,
     ) -> None:
         self.pool = pool

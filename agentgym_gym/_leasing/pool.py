@@ -13,14 +13,13 @@ import weakref
 from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_gym import _lifecycle
 from agentgym_gym._http import connection_ids
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
-from agentgym_gym._leasing.journal import Journal
+from agentgym_gym._leasing.journal import LeaseJournal
 from agentgym_gym._leasing.lease import Holder, Lease
 from agentgym_gym._leasing.quarantine import Quarantine
-from agentgym_gym._leasing.recognition import Gateway, Memory, ask_own
-from agentgym_gym._leasing.slots import Slot, Slots
+from agentgym_gym._leasing.recognition import Gateway, Memory, run_own
+from agentgym_gym._leasing.slots import SlotLock, Slots
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import InThread, WaitingFlow
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["LeasePool", "Waiter", "pool_of"]
+__all__ = ["LeasePool", "Waiter"]
 
 
 class LeasePool:
@@ -70,7 +69,7 @@ class LeasePool:
         self._quarantine = Quarantine()
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
-        self.journal = Journal(environment.name, server) if environment.wire.closes else None
+        self.journal = LeaseJournal(environment.name, server) if environment.wire.closes else None
         self._pending = 0
         self.identified = False
         # Reentrant, because the garbage collector may run while the lock is held, and release a lease.
@@ -165,14 +164,14 @@ class LeasePool:
                 self._keep(lease)
                 self._release_soon(lease.slot)
 
-    def reuse(self, slot: Slot | None, holder: Holder) -> Lease | None:
+    def reuse(self, slot: SlotLock | None, holder: Holder) -> Lease | None:
         """Return a lease on a free id; None if there is none."""
         self.end_quarantine()
         with self._lock:
             return self.add_lease(self._free.pop(), holder, fresh=False, slot=slot) if self._free else None
 
     def add_new(
-        self, env_id: int, slot: Slot | None, holder: Holder | None = None, memory: Memory | None = None
+        self, env_id: int, slot: SlotLock | None, holder: Holder | None = None, memory: Memory | None = None
     ) -> Lease:
         """Return a lease on an id that the server has just assigned.
 
@@ -191,7 +190,7 @@ class LeasePool:
                 if self.environment.wire.reissues_ids and before.current:
                     raise self.id_in_use(env_id)
                 before.revoke()  # such ids repeat only after a restart
-                self._tell("lease lost", env_id)
+                self._log("lease lost", env_id)
             unclosed = self._unclosed.pop(env_id, None)
             if unclosed is not None:
                 unclosed.revoke()  # for the same reason
@@ -214,13 +213,13 @@ class LeasePool:
             "environments, or use more servers"
         )
 
-    def add_lease(self, env_id: int, holder: Holder, *, fresh: bool, slot: Slot | None) -> Lease:
+    def add_lease(self, env_id: int, holder: Holder, *, fresh: bool, slot: SlotLock | None) -> Lease:
         """Return a new lease on an id without a lease."""
         memory = self._memories.pop(env_id, None)
         lease = Lease(self, env_id, epoch=self.epoch, fresh=fresh, slot=slot, memory=memory)
         holder.leases.append(lease)
         self._held[env_id] = lease
-        self._tell("lease made", env_id, fresh=fresh)
+        self._log("lease made", env_id, fresh=fresh)
         return lease
 
     def release(self, lease: Lease, stats: Stats | None = None) -> WaitingFlow[bool]:
@@ -239,7 +238,7 @@ class LeasePool:
         if lease.released and not lease.unclosed:
             return True
         current = self.resume(lease)
-        self._tell("lease released", lease.env_id, current=current)
+        self._log("lease released", lease.env_id, current=current)
         slot = lease.slot if lease.ours else None
         closed = True
         if current and self.environment.wire.closes:
@@ -273,13 +272,13 @@ class LeasePool:
     def _close(self, lease: Lease, stats: Stats | None) -> WaitingFlow[bool]:
         """Close a remote environment; return whether the server did."""
         try:
-            yield from ask_own(
+            yield from run_own(
                 lease, lambda: self.environment.wire.close(lease.env_id), stats, within="close"
             )
         except Fault as error:
             if stats is not None:
                 stats.fault(error, server=self.server, stage="close")
-            self._tell("lease not closed", lease.env_id, message=str(error))
+            self._log("lease not closed", lease.env_id, message=str(error))
             lease.unclosed = (
                 lease.memory.unseen
                 or isinstance(error, (ServerTimeout, ConnectionLost))
@@ -312,7 +311,7 @@ class LeasePool:
             journal = self.journal if self._held.get(lease.env_id, lease) is lease else None
             if journal is not None:
                 journal.discard(lease.env_id)
-        self._tell("lease lost", lease.env_id)
+        self._log("lease lost", lease.env_id)
         if journal is not None:
             yield InThread(journal.flush)
 
@@ -344,7 +343,7 @@ class LeasePool:
                 self.journal.clear()
             self.offer()
         for env_id in lost:
-            self._tell("lease lost", env_id)
+            self._log("lease lost", env_id)
         if self.journal is not None:
             yield InThread(self.journal.flush)
 
@@ -358,11 +357,11 @@ class LeasePool:
             with self._lock:
                 self._free.append(lease.env_id)
 
-    def _release_soon(self, slot: Slot | None) -> None:
+    def _release_soon(self, slot: SlotLock | None) -> None:
         if self.slots is not None and slot is not None:
             self.slots.release_soon(slot)
 
-    def _tell(self, event: str, env_id: int, **facts: Any) -> None:
+    def _log(self, event: str, env_id: int, **facts: Any) -> None:
         log(logging.DEBUG, event, server=redact(self.server), env_id=env_id, **facts)
 
 
@@ -379,26 +378,3 @@ class Waiter(NamedTuple):
     most: int
     place: Future[LeasePool | Lease]
     holder: Holder
-
-
-_pools: dict[tuple[int, str], LeasePool] = {}
-_pools_lock = threading.Lock()
-
-
-def pool_of(environment: Environment, server: str) -> LeasePool:
-    """Return this process's only pool for a server."""
-    with _pools_lock:
-        key = (id(environment), server)  # the pool keeps the environment alive, so the id stays unique
-        if key not in _pools:
-            _pools[key] = LeasePool(environment, server)
-        return _pools[key]
-
-
-def _forget_pools() -> None:
-    """Remove all pools in a forked child: the leases belong to its parent."""
-    global _pools_lock  # noqa: PLW0603 - the parent may have held it while forking
-    _pools_lock = threading.Lock()
-    _pools.clear()
-
-
-_lifecycle.after_fork_in_child(_forget_pools)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentgym_gym.calls import Call, Flow, Reply, Stage, WaitingFlow
     from agentgym_gym.wire import Seen, Wire
 
-__all__ = ["Gateway", "Memory", "Recognisable", "ask_own"]
+__all__ = ["Gateway", "Memory", "Recognisable", "run_own"]
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Recognisable(Protocol):
         """Give up the environment, and remove its record."""
 
 
-def ask_own(
+def run_own(
     lease: Recognisable, begin: Callable[[], Flow[T]], stats: Stats | None, *, within: Stage | None = None
 ) -> WaitingFlow[T]:
     """Run a flow on the remote environment of a lease, after checking that it is the right one.
@@ -167,7 +167,7 @@ def _look(
         lease.env_id, seen if lease.memory.uncertain else replace(seen, unanswered="")
     )
 
-    def ask(call: Call) -> Call:
+    def count(call: Call) -> Call:
         if stats is not None:
             stats.looks += 1
         return call.on(lease.server, within=within)
@@ -176,7 +176,7 @@ def _look(
         replies.append(reply)
         lease.memory.note(reply, lease.gateway)
 
-    return (yield from relay(flow, ask, keep))
+    return (yield from relay(flow, count, keep))
 
 
 def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:
@@ -184,7 +184,7 @@ def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: boo
 
     The first reply is the next proof: the later calls of the flow may use any connection.
     """
-    memory, heard, was_uncertain = lease.memory, False, lease.memory.uncertain
+    memory, replied, was_uncertain = lease.memory, False, lease.memory.uncertain
     try:
         call = next(flow).on(lease.server, connection=proof, witness=witness)
         memory.uncertain = True
@@ -192,13 +192,13 @@ def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: boo
             try:
                 reply = yield call
             except (Fault, MaybeRestarted) as error:
-                if not heard and not error.was_sent:
+                if not replied and not error.was_sent:
                     memory.uncertain = was_uncertain
                 call = flow.throw(error).on(lease.server)
             else:
-                if not heard:
+                if not replied:
                     memory.note(reply, lease.gateway)
-                heard = True
+                replied = True
                 lease.gateway.away += reply.status in _AWAY
                 call = flow.send(reply).on(lease.server)
     except StopIteration as stop:
@@ -226,8 +226,8 @@ def _lose(lease: Recognisable, *, uncertain: bool) -> WaitingFlow[NoReturn]:
     if uncertain:
         lease.revoke()
         raise LeaseLost(
-            f"the connection to {where} broke before all was answered, and nobody can tell whether what is "
-            "there now is still ours: it is neither used nor closed"
+            f"the connection to {where} broke before all replies arrived, and the environment "
+            "there may belong to another client now: it is neither used nor closed"
         )
     yield from lease.forget()
     raise LeaseLost(f"{where} is not the one that was last seen there: the server was restarted meanwhile")

@@ -28,12 +28,12 @@ from agentgym_gym.errors import SetupError
 if TYPE_CHECKING:
     from filelock import FileLock
 
-__all__ = ["Slot", "SlotState", "Slots", "slot_states"]
+__all__ = ["SlotLock", "SlotState", "Slots", "slot_states"]
 
 _WIDTH = 40  # of an id in its file, so that a later id needs no more disk space
 
 
-class Slot:
+class SlotLock:
     """A slot on a server that this process holds until it releases it.
 
     A slot that is garbage-collected without `release` is free again, too, because its lock file is closed.
@@ -86,13 +86,13 @@ class Slots:
     def __init__(self, server: str, capacity: int) -> None:
         self.capacity = capacity
         self._name = state_folder.folder_name(server)
-        # By number, to skip the locks that this process holds. Weak: see `Slot`.
-        self._slots: weakref.WeakValueDictionary[int, Slot] = weakref.WeakValueDictionary()
-        self._leaving: deque[Slot] = deque()
+        # By number, to skip the locks that this process holds. Weak: see `SlotLock`.
+        self._slots: weakref.WeakValueDictionary[int, SlotLock] = weakref.WeakValueDictionary()
+        self._leaving: deque[SlotLock] = deque()
         # Reentrant, because the garbage collector may run while the lock is held, and release a lease.
         self._lock = threading.RLock()
 
-    def take(self) -> Slot | None:
+    def take(self) -> SlotLock | None:
         """Return a free slot, or None if all are taken. Touches files.
 
         Raises:
@@ -106,7 +106,7 @@ class Slots:
         except (OSError, NotImplementedError) as error:  # the latter if the file system has no locks
             raise _cannot_share(folder, error) from error
 
-    def _take(self, folder: Path) -> Slot | None:
+    def _take(self, folder: Path) -> SlotLock | None:
         from filelock import FileLock, Timeout  # noqa: PLC0415 - few servers need it
 
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ class Slots:
             except Timeout:
                 continue
             try:
-                slot = Slot(lock, folder / f"{number}.id")
+                slot = SlotLock(lock, folder / f"{number}.id")
                 _write_id(folder / f"{number}.id", slot.env_id)
             except BaseException:
                 lock.release()
@@ -129,7 +129,7 @@ class Slots:
             return slot
         return None
 
-    def release_soon(self, slot: Slot) -> None:
+    def release_soon(self, slot: SlotLock) -> None:
         """Release a slot in another thread, at the latest before `take` looks for one.
 
         This is for code that may run in an event loop and cannot yield to the driver.

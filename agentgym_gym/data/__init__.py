@@ -19,22 +19,18 @@ pyarrow is imported only when a parquet file is read or written.
 
 from __future__ import annotations
 
-from agentgym_gym.data._agenttraj import agenttraj_entry, read_agenttraj, write_agenttraj
-from agentgym_gym.data._items import Item, Seeds, items_of, read_items, read_prompts
+from agentgym_gym.data._agenttraj import write_agenttraj
+from agentgym_gym.data._items import Item, Seeds, items_of, read_items
 from agentgym_gym.data._parquet import write
 from agentgym_gym.data._reformat import Reformatted, SourceFormat, Unparsed, reformat
 from agentgym_gym.data._rl import Recipe, own_prompt, rows, schema
-from agentgym_gym.data._runs import of_run
-from agentgym_gym.data._sft import read_sft, sft_rows, sft_schema
+from agentgym_gym.data._sft import sft_rows, sft_schema
 from agentgym_gym.data._sources import read_trajectories
-from agentgym_gym.data._split import Division, divide, parse_val
+from agentgym_gym.data._split import Division, divide
 from agentgym_gym.data._trajectories import (
     Message,
-    Role,
     Selected,
     Trajectory,
-    as_system,
-    as_turns,
     select,
 )
 
@@ -44,24 +40,15 @@ __all__ = [
     "Message",
     "Recipe",
     "Reformatted",
-    "Role",
     "Seeds",
     "Selected",
     "SourceFormat",
     "Trajectory",
     "Unparsed",
-    "agenttraj_entry",
-    "as_system",
-    "as_turns",
     "divide",
     "items_of",
-    "of_run",
     "own_prompt",
-    "parse_val",
-    "read_agenttraj",
     "read_items",
-    "read_prompts",
-    "read_sft",
     "read_trajectories",
     "reformat",
     "rows",

@@ -55,7 +55,9 @@ def agenttraj_entry(trajectory: Trajectory) -> dict[str, Any]:
         BadOption: A fault ended the trajectory, or AgentGym has no item ids for its environment.
     """
     if trajectory.fault is not None:
-        raise BadOption(f"{trajectory.source or trajectory.key}: {trajectory.fault} ended it; it is no data")
+        raise BadOption(
+            f"{trajectory.source or trajectory.key}: ended by {trajectory.fault}, so it is not training data"
+        )
     known = {
         "reward": trajectory.score,
         "success": trajectory.success,
@@ -88,10 +90,10 @@ def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bo
             ``force`` is false, or writing fails.
     """
     if path.exists() and not force:
-        raise BadOption(f"{path} would be replaced; choose another file, or say --force (force=True)")
+        raise BadOption(f"{path} would be replaced; choose another file, or pass --force (force=True)")
     lines = [json.dumps(agenttraj_entry(each), ensure_ascii=False) for each in trajectories]
     if not lines:
-        raise BadOption(f"there is no trajectory to write to {path}")
+        raise BadOption(f"there are no trajectories to write to {path}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replaces(path) as part:
@@ -111,8 +113,8 @@ def _item_id(trajectory: Trajectory) -> str:
         return item_id_of(find(trajectory.env_id), trajectory.task_id)
     except UnknownEnvironment:
         raise BadOption(
-            f"{trajectory.source or trajectory.key}: {trajectory.env_id} is not in the catalogue, and "
-            "AgentTraj names its tasks by that"
+            f"{trajectory.source or trajectory.key}: {trajectory.env_id} is not in the catalogue, which "
+            "has the item ids of AgentTraj files"
         ) from None
 
 
@@ -120,17 +122,17 @@ def _trajectory(record: Any, file: Path, at: int) -> Trajectory:
     item, where = item_of(record, file, at), f"{file}: entry {at}"
     try:
         if not is_unicode(json.dumps(record, ensure_ascii=False)):
-            raise BadOption(f"{where} holds half a surrogate pair, which is no character")
+            raise BadOption(f"{where} contains half a surrogate pair, which is not a character")
     except RecursionError:
-        raise BadOption(f"{where} is nested too deeply to be written again") from None
+        raise BadOption(f"{where} is nested too deeply to write it again") from None
     conversations = record.get("conversations")
     if not isinstance(conversations, list) or not conversations:
         raise BadOption(
-            f"{where} has no conversations; a file that only names tasks is for `agentgym data rl`"
+            f"{where} has no conversations; use a file that only names tasks with `agentgym data rl`"
         )
     action_format = record.get("action_format")
     if not isinstance(action_format, str | None):
-        raise BadOption(f"{where}: action_format cannot be {json.dumps(action_format):.80}")
+        raise BadOption(f"{where}: action_format should be text, not {json.dumps(action_format):.80}")
     return Trajectory(
         item.environment.id,
         item.task_id,
@@ -145,18 +147,20 @@ def _trajectory(record: Any, file: Path, at: int) -> Trajectory:
 
 
 def _messages(conversations: list[Any], where: str) -> Iterator[Message]:
-    for number, said in enumerate(conversations):
-        speaker, text = (said.get("from"), said.get("value")) if isinstance(said, dict) else (None, None)
+    for number, turn in enumerate(conversations):
+        speaker, text = (turn.get("from"), turn.get("value")) if isinstance(turn, dict) else (None, None)
         role = _ROLES.get(speaker) if isinstance(speaker, str) else None
         if role is None or not isinstance(text, str):
             raise BadOption(
                 f'{where}: message {number} should be {{"from": "human", "loss": null, "value": "..."}}, or '
-                f"from gpt or system, not {json.dumps(said):.80}"
+                f"from gpt or system, not {json.dumps(turn):.80}"
             )
-        loss = said.get("loss")
+        loss = turn.get("loss")
         if not isinstance(loss, bool | None):
-            raise BadOption(f"{where}: message {number}: loss is true, false or null, not {loss!r:.80}")
-        extra = {key: value for key, value in said.items() if key not in _OF_A_MESSAGE}
+            raise BadOption(
+                f"{where}: message {number}: loss should be true, false or null, not {loss!r:.80}"
+            )
+        extra = {key: value for key, value in turn.items() if key not in _OF_A_MESSAGE}
         yield Message(role, text, loss, extra)
 
 
@@ -171,4 +175,4 @@ def _score(value: Any, where: str) -> float | None:
 def _success(value: Any, where: str) -> bool | None:
     if value is None or value in (True, False):  # 1 and 0 equal True and False
         return None if value is None else bool(value)
-    raise BadOption(f"{where}: success is true, false, 1 or 0, not {value!r:.80}")
+    raise BadOption(f"{where}: success should be true, false, 1 or 0, not {value!r:.80}")

@@ -77,7 +77,7 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
 
     Args:
         environment: The environment.
-        tasks: The task selection, in the syntax of :func:`agentgym_gym.evaluate.parse_tasks`, or the path of
+        tasks: The task selection, such as ``0:50``, ``3``, ``1,2,5``, ``10:`` or ``all``, or the path of
             a file or folder of item ids for :func:`read_items`. Duplicates are dropped.
         split: The split of the tasks. By default, ``all`` means the first split, and task numbers may be of
             any split.
@@ -88,8 +88,8 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
     path = Path(tasks)
     if not is_tasks(tasks) and not path.exists():
         raise BadOption(
-            f"tasks {tasks!r:.80} cannot be read; they look like '0:50', '3', '1,2,5', '10:' or 'all', and "
-            "no file of item ids is there"
+            f"tasks {tasks!r:.80} should be a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or "
+            "the path of a file of item ids, and there is no such file"
         )
     if is_tasks(tasks):
         if isinstance(environment, Seeds):
@@ -97,14 +97,14 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
         return [Item(environment, task) for task in tasks_of(environment, tasks, split)]
     if isinstance(environment, Seeds):
         raise BadOption(
-            f"{path} holds item ids, and {environment.id} numbers no tasks: give seeds, as in 0:50"
+            f"{path} contains item ids, and {environment.id} has no numbered tasks: pass seeds, such as 0:50"
         )
     items = read_items(path, split)
     other = next((item for item in items if item.environment.name != environment.name), None)
     if other is not None:
         raise BadOption(
-            f"{path} holds tasks of {other.environment.name}, such as {other.task_id}, and not of "
-            f"{environment.name} alone"
+            f"{path} contains tasks of {other.environment.name}, such as {other.task_id}; expected only "
+            f"tasks of {environment.name}"
         )
     return list({item.key: item for item in items}.values())
 
@@ -151,7 +151,7 @@ def read_prompts(path: Path) -> dict[str, str]:
         if prompts.setdefault(name, text) != text:
             raise BadOption(
                 f"{file}: the first messages of {firsts[name]!r:.80} and {item_id!r:.80} differ, so neither "
-                f"is the prompt of {name}; put the one you mean into a file of its own"
+                f"is the prompt of {name}; put the right one into a separate file"
             )
         firsts.setdefault(name, item_id)
     return prompts
@@ -195,7 +195,7 @@ def _load(file: Path) -> list[Any]:
     except (ValueError, RecursionError) as error:
         raise BadOption(f"{file} is not JSON: {error}") from error
     if not isinstance(loaded, list) or not loaded:
-        raise BadOption(f'{file} should hold a JSON list such as [{{"item_id": "webshop_5238"}}]')
+        raise BadOption(f'{file} should contain a JSON list such as [{{"item_id": "webshop_5238"}}]')
     return loaded
 
 
@@ -217,13 +217,13 @@ def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
     match = _ITEM_ID.fullmatch(item_id) if isinstance(item_id, str) else None
     if match is None:
         raise BadOption(
-            f"{file}: item {item_id!r:.80} does not say its environment and its task, as 'webshop_5238' does"
+            f"{file}: item {item_id!r:.80} should name an environment and a task, such as 'webshop_5238'"
         )
     environment = _environment(match["prefix"])
     if environment is None:
         known = ", ".join(f"{_prefixes(each)[0]}_" for each in environments())
         raise BadOption(
-            f"{file}: item {item_id!r:.80} is of no environment known here; items begin with {known}"
+            f"{file}: item {item_id!r:.80} names an unknown environment; items begin with {known}"
         )
     task = int(match["task"])
     if not (environment.has_task(task) if split is None else task in environment.split(split)):
@@ -238,17 +238,17 @@ def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
 
 def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
     if split is not None:
-        raise BadOption(f"split={split!r}: {environment.id} numbers no tasks, and so has no splits")
+        raise BadOption(f"split={split!r}: {environment.id} has no numbered tasks, so it has no splits")
     if any(part.endswith(":") for part in text.replace(" ", "").split(",")):
         raise BadOption(
-            f"tasks {text!r:.80}: {environment.id} numbers no tasks, and seeds have no end: give one"
+            f"tasks {text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50"
         )
     return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MOST_SEEDS))
 
 
 def _environment(prefix: str) -> Environment | None:
-    wanted = prefix.lower()
-    return next((each for each in environments() if wanted in _prefixes(each)), None)
+    name = prefix.lower()
+    return next((each for each in environments() if name in _prefixes(each)), None)
 
 
 def _prefixes(environment: Environment) -> list[str]:

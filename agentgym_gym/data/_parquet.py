@@ -67,7 +67,7 @@ def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
     there = [str(path) for path in found.values() if path.exists()]
     if there and not force:
         raise BadOption(
-            f"{' and '.join(there)} would be replaced; choose another folder, or say --force (force=True)"
+            f"{' and '.join(there)} would be replaced; choose another folder, or pass --force (force=True)"
         )
     return found
 

@@ -94,27 +94,29 @@ def reformat(
             ReAct parser for the environment.
     """
     if find(trajectory.env_id).name != environment.name:
-        raise BadOption(f"{trajectory.source}: it is of {trajectory.env_id}, not of {environment.name}")
+        raise BadOption(
+            f"{trajectory.source}: the environment is {trajectory.env_id}; expected {environment.name}"
+        )
     reading, target = _Reading(environment, source_format), get_format(target_format)
     messages: list[Message] = []
     unparsed: list[Unparsed] = []
     turn = 0
-    for said in as_system(trajectory).messages:
-        if said.role != "assistant":
-            messages.append(said)
+    for message in as_system(trajectory).messages:
+        if message.role != "assistant":
+            messages.append(message)
             continue
         turn += 1
-        extra = {key: value for key, value in said.extra.items() if key != _OF_A_CALL}
+        extra = {key: value for key, value in message.extra.items() if key != _OF_A_CALL}
         try:
-            messages.append(replace(said, content=reading.written(said, target_format), extra=extra))
+            messages.append(replace(message, content=reading.written(message, target_format), extra=extra))
         except ActionError as error:
             kind = error.kind
         except _NotWritten as error:
             kind = str(error)
         else:
             continue
-        unparsed.append(Unparsed(kind, trajectory.source, turn, said.content))
-        messages.append(said)
+        unparsed.append(Unparsed(kind, trajectory.source, turn, message.content))
+        messages.append(message)
     if unparsed and not keep_unparsed:
         return Reformatted(None, tuple(unparsed))
     prompt = _prompt(environment.name, target_format)
@@ -137,10 +139,10 @@ class _Reading:
         self._grammar = environment.grammar
         self._agentgym = environment.agentgym_readers.get("react") if source_format == "agentgym" else None
         if source_format == "agentgym" and self._agentgym is None:
-            raise BadOption(f"parser='agentgym' does not read {environment.name} in ReAct")
+            raise BadOption(f"parser='agentgym' does not support replies of {environment.name} in ReAct")
         self._format = ReActOnOneLine() if source_format == "agentgym" else get_format(source_format)
 
-    def written(self, said: Message, target_format: FormatName) -> str:
+    def written(self, message: Message, target_format: FormatName) -> str:
         """Return a reply in another format.
 
         Raises:
@@ -148,12 +150,12 @@ class _Reading:
             _NotWritten: The reply cannot be written in the target format.
         """
         target = get_format(target_format)
-        action = self._action(said)
+        action = self._action(message)
         if not isinstance(action, Action):
             if target.name != self._format.name:
                 raise _NotWritten("OnlyThought")
-            return said.content  # already in the target format
-        thought = self._format.thought_of(said.content, action)
+            return message.content  # already in the target format
+        thought = self._format.thought_of(message.content, action)
         try:
             written = target.render(action, thought)
             same = target.parse(written, self._grammar) == action
@@ -165,14 +167,14 @@ class _Reading:
             raise _NotWritten("ThoughtNotKept")
         return written
 
-    def _action(self, said: Message) -> Action | Thought:
-        read = self._read(said)
+    def _action(self, message: Message) -> Action | Thought:
+        read = self._read(message)
         if not isinstance(read, Action | Thought):
             raise _NotWritten("UnknownAction")  # a custom format may return an action outside the grammar
         return read
 
-    def _read(self, said: Message) -> ParsedReply:
-        calls = said.extra.get(_OF_A_CALL)
+    def _read(self, message: Message) -> ParsedReply:
+        calls = message.extra.get(_OF_A_CALL)
         if isinstance(self._format, ToolCalls) and isinstance(calls, list) and calls:
             made = [each if isinstance(each, Mapping) else {} for each in calls]
             return called_action(
@@ -180,11 +182,11 @@ class _Reading:
                 self._grammar,
             ).action
         if self._agentgym is not None:
-            words = self._agentgym(said.content)
+            text = self._agentgym(message.content)
             # AgentGym sends whole replies to the tool servers, which parse them.
-            if words != said.content or self._grammar.knows(words):
-                return self._grammar.parse(words)
-        return self._format.parse(said.content, self._grammar)
+            if text != message.content or self._grammar.knows(text):
+                return self._grammar.parse(text)
+        return self._format.parse(message.content, self._grammar)
 
 
 @cache

@@ -50,8 +50,8 @@ def of_run(run: Run) -> list[Trajectory]:
 def _head(run: Run) -> Iterator[Message]:
     if "system_prompt" not in run.facts:
         raise BadOption(
-            f"{run.path} does not say which system prompt its agent was given (summary.json, "
-            "run.system_prompt), so that its episodes are no data to train on"
+            f"{run.path} has no system prompt of its agent (run.system_prompt in summary.json), so its "
+            "episodes cannot be used for training"
         )
     given = run.facts.get("agent_settings")
     settings = given if isinstance(given, dict) else {}

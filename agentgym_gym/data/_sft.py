@@ -29,22 +29,28 @@ def sft_rows(trajectories: Iterable[Trajectory]) -> Iterator[dict[str, Any]]:
     """
     for each in trajectories:
         if each.fault is not None:
-            raise BadOption(f"{each.source or each.key}: {each.fault} ended it; it is no data")
-        end = max((at for at, said in enumerate(each.messages, 1) if said.role == "assistant"), default=0)
+            raise BadOption(f"{each.source or each.key}: ended by {each.fault}, so it is not training data")
+        end = max(
+            (at for at, message in enumerate(each.messages, 1) if message.role == "assistant"), default=0
+        )
         rest = {
             "extra": dict(each.extra),
             "item_id": each.item_id,
-            "of_messages": {str(at): dict(said.extra) for at, said in enumerate(each.messages) if said.extra},
-            "after": [[said.role, said.content, said.loss] for said in each.messages[end:]],
+            "of_messages": {
+                str(at): dict(message.extra) for at, message in enumerate(each.messages) if message.extra
+            },
+            "after": [[message.role, message.content, message.loss] for message in each.messages[end:]],
         }
         yield {
-            "messages": [{"role": said.role, "content": said.content} for said in each.messages[:end]],
+            "messages": [
+                {"role": message.role, "content": message.content} for message in each.messages[:end]
+            ],
             "data_source": each.env_id,
             "task_id": each.task_id,
             "score": each.score,
             "success": each.success,
             "action_format": each.action_format,
-            "loss": [said.loss for said in each.messages[:end]],
+            "loss": [message.loss for message in each.messages[:end]],
             "rest": json.dumps(rest),
         }
 
@@ -91,15 +97,15 @@ def _read(file: Path) -> Iterator[Trajectory]:
     pyarrow = need_pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(file) as opened:
-            found, wanted = opened.schema_arrow, sft_schema()
-            for column in wanted:
-                if column.name not in found.names or found.field(column.name).type != column.type:
+            columns, expected = opened.schema_arrow, sft_schema()
+            for column in expected:
+                if column.name not in columns.names or columns.field(column.name).type != column.type:
                     raise BadOption(
-                        f"{file} is none of `agentgym data sft`: it has no column {column.name!r} of the "
-                        f"type {column.type}"
+                        f"{file} was not written by `agentgym data sft`: it has no column {column.name!r} "
+                        f"of the type {column.type}"
                     )
             at = 0
-            for batch in opened.iter_batches(columns=wanted.names):
+            for batch in opened.iter_batches(columns=expected.names):
                 for row in batch.to_pylist():
                     yield _trajectory(row, f"{file}: row {at}")
                     at += 1
@@ -110,14 +116,14 @@ def _read(file: Path) -> Iterator[Trajectory]:
 def _trajectory(row: Mapping[str, Any], where: str) -> Trajectory:
     try:
         rest = json.loads(row["rest"])
-        said = [
+        values = [
             (each["role"], each["content"], loss)
             for each, loss in zip(row["messages"], row["loss"], strict=True)
         ] + rest["after"]
         extra = rest["of_messages"]
         messages = [
             Message(role, content, loss, extra.get(str(at), {}))
-            for at, (role, content, loss) in enumerate(said)
+            for at, (role, content, loss) in enumerate(values)
         ]
         if not all(isinstance(each.content, str) for each in messages):
             raise TypeError("a message without text")
@@ -134,4 +140,4 @@ def _trajectory(row: Mapping[str, Any], where: str) -> Trajectory:
             where,
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise BadOption(f"{where} is no trajectory: {error}") from error
+        raise BadOption(f"{where} is not a trajectory: {error}") from error

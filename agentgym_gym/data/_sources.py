@@ -39,7 +39,7 @@ def read_trajectories(path: Path) -> list[Trajectory]:
         return read_sft(path)
     if path.is_dir() and next(path.glob("*.json"), None) is None:
         raise BadOption(
-            f"{path} holds no trajectories: there is no {EPISODES} in it or below it, and no .json and no "
-            ".parquet file in it"
+            f"{path} contains no trajectories: it has no {EPISODES}, also in its subfolders, and no .json or "
+            ".parquet file"
         )
     return read_agenttraj(path)

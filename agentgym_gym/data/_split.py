@@ -55,12 +55,14 @@ def divide(
     if num_samples is not None:
         if not 1 <= num_samples <= len(chosen):
             raise BadOption(
-                f"num_samples={num_samples} should be from 1 to {len(chosen)}, the items there are"
+                f"num_samples={num_samples} should be from 1 to {len(chosen)}, the number of items"
             )
         chosen = chosen[:num_samples]
     held = val if isinstance(val, int) else _share(val, len(chosen))
     if not 0 <= held < len(chosen):
-        raise BadOption(f"val={val} of {len(chosen)} items leaves none to train on; 0 is for no validation")
+        raise BadOption(
+            f"val={val} of {len(chosen)} items leaves none for training; pass 0 for no validation"
+        )
     return Division(chosen[held:], chosen[:held], duplicates)
 
 
@@ -83,7 +85,7 @@ def parse_val(text: str) -> float:
 
 def _share(share: float, items: int) -> int:
     if not 0 <= share < 1:
-        raise BadOption(f"val={share} is a share, and should be at least 0.0 and below 1.0")
+        raise BadOption(f"val={share} should be a share of at least 0.0 and below 1.0")
     return max(1, round(share * items)) if share else 0
 
 

@@ -158,14 +158,14 @@ def select(
     kept: list[Trajectory] = []
     seen = set()
     for each in trajectories:
-        said = (each.key, tuple((message.role, message.content) for message in each.messages))
+        identity = (each.key, tuple((message.role, message.content) for message in each.messages))
         reason = _refused(each, successful=successful, min_score=min_score)
-        if reason is None and said in seen:
+        if reason is None and identity in seen:
             reason = "there twice"
         if reason is not None:
             left_out[reason] += 1
             continue
-        seen.add(said)
+        seen.add(identity)
         kept.append(each)
     if best is not None:
         chosen = _best(kept, best)

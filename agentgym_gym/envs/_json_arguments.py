@@ -242,7 +242,7 @@ def _check_text(value: str) -> None:
         raise BadArguments(f"expected text of at most {MAX_CHARS} printable characters")
     found = [mark for mark in MARKS if mark in value.lower()]
     if found:
-        raise BadArguments(f"{found[0]!r} cannot stand in an action")
+        raise BadArguments(f"{found[0]!r} is not allowed in an action")
 
 
 def _spelling(found: re.Match[str]) -> str:

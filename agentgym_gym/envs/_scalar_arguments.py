@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["MARKS", "MAX_CHARS", "Cell", "Date", "Id", "Number", "OneOf", "Words"]
+__all__ = ["MARKS", "MAX_CHARS", "Cell", "Date", "Id", "Number", "OneOf", "ShortText"]
 
 MAX_CHARS = MAX_ACTION_CHARS
 """Maximum length of a text. Gold answers reach 2,915 characters; the whole action has a limit too."""
@@ -28,7 +28,7 @@ _DATE = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})", re.ASCII)
 _MAX_INTEGER = 10**18  # keeps every number short enough to write
 
 
-class Words(Text):
+class ShortText(Text):
     """Text of one or more lines, without marks that end a turn, a thought or an action in a reply."""
 
     def __init__(self, *samples: str) -> None:

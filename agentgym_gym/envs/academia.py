@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
-from agentgym_gym.envs._scalar_arguments import OneOf, Words
+from agentgym_gym.envs._scalar_arguments import OneOf, ShortText
 from agentgym_gym.envs._tools import (
     LOCAL_QUIRKS,
     QUIRKS,
@@ -35,8 +35,10 @@ __all__ = [
 ]
 
 _TITLE = "Efficient Graph Convolution for Joint Node Representation Learning and Clustering"
-_Paper = Annotated[str, Words(_TITLE), "the paper's title"]
-_Author = Annotated[str, Words("Fadi Boutros", "Florian Kirchbuchner", "Yang Song_2"), "the author's name"]
+_Paper = Annotated[str, ShortText(_TITLE), "the paper's title"]
+_Author = Annotated[
+    str, ShortText("Fadi Boutros", "Florian Kirchbuchner", "Yang Song_2"), "the author's name"
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +61,7 @@ class NeighbourCheck(Tool):
 
     function: ClassVar[str] = "neighbourCheck"
     graph: Annotated[str, OneOf("PaperNet", "AuthorNet"), "the network"]
-    node: Annotated[str, Words("Fadi Boutros", _TITLE), "a paper's title or an author's name"]
+    node: Annotated[str, ShortText("Fadi Boutros", _TITLE), "a paper's title or an author's name"]
 
 
 @dataclass(frozen=True, eq=False)

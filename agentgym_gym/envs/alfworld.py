@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.arguments import Name
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import (
@@ -25,6 +24,7 @@ from agentgym_gym.envs._agentgym_parsers import (
     known,
     react_action,
 )
+from agentgym_gym.envs._alfworld_names import household_name
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
@@ -49,30 +49,13 @@ __all__ = [
     "Use",
 ]
 
-_ARTICLES = ("a", "an", "the")
-_JOINING = ("and", "from", "in", "into", "on", "onto", "then", "to", "with")
-
-
-class _Thing(Name):
-    """The name of an object or receptacle, optionally after an article, which is dropped."""
-
-    def read(self, text: str) -> str:
-        """Parse a name with or without an article."""
-        article, _, rest = text.strip().partition(" ")
-        return super().read(rest if article.lower() in _ARTICLES else text)
-
-
-def _name(*samples: str) -> Name:
-    # A number ends a name, and names in the game are short: "use of the lamp is next" is not an action.
-    words = r"[a-z]+(?: [a-z]+)?(?: [0-9]{1,3})?"
-    return _Thing(samples, reserved=[*_ARTICLES, *_JOINING], words=words)
-
-
 _Object = Annotated[
-    str, _name("mug 1", "apple 2", "soapbar 1", "cellphone 3"), "the object's name and number"
+    str, household_name("mug 1", "apple 2", "soapbar 1", "cellphone 3"), "the object's name and number"
 ]
 _Receptacle = Annotated[
-    str, _name("desk 1", "countertop 2", "drawer 11", "armchair 1"), "the receptacle's name and number"
+    str,
+    household_name("desk 1", "countertop 2", "drawer 11", "armchair 1"),
+    "the receptacle's name and number",
 ]
 
 
@@ -146,7 +129,7 @@ class Heat(Action):
 
     template: ClassVar[str] = "heat {obj} with {recep}"
     obj: _Object
-    recep: Annotated[str, _name("microwave 1"), "the microwave's name and number"]
+    recep: Annotated[str, household_name("microwave 1"), "the microwave's name and number"]
 
 
 @dataclass(frozen=True)
@@ -155,7 +138,7 @@ class Cool(Action):
 
     template: ClassVar[str] = "cool {obj} with {recep}"
     obj: _Object
-    recep: Annotated[str, _name("fridge 1"), "the fridge's name and number"]
+    recep: Annotated[str, household_name("fridge 1"), "the fridge's name and number"]
 
 
 @dataclass(frozen=True)
@@ -164,14 +147,14 @@ class Clean(Action):
 
     template: ClassVar[str] = "clean {obj} with {recep}"
     obj: _Object
-    recep: Annotated[str, _name("sinkbasin 1"), "the sinkbasin's name and number"]
+    recep: Annotated[str, household_name("sinkbasin 1"), "the sinkbasin's name and number"]
 
 
 @dataclass(frozen=True)
 class Use(Action):
     """Switch a lamp on or off.
 
-    ``toggle`` is read as this: AgentGym's client knows a function of that name, the game has no such command.
+    ``toggle`` is read as this: AgentGym's client has a function of that name, the game has no such command.
     """
 
     template: ClassVar[str] = "use {obj}"
@@ -179,7 +162,7 @@ class Use(Action):
     aliases = ("toggle",)
     obj: Annotated[
         str,
-        _name("desklamp 1", "floorlamp 1"),
+        household_name("desklamp 1", "floorlamp 1"),
         "the lamp's name and number",
     ]
 
@@ -198,14 +181,14 @@ class Examine(Action):
     template: ClassVar[str] = "examine {recep}"
     recep: Annotated[
         str,
-        _name("desk 1", "mug 1", "drawer 11"),
+        household_name("desk 1", "mug 1", "drawer 11"),
         "the name and number of the receptacle or object",
     ]
 
 
 @dataclass(frozen=True)
 class Look(Action):
-    """Say where you are and what is beside you."""
+    """Say where you are and what is beside you."""  # plain: prompt
 
     template: ClassVar[str] = "look"
     accepts: ClassVar[Mapping[str, Mapping[str, str]]] = {"look around": {}}
@@ -213,7 +196,7 @@ class Look(Action):
 
 @dataclass(frozen=True)
 class Inventory(Action):
-    """Say what you hold."""
+    """Say what you hold."""  # plain: prompt
 
     template: ClassVar[str] = "inventory"
 

@@ -36,8 +36,8 @@ class LMRLWire(Wire):
 
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task; the response may contain only the observation."""
-        wanted = {"id": env_id, self.task: task_id}
-        body = (yield Call("reset", "POST", f"{self.prefix}/reset", wanted)).body()
+        request = {"id": env_id, self.task: task_id}
+        body = (yield Call("reset", "POST", f"{self.prefix}/reset", request)).body()
         body.check_id("id", env_id)
         return Start(body.text("observation"))
 
@@ -49,8 +49,8 @@ class LMRLWire(Wire):
 
     def recognise(self, env_id: int, seen: Seen) -> Flow[bool | None]:
         """Compare the last observation."""
-        asked = Call("observe", "GET", f"{self.prefix}/observation", query={"id": env_id})
-        shown = yield from look(asked, seen)
+        observe = Call("observe", "GET", f"{self.prefix}/observation", query={"id": env_id})
+        shown = yield from look(observe, seen)
         return shown.text() == seen.observation if isinstance(shown, Body) else shown
 
 

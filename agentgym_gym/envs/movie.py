@@ -12,7 +12,7 @@ from typing import Annotated
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
-from agentgym_gym.envs._scalar_arguments import Id, Words
+from agentgym_gym.envs._scalar_arguments import Id, ShortText
 from agentgym_gym.envs._tools import (
     QUIRKS,
     CheckValidActions,
@@ -40,8 +40,8 @@ __all__ = [
     "GetSearchPerson",
 ]
 
-_Title = Annotated[str, Words("Scream VI", "Minions: The Rise of Gru", "Black Swan"), "the film's title"]
-_Person = Annotated[str, Words("Natalie Portman", "Kyle Balda", "Christopher Nolan"), "the person's name"]
+_Title = Annotated[str, ShortText("Scream VI", "Minions: The Rise of Gru", "Black Swan"), "the film's title"]
+_Person = Annotated[str, ShortText("Natalie Portman", "Kyle Balda", "Christopher Nolan"), "the person's name"]
 _MovieId = Annotated[str, Id("934433", "438148", "44214"), "the film's id"]
 _PersonId = Annotated[str, Id("524", "525", "121830"), "the person's id"]
 

@@ -163,12 +163,12 @@ def _read_function_calling(reply: str) -> str:
     _, names, joint = _FUNCTIONS[name]
     if arguments in ({}, [], ""):
         return _sent(name, [])
-    wanted = names[: 1 if isinstance(arguments, dict) and len(arguments) == 1 else 2]
-    if not isinstance(arguments, dict) or not wanted or not set(wanted) <= set(arguments):
+    expected = names[: 1 if isinstance(arguments, dict) and len(arguments) == 1 else 2]
+    if not isinstance(arguments, dict) or not expected or not set(expected) <= set(arguments):
         raise BadArguments(f"the arguments are: {', '.join(names) or 'none'}")
     if len(arguments) > 1 and not joint:
         raise BadArguments(f"the only argument is {names[0]}")
-    return _sent(name, [arguments[each] for each in wanted])
+    return _sent(name, [arguments[each] for each in expected])
 
 
 @answers(INVALID_ACTION)

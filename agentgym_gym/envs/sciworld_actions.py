@@ -9,16 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from agentgym_gym._text import shown
-from agentgym_gym.actions import Action, Grammar
-from agentgym_gym.arguments import NO_NAMES, Integer, Name, strategies
+from agentgym_gym.actions import Grammar
+from agentgym_gym.arguments import Integer
+from agentgym_gym.envs._sciworld_names import (
+    IntoAction,
+    MovedThingName,
+    NamedAction,
+    OptionalThingName,
+    ThingName,
+)
 from agentgym_gym.errors import BadArguments
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
-    from typing_extensions import Self
 
 __all__ = [
     "GRAMMAR",
@@ -51,113 +54,18 @@ __all__ = [
     "Wait1",
 ]
 
-_SAMPLES = [
-    *("metal pot", "thermometer", "door to kitchen", "substance in metal pot", "anode in red light bulb"),
-    *("cup containing nothing in table", "black wire terminal 1", "self watering flower pot 4", "air"),
-    *("book (pride and prejudice)", "green-blue paint", "unknown substance b", "orange", "red box", "sink"),
-]
-
-
-class _Thing(Name):
-    """The name of a thing, optionally with its location or contents, as in ``cup containing water in sink``.
-
-    A name cannot start or end with a preposition that joins two names: one of the two would be missing.
-    """
-
-    _joints = frozenset({"to", "on", "in", "into", "with", "at"})
-
-    def __init__(self) -> None:
-        word = r"[a-z0-9()]+(?:['-][a-z0-9()]+)*"
-        super().__init__(_SAMPLES, words=rf"{word}(?: {word})*", max_chars=200, reserved=NO_NAMES)
-
-    def read(self, text: str) -> str:
-        """Parse a name, optionally in quotes."""
-        return super().read(text.strip().strip("\"'`"))
-
-    def _fits(self, value: str) -> bool:
-        words = value.split(" ")
-        return super()._fits(value) and self._joints.isdisjoint((words[0], words[-1]))
-
-
-class _MovedThing(_Thing):
-    """A name that extends to the last ``to``, as in ``instructions to make mixed nuts``."""
-
-    greedy = True
-
-
-class _MaybeThing(_Thing):
-    """An optional name; the empty string if omitted."""
-
-    def check(self, value: Any) -> None:
-        """Accept names and the empty string."""
-        if value != "":
-            super().check(value)
-
-    def from_json(self, value: Any) -> str:
-        """Accept null too."""
-        return super().from_json("" if value is None else value)
-
-    def strategy(self) -> SearchStrategy[str]:
-        """Draw a name or the empty string."""
-        return strategies().just("") | super().strategy()  # type: ignore[no-any-return]
-
-
-_Obj = Annotated[str, _Thing(), "the thing's name"]
-_Device = Annotated[str, _Thing(), "the device's name"]
-_Container = Annotated[str, _Thing(), "what it goes into"]
-_Moved = Annotated[str, _MovedThing(), "the thing's name"]
+_Obj = Annotated[str, ThingName(), "the thing's name"]
+_Device = Annotated[str, ThingName(), "the device's name"]
+_Container = Annotated[str, ThingName(), "what it goes into"]
+_Moved = Annotated[str, MovedThingName(), "the thing's name"]
 _Spellings = Mapping[str, Mapping[str, Any]]
 
 
-class _Named(Action):
-    """An action whose function has the name that AgentGym gives it, where that is not its first words."""
-
-    function: ClassVar[str] = ""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the function name."""
-        return cls.function or super().name()
-
-
 _ON_OR_WITH = re.compile(r" (?:on|with) ")
-_IN = re.compile(" in ", re.IGNORECASE)
-
-# Places: an "in" before one of them gives the location of the preceding thing, not the target of the action.
-_PLACES = frozenset(
-    {
-        *("art studio", "bathroom", "bedroom", "foundry", "greenhouse", "hallway", "inventory", "kitchen"),
-        *("living room", "outside", "workshop", "desk", "table", "counter", "shelf", "bookshelf"),
-        *("book shelf", "wood table", "steel table"),
-    }
-)
-
-
-class _IntoAction(_Named):
-    """An action with two names whose joint may be written ``in``, a word that names themselves hold.
-
-    A name says where its thing is at most once, so in ``pour A in B in C in D`` the joint is in the middle;
-    in ``pour A in B in C`` it is the second, unless C alone is a place.
-    """
-
-    joint: ClassVar[str]
-    others: ClassVar[re.Pattern[str]] = re.compile(" (?:into|to|on) ", re.IGNORECASE)
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Parse the action."""
-        parts = _IN.split(text)
-        if len(parts) == 1 or cls.others.search(text):
-            return super().parse(text)
-        cut = len(parts) // 2
-        if len(parts) == 3:  # noqa: PLR2004 - A, B and C
-            middle, last = (part.lower().rstrip(" .") for part in parts[1:])
-            cut = 1 if last in _PLACES and middle not in _PLACES else 2
-        return super().parse(f"{' in '.join(parts[:cut])} {cls.joint} {' in '.join(parts[cut:])}")
 
 
 @dataclass(frozen=True)
-class Open(_Named):
+class Open(NamedAction):
     """Open a door or a container."""
 
     template: ClassVar[str] = "open {obj}"
@@ -165,7 +73,7 @@ class Open(_Named):
 
 
 @dataclass(frozen=True)
-class Close(_Named):
+class Close(NamedAction):
     """Close a door or a container."""
 
     template: ClassVar[str] = "close {obj}"
@@ -173,7 +81,7 @@ class Close(_Named):
 
 
 @dataclass(frozen=True)
-class Activate(_Named):
+class Activate(NamedAction):
     """Turn on a device, such as a stove or a sink."""
 
     template: ClassVar[str] = "activate {obj}"
@@ -182,7 +90,7 @@ class Activate(_Named):
 
 
 @dataclass(frozen=True)
-class Deactivate(_Named):
+class Deactivate(NamedAction):
     """Turn off a device."""
 
     template: ClassVar[str] = "deactivate {obj}"
@@ -191,7 +99,7 @@ class Deactivate(_Named):
 
 
 @dataclass(frozen=True)
-class Connect(_Named):
+class Connect(NamedAction):
     """Connect two electrical components, or terminals of them."""
 
     template: ClassVar[str] = "connect {obj1} to {obj2}"
@@ -200,7 +108,7 @@ class Connect(_Named):
 
 
 @dataclass(frozen=True)
-class Disconnect(_Named):
+class Disconnect(NamedAction):
     """Take an electrical component out of its circuit."""
 
     template: ClassVar[str] = "disconnect {obj}"
@@ -208,13 +116,13 @@ class Disconnect(_Named):
 
 
 @dataclass(frozen=True)
-class Use(_Named):
+class Use(NamedAction):
     """Use a tool on something, such as a thermometer on a substance; AgentGym asks for the tool only."""
 
     template: ClassVar[str] = "use {tool} on {obj}"
     accepts: ClassVar[_Spellings] = {"use {tool} with {obj}": {}, "use {tool}": {}}
-    tool: Annotated[str, _Thing(), "the tool's name"]
-    obj: Annotated[str, _MaybeThing(), "what it is used on, if on anything"] = ""
+    tool: Annotated[str, ThingName(), "the tool's name"]
+    obj: Annotated[str, OptionalThingName(), "what it is used on, if on anything"] = ""
 
     def __post_init__(self) -> None:
         if self.obj:
@@ -233,7 +141,7 @@ class Use(_Named):
 
 
 @dataclass(frozen=True)
-class LookAround(_Named):
+class LookAround(NamedAction):
     """See the room that you are in."""
 
     template: ClassVar[str] = "look around"
@@ -242,7 +150,7 @@ class LookAround(_Named):
 
 
 @dataclass(frozen=True)
-class LookAt(_Named):
+class LookAt(NamedAction):
     """See one thing more closely."""
 
     template: ClassVar[str] = "look at {obj}"
@@ -252,7 +160,7 @@ class LookAt(_Named):
 
 
 @dataclass(frozen=True)
-class LookIn(_Named):
+class LookIn(NamedAction):
     """See what is in a container."""
 
     template: ClassVar[str] = "look in {obj}"
@@ -262,15 +170,15 @@ class LookIn(_Named):
 
 
 @dataclass(frozen=True)
-class Read(_Named):
+class Read(NamedAction):
     """Read a note, a recipe or a book."""
 
     template: ClassVar[str] = "read {info}"
-    info: Annotated[str, _Thing(), "what you read"]
+    info: Annotated[str, ThingName(), "what you read"]
 
 
 @dataclass(frozen=True)
-class PickUp(_Named):
+class PickUp(NamedAction):
     """Put a thing into your inventory."""
 
     template: ClassVar[str] = "pick up {obj}"
@@ -280,7 +188,7 @@ class PickUp(_Named):
 
 
 @dataclass(frozen=True)
-class PutDown(_Named):
+class PutDown(NamedAction):
     """Leave a thing of your inventory in the room."""
 
     template: ClassVar[str] = "put down {obj}"
@@ -290,7 +198,7 @@ class PutDown(_Named):
 
 
 @dataclass(frozen=True)
-class Move(_IntoAction):
+class Move(IntoAction):
     """Move a thing into a container, or onto another thing."""
 
     template: ClassVar[str] = "move {obj} to {container}"
@@ -306,38 +214,38 @@ class Move(_IntoAction):
 
 
 @dataclass(frozen=True)
-class Pour(_IntoAction):
+class Pour(IntoAction):
     """Pour a liquid, or all that a container holds, into another container."""
 
     template: ClassVar[str] = "pour {liq} into {container}"
     accepts: ClassVar[_Spellings] = {"pour {liq} to {container}": {}, "pour {liq} on {container}": {}}
     joint = "into"
-    liq: Annotated[str, _MovedThing(), "the liquid, or what it is in"]
+    liq: Annotated[str, MovedThingName(), "the liquid, or what it is in"]
     container: _Container
 
 
 @dataclass(frozen=True)
-class Dunk(_IntoAction):
+class Dunk(IntoAction):
     """Dip a container into a liquid, to fill it."""
 
     template: ClassVar[str] = "dunk {container} into {liq}"
     joint = "into"
     others = re.compile(" into ", re.IGNORECASE)
-    container: Annotated[str, _MovedThing(), "the container's name"]
-    liq: Annotated[str, _Thing(), "the liquid, or what it is in"]
+    container: Annotated[str, MovedThingName(), "the container's name"]
+    liq: Annotated[str, ThingName(), "the liquid, or what it is in"]
 
 
 @dataclass(frozen=True)
-class Mix(_Named):
+class Mix(NamedAction):
     """Mix what is in a container, so that it reacts."""
 
     template: ClassVar[str] = "mix {container}"
     accepts: ClassVar[_Spellings] = {"stir {container}": {}}
-    container: Annotated[str, _Thing(), "the container's name"]
+    container: Annotated[str, ThingName(), "the container's name"]
 
 
 @dataclass(frozen=True)
-class GoTo(_Named):
+class GoTo(NamedAction):
     """Go to a neighbouring place, through an open door."""
 
     template: ClassVar[str] = "go to {loc}"
@@ -345,20 +253,20 @@ class GoTo(_Named):
         f"{words} {{loc}}": {} for words in ("go through", "go into", "go", "walk to", "move to", "enter")
     }
     function: ClassVar[str] = "goto"
-    loc: Annotated[str, _Thing(), "the place's name"]
+    loc: Annotated[str, ThingName(), "the place's name"]
 
 
 @dataclass(frozen=True)
-class Eat(_Named):
+class Eat(NamedAction):
     """Eat a food."""
 
     template: ClassVar[str] = "eat {food}"
     accepts: ClassVar[_Spellings] = {"consume {food}": {}}
-    food: Annotated[str, _Thing(), "the food's name"]
+    food: Annotated[str, ThingName(), "the food's name"]
 
 
 @dataclass(frozen=True)
-class Flush(_Named):
+class Flush(NamedAction):
     """Flush a toilet."""
 
     template: ClassVar[str] = "flush {obj}"
@@ -366,7 +274,7 @@ class Flush(_Named):
 
 
 @dataclass(frozen=True)
-class Focus(_Named):
+class Focus(NamedAction):
     """Say that this is the thing the task asks for: the wrong thing fails the task at once."""
 
     template: ClassVar[str] = "focus on {obj}"
@@ -376,7 +284,7 @@ class Focus(_Named):
 
 
 @dataclass(frozen=True)
-class Wait(_Named):
+class Wait(NamedAction):
     """Let time pass, ten ticks of it."""
 
     template: ClassVar[str] = "wait"
@@ -384,7 +292,7 @@ class Wait(_Named):
 
 
 @dataclass(frozen=True)
-class Wait1(_Named):
+class Wait1(NamedAction):
     """Let time pass, one tick of it."""
 
     template: ClassVar[str] = "wait1"
@@ -392,7 +300,7 @@ class Wait1(_Named):
 
 
 @dataclass(frozen=True)
-class Choose(_Named):
+class Choose(NamedAction):
     """Answer a question which of several actions you meant, by its number in the list."""
 
     template: ClassVar[str] = "{option}"
@@ -401,7 +309,7 @@ class Choose(_Named):
 
 
 @dataclass(frozen=True)
-class Examine(_Named):
+class Examine(NamedAction):
     """See what a thing is."""
 
     template: ClassVar[str] = "examine {obj}"
@@ -409,14 +317,14 @@ class Examine(_Named):
 
 
 @dataclass(frozen=True)
-class Task(_Named):
+class Task(NamedAction):
     """Read the task again."""
 
     template: ClassVar[str] = "task"
 
 
 @dataclass(frozen=True)
-class Inventory(_Named):
+class Inventory(NamedAction):
     """List what you carry."""
 
     template: ClassVar[str] = "inventory"

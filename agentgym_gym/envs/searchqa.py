@@ -50,7 +50,7 @@ class Words(Text):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         mark = _MARKS.search(value) if "<" in value or "`" in value else None
         if mark or self._is_bold(value):
-            raise BadArguments(f"{mark[0] if mark else '**'!r} cannot stand in {self.describe()}")
+            raise BadArguments(f"{mark[0] if mark else '**'!r} is not allowed in {self.describe()}")
 
     @staticmethod
     def _is_bold(text: str) -> bool:

@@ -15,7 +15,7 @@ from agentgym_gym.arguments import Integer
 from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._json_arguments import ListOfValues, Maybe, Value
-from agentgym_gym.envs._scalar_arguments import Cell, OneOf, Words
+from agentgym_gym.envs._scalar_arguments import Cell, OneOf, ShortText
 from agentgym_gym.envs._tools import LOCAL_QUIRKS, QUIRKS, Tool, ToolWire, launch_of
 from agentgym_gym.errors import BadArguments
 
@@ -52,7 +52,7 @@ _INDEX = Integer(1, 10_000)
 _SCALAR = Value("beef", "5", 0.05, "=SUM(A1:A3)", nested=False)
 _TABLE = ListOfValues(ListOfValues(_SCALAR))
 
-_SheetName = Annotated[str, Words("Sheet1", "Sheet2", "Sheet20"), "the sheet's name"]
+_SheetName = Annotated[str, ShortText("Sheet1", "Sheet2", "Sheet20"), "the sheet's name"]
 _Position = Annotated[str, Cell(), "the cell, such as B2"]
 _TopLeft = Annotated[str, Cell(), "the top left cell, such as A2"]
 _BottomRight = Annotated[str, Cell(), "the bottom right cell, such as C4"]
@@ -190,7 +190,7 @@ class UpdateNote(Tool):
     """Set the note of a cell."""
 
     position: _Position
-    content: Annotated[str, Words("sold out", "check the price"), "the note"]
+    content: Annotated[str, ShortText("sold out", "check the price"), "the note"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +227,7 @@ class GetValueByFormula(Formula):
 class FilterCells(Tool):
     """Find the cells that match a regular expression."""
 
-    query: Annotated[str, Words("Meat", "^(Vegetables|Fruits)$"), "the regular expression"]
+    query: Annotated[str, ShortText("Meat", "^(Vegetables|Fruits)$"), "the regular expression"]
     in_row: Annotated[int | None, Maybe(_INDEX), "the row to look in, else all"] = None
     in_column: Annotated[int | None, Maybe(_INDEX), "the column to look in, else all"] = None
 

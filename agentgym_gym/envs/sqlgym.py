@@ -74,7 +74,7 @@ def _tokens(sql: str) -> list[str]:
     return found
 
 
-def _says_nothing(sql: str) -> bool:
+def _is_empty(sql: str) -> bool:
     """Return whether SQLite would find nothing to execute; its result is then empty, as for no rows."""
     return all(part == ";" for part in _tokens(sql))
 
@@ -116,7 +116,7 @@ class Sql(Text):
         super().check(value)
         several = "\n" in value or "`" in value or "<" in value or value.lower().count("select") > 1
         if several and (mark := _MARKS.search(value)):
-            raise BadArguments(f"{shown(mark[0].strip())} cannot stand in {self.describe()}")
+            raise BadArguments(f"{shown(mark[0].strip())} is not allowed in {self.describe()}")
         if not _reads(_tokens(value[:_OPENING_CHARS])):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
         tokens = _tokens(value)
@@ -245,7 +245,7 @@ class SqlGymWire(Wire):
 
         The server rewards an empty statement if the gold statement returns no rows.
         """
-        if _says_nothing(action):
+        if _is_empty(action):
             return Score(score, success=False, done=outcome.done, agentgym_score=outcome.reward)
         return super().judge(start, score, action, outcome)
 

@@ -59,8 +59,8 @@ class Get(Action):
 class Craft(Action):
     """Make an item by one of the crafting commands, from ingredients that you hold.
 
-    ``craft oak planks using 1 oak logs`` is read too: the server makes what the recipe makes, whatever the
-    number says.
+    ``craft oak planks using 1 oak logs`` is read too: the server uses the number of the recipe, not
+    the number in the action.
     """
 
     template: ClassVar[str] = "craft {count} {item} using {ingredients}"

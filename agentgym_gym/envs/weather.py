@@ -12,7 +12,7 @@ from typing import Annotated
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment, shared_out
 from agentgym_gym.envs._agentgym_parsers import as_it_is
-from agentgym_gym.envs._scalar_arguments import Date, Number, Words
+from agentgym_gym.envs._scalar_arguments import Date, Number, ShortText
 from agentgym_gym.envs._tools import (
     QUIRKS,
     CheckValidActions,
@@ -48,7 +48,7 @@ _Longitude = Annotated[float, Number(-180, 180), "degrees east"]
 _First = Annotated[str, Date(), "the first day"]
 _Last = Annotated[str, Date(), "the last day, at most 30 days later"]
 _Today = Annotated[str, Date(), "the current date"]
-_Place = Annotated[str, Words("New York", "Shanghai", "São Paulo"), "the name of a place, such as a city"]
+_Place = Annotated[str, ShortText("New York", "Shanghai", "São Paulo"), "the name of a place, such as a city"]
 _Index = Annotated[float, Number(0, 1_000), "the air quality index"]
 
 
@@ -185,7 +185,7 @@ class GetCurrentAirQualityIndex(Tool):
 
 @dataclass(frozen=True, eq=False)
 class GetAirQualityLevel(Tool):
-    """Say in words how good an air quality index is."""
+    """Say in words how good an air quality index is."""  # plain: prompt
 
     air_quality_index: _Index
 

@@ -11,19 +11,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
-from agentgym_gym.arguments import Choice, Integer, Text, strategies
+from agentgym_gym.arguments import Choice, Integer, Text
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import answers
-from agentgym_gym.errors import BadArguments, BadReply, ClientAnswer, EnvironmentFailed, NoAction
+from agentgym_gym.envs._webarena_arguments import BooleanInteger, OptionalText, TypedText
+from agentgym_gym.errors import BadReply, ClientAnswer, EnvironmentFailed, NoAction
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
 
 __all__ = [
     "WEBARENA",
@@ -57,51 +55,9 @@ _WITHOUT = (_FENCE, *_BETWEEN)
 # A fence and its content up to the next fence; of fences with nothing between them, only the last one opens.
 _FENCED = re.compile(r"(?<!`)`{3,}(?!`)(?!\s*```)(?:.*?`{3,}|.*\Z)", re.DOTALL)
 
-_KEYS = 1_000  # the server's browser can type the characters below this one
-
-
-class _Typed(Text):
-    """Text that the server's browser can type."""
-
-    def check(self, value: Any) -> None:
-        super().check(value)
-        strange = next((letter for letter in value if ord(letter) >= _KEYS), None)
-        if strange:
-            raise BadArguments(f"the browser has no key for {shown(strange)}")
-
-    def strategy(self) -> SearchStrategy[str]:
-        st = strategies()
-        letters = st.characters(max_codepoint=_KEYS - 1, exclude_categories=["Cc"])
-        drawn = st.text(letters | st.sampled_from("[]\"'`<>{} 01"), max_size=40).map(str.strip)
-        return st.sampled_from(self.samples) | drawn.filter(self._fits)  # type: ignore[no-any-return]
-
-
-class _Flag(Integer):
-    """0 or 1; a call may also pass a boolean."""
-
-    def __init__(self) -> None:
-        super().__init__(0, 1)
-
-    def from_json(self, value: Any) -> int:
-        return int(value) if isinstance(value, bool) else super().from_json(value)
-
-
-class _Answer(Text):
-    """Text that may be empty, for tasks without an answer."""
-
-    def check(self, value: Any) -> None:
-        if value != "":
-            super().check(value)
-
-    def schema(self) -> dict[str, Any]:
-        return {"type": "string", "maxLength": self.max_chars}
-
-    def strategy(self) -> SearchStrategy[str]:
-        return strategies().just("") | super().strategy()  # type: ignore[no-any-return]
-
 
 class _Browsing(Action):
-    """What all actions share."""
+    """Base of all actions."""
 
     style = Style(verbatim=True, fence="", mark=_FENCED)
 
@@ -132,8 +88,8 @@ class TypeText(_Browsing):
         "type[{id}][{text}]": {"press_enter": 1},
     }
     id: _Element
-    text: Annotated[str, _Typed(["restaurants near CMU", "teapot"], without=_WITHOUT), "what to type"]
-    press_enter: Annotated[int, _Flag(), "1 to press Enter behind it, 0 not to"]
+    text: Annotated[str, TypedText(["restaurants near CMU", "teapot"], without=_WITHOUT), "what to type"]
+    press_enter: Annotated[int, BooleanInteger(), "1 to press Enter behind it, 0 not to"]
 
 
 @dataclass(frozen=True)
@@ -223,7 +179,7 @@ class Stop(_Browsing):
 
     template: ClassVar[str] = "stop [{answer}]"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"stop[{answer}]": {}, "stop": {"answer": ""}}
-    answer: Annotated[str, _Answer(["$42", "N/A"], without=_WITHOUT), "the answer, or nothing"]
+    answer: Annotated[str, OptionalText(["$42", "N/A"], without=_WITHOUT), "the answer, or nothing"]
 
 
 _GRAMMAR = Grammar(
@@ -290,10 +246,10 @@ class WebArenaWire(Wire):
             EnvironmentFailed: The reset failed; the server does not report the reason.
         """
         body = {"env_idx": env_id, "seed": 0, "idx": task_id}
-        said = (yield Call("reset", "POST", "/reset", body)).body()
-        if said.text("observation") == "TimeoutError":
-            raise EnvironmentFailed(f"{said.call} failed: the server answered 'TimeoutError'")
-        goal = said.text("object")
+        start = (yield Call("reset", "POST", "/reset", body)).body()
+        if start.text("observation") == "TimeoutError":
+            raise EnvironmentFailed(f"{start.call} failed: the server answered 'TimeoutError'")
+        goal = start.text("object")
         page = (yield Call("observe", "GET", "/observation", query={"env_idx": env_id})).body()
         return Start(page.text(), goal=goal)
 
@@ -334,9 +290,9 @@ class WebArenaWire(Wire):
             EnvironmentFailed: The browser could not be closed.
         """
         body = (yield Call("close", "POST", "/close", {"env_idx": env_id})).body()
-        said = body.text("closed")
-        if said != "closed":
-            raise EnvironmentFailed(f"{body.call} failed: {shown(said)}")
+        status = body.text("closed")
+        if status != "closed":
+            raise EnvironmentFailed(f"{body.call} failed: {shown(status)}")
 
     def judge(self, start: Start, score: float, action: str, outcome: Outcome) -> Score:
         """Use only the final reward as the score."""

@@ -48,7 +48,7 @@ class _Keywords(Text):
 
 
 class _Shopping(Action):
-    """What both actions share."""
+    """Base of both actions."""
 
     style = Style(verbatim=True)  # the name of an option may contain double or non-breaking spaces
 
@@ -136,8 +136,8 @@ class WebShopWire(Wire):
     def reset(self, env_id: int, task_id: int) -> Flow[Start]:
         """Start a task and request the first page, as AgentGym's client does."""
         body = {"env_idx": env_id, "session_id": task_id}
-        said = (yield Call("reset", "POST", "/reset", body)).body()
-        said.text(0)
+        start = (yield Call("reset", "POST", "/reset", body)).body()
+        start.text(0)
         page = (yield Call("observe", "GET", "/observation", query={"env_idx": env_id})).body()
         observation = page.text()
         goal = _GOAL.search(observation)
@@ -188,10 +188,10 @@ _PARAMETERS = {"search": "keywords", "click": "item"}
 def _read_function_calling(reply: str) -> str:
     """Return the text that AgentGym's client would send for a JSON call."""
     name, arguments = json_call(reply)
-    wanted = _PARAMETERS[known(name, _PARAMETERS)]
-    if not isinstance(arguments, dict) or wanted not in arguments:
-        raise BadArguments(f"{name} takes one argument, {wanted}")
-    return f"{name}[{arguments[wanted]}]"
+    parameter = _PARAMETERS[known(name, _PARAMETERS)]
+    if not isinstance(arguments, dict) or parameter not in arguments:
+        raise BadArguments(f"{name} takes one argument, {parameter}")
+    return f"{name}[{arguments[parameter]}]"
 
 
 @answers(INVALID_ACTION)

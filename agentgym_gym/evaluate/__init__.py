@@ -12,21 +12,19 @@ A faulted episode carries no information about the agent. It is counted, but exc
 
 from __future__ import annotations
 
-from agentgym_gym.evaluate._agents import Agent, AgentReply, RandomAgent, ReplayAgent, agent_from, load_oracle
+from agentgym_gym.evaluate._agents import Agent, AgentReply, RandomAgent, ReplayAgent, load_oracle
 from agentgym_gym.evaluate._chat.agent import ChatAgent
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._engines.engine import Engine, checkpoints
-from agentgym_gym.evaluate._figures.compare import Comparison, Paired, compare_runs
+from agentgym_gym.evaluate._figures.compare import Comparison, compare_runs
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 from agentgym_gym.evaluate._figures.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate._folder import RunFolder
-from agentgym_gym.evaluate._reference_agent import ReferenceAgent
 from agentgym_gym.evaluate._report import Report, write_report
-from agentgym_gym.evaluate._rescore import DIVERGED, Difference, Rescored, ScoreRule, load_rule, rescore
-from agentgym_gym.evaluate._runner import evaluate, evaluate_async, play_episode
+from agentgym_gym.evaluate._rescore import DIVERGED, Rescored, ScoreRule, rescore
+from agentgym_gym.evaluate._runner import evaluate, evaluate_async
 from agentgym_gym.evaluate._runs import Run, find_runs, read_run
-from agentgym_gym.evaluate._tasks import parse_tasks
-from agentgym_gym.evaluate._trainings import find_trainings, read_training
+from agentgym_gym.evaluate._trainings import read_training
 from agentgym_gym.evaluate._validate import NullAgent, Validation, validate
 from agentgym_gym.rollout._messages import History
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, read_records
@@ -38,15 +36,12 @@ __all__ = [
     "ChatAgent",
     "ChatPrompt",
     "Comparison",
-    "Difference",
     "Engine",
     "EpisodeRecord",
     "History",
     "NullAgent",
-    "Paired",
     "Price",
     "RandomAgent",
-    "ReferenceAgent",
     "ReplayAgent",
     "Report",
     "Rescored",
@@ -56,17 +51,12 @@ __all__ = [
     "StepRecord",
     "Summary",
     "Validation",
-    "agent_from",
     "checkpoints",
     "compare_runs",
     "evaluate",
     "evaluate_async",
     "find_runs",
-    "find_trainings",
     "load_oracle",
-    "load_rule",
-    "parse_tasks",
-    "play_episode",
     "price_of",
     "read_prices",
     "read_records",

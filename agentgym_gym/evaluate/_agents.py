@@ -16,7 +16,9 @@ from agentgym_gym.actions import Action
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._reference_agent import ReferenceAgent, holds_references
 from agentgym_gym.evaluate._runs import EPISODES, find_runs
-from agentgym_gym.rollout import EpisodeRecord, StepRecord, env_id_of, goal_of, read_records
+from agentgym_gym.rollout import EpisodeRecord, StepRecord, read_records
+from agentgym_gym.rollout._env_facts import env_id_of
+from agentgym_gym.rollout._records import goal_of
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import StepAction

@@ -14,11 +14,12 @@ from agentgym_gym._tool_calls import given, shown_reply
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import AgentCrashed, AgentFault, AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate._agents import Agent, AgentReply
-from agentgym_gym.rollout import Episode, StepRecord, attribute_of, env_id_of
+from agentgym_gym.rollout import Episode, StepRecord
+from agentgym_gym.rollout._env_facts import attribute_of, env_id_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import EpisodeRecord
-    from agentgym_gym.rollout._episode import Workers
+    from agentgym_gym.rollout._worker_source import Workers
 
 __all__ = ["AgentEpisode", "Caller", "call_here"]
 

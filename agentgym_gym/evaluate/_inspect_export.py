@@ -48,7 +48,7 @@ def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False
     if sys.hexversion < _PYTHON_3_11:
         raise SetupError("an export to inspect_ai needs Python 3.11 or newer, as inspect_ai does")
     try:
-        from agentgym_gym.evaluate import _inspect_samples as inspect_samples  # noqa: F401, PLC0415 - it imports inspect_ai
+        from agentgym_gym.evaluate import _inspect_samples  # noqa: F401, PLC0415 - it imports inspect_ai
     except ImportError as error:
         raise MissingExtra("an export to inspect_ai", extra="inspect", module="inspect_ai") from error
 

@@ -13,7 +13,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._runs import EPISODES
 from agentgym_gym.literals import expression, plain_value
-from agentgym_gym.rollout import env_id_of
+from agentgym_gym.rollout._env_facts import env_id_of
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar

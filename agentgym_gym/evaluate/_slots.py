@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from agentgym_gym._logging import logger
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
-from agentgym_gym.rollout import CallThread, Isolation, Pool
+from agentgym_gym.rollout import Isolation, Pool
+from agentgym_gym.rollout._threads import CallThread
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._agents import Agent

@@ -44,19 +44,21 @@ FORMATS: dict[str, Format] = {
 _NATIVE = ToolCalls()
 
 
-def get_format(wanted: str | Format) -> Format:
+def get_format(action_format: str | Format) -> Format:
     """Return a format by name, including ``"tool_calls"``, which needs no instructions in the prompt.
 
     Args:
-        wanted: A name, or a format, which is returned unchanged.
+        action_format: A name, or a format, which is returned unchanged.
 
     Raises:
         BadOption: No format has this name.
     """
-    if isinstance(wanted, Format):
-        return wanted
+    if isinstance(action_format, Format):
+        return action_format
     formats = {_NATIVE.name: _NATIVE, **FORMATS}
     try:
-        return formats[wanted]
+        return formats[action_format]
     except (KeyError, TypeError):
-        raise BadOption(f"action_format={wanted!r} is not one of {sorted(formats)}, or a Format") from None
+        raise BadOption(
+            f"action_format={action_format!r} is not one of {sorted(formats)}, or a Format"
+        ) from None

@@ -294,7 +294,7 @@ def _with_input(reply: AnswerText, start: int, end: int) -> Found | None:
     try:
         arguments, end = decode(text, place)
         if not isinstance(arguments, dict) and text[end:line].strip(" \t`"):
-            raise NotJson("the line goes on", meant=False)
+            raise NotJson("text follows the object on its line", meant=False)
     except NotJson as error:
         if error.meant and text[place : place + 1] in {"{", "｛", "["}:
             return Found(BadArguments(f"the JSON of `Action Input:` cannot be read: {error}"), start, line)

@@ -350,10 +350,10 @@ def _read(call: ast.Call, text: str, values: dict[str, ast.expr]) -> CodeCall:
 
 def _pairs(node: ast.expr | None) -> Iterator[tuple[str, ast.expr]]:
     if not isinstance(node, ast.Dict):
-        raise BadArguments("what is unpacked is not written out")
+        raise BadArguments("an unpacked argument is not a literal mapping with text keys")
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
-            raise BadArguments("what is unpacked is not written out")
+            raise BadArguments("an unpacked argument is not a literal mapping with text keys")
         yield key.value, value
 
 

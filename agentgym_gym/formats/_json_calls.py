@@ -182,7 +182,7 @@ def _calls_at(text: str, opening: re.Match[str], grammar: Grammar) -> tuple[list
         return [_Named(name, arguments_of(value, name, grammar), start, native=True)], end
     value, end = decode(text, start)
     calls = list(_calls_of(value, text, start, grammar))
-    if not any(_knows(grammar, call.name) for call in calls) and (action := _action_text(value, grammar)):
+    if not any(_is_known(grammar, call.name) for call in calls) and (action := _action_text(value, grammar)):
         calls = [_Named(action.name(), action.to_json(), start, native=False)]
     return calls, end
 
@@ -196,8 +196,8 @@ def _calls_of(value: Any, text: str, start: int, grammar: Grammar) -> Iterator[_
     calls = _calls_in(value, grammar, 0)
     if (
         head is not None
-        and _knows(grammar, head.name)
-        and not any(_knows(grammar, name) for name, _ in calls)
+        and _is_known(grammar, head.name)
+        and not any(_is_known(grammar, name) for name, _ in calls)
     ):
         name = _plain_name(head.name)
         yield _Named(name, arguments_of(value, name, grammar), head.start, native=True)
@@ -260,7 +260,7 @@ def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]
     return [
         (_plain_name(key), arguments_of(value, key, grammar))
         for key, value in found.items()
-        if isinstance(value, (Mapping, type(None))) and _knows(grammar, key)
+        if isinstance(value, (Mapping, type(None))) and _is_known(grammar, key)
     ]
 
 
@@ -274,13 +274,13 @@ def _calls_by_name(
             raise BadArguments("the arguments are given twice")
         return [(_plain_name(name), arguments_of(given[0], name, grammar))]
     flat = {key: found[key] for key in _signature(grammar, name) if key in found and found[key] != name}
-    told = {key: value for key, value in folded.items() if value != name and key not in flat}
-    alone = _knows(grammar, name) and _are_thoughts(told)
+    rest = {key: value for key, value in folded.items() if value != name and key not in flat}
+    alone = _is_known(grammar, name) and _are_thoughts(rest)
     return [(_plain_name(name), flat)] if flat or alone or "functionname" in folded else []
 
 
-def _are_thoughts(told: Mapping[str, Any]) -> bool:
-    return all(isinstance(value, str) for value in told.values()) and not _RESULTS & told.keys()
+def _are_thoughts(rest: Mapping[str, Any]) -> bool:
+    return all(isinstance(value, str) for value in rest.values()) and not _RESULTS & rest.keys()
 
 
 def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
@@ -290,7 +290,7 @@ def _name_in(folded: Mapping[str, Any], grammar: Grammar) -> str | None:
         BadArguments: The object has two.
     """
     given = [folded[key] for key in _NAMES if isinstance(folded.get(key), str)]
-    known = {_folded(_plain_name(name)): name for name in given if _knows(grammar, name)}
+    known = {_folded(_plain_name(name)): name for name in given if _is_known(grammar, name)}
     if len(known) > 1:
         raise BadArguments(f"the JSON object names two functions: {shown(', '.join(known.values()))}")
     return next(iter(known.values()), given[0] if given else None)
@@ -353,14 +353,14 @@ def _decoded(text: str) -> Any:
     except NotJson as error:
         raise BadArguments(f"the JSON of the arguments cannot be read: {error}") from None
     if text[end:].strip():
-        raise BadArguments(f"more than the arguments is written in their place: {shown(text[end:])}")
+        raise BadArguments(f"text follows the JSON of the arguments: {shown(text[end:])}")
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return value
 
 
 def _typed(name: str, arguments: Mapping[str, str], grammar: Grammar) -> dict[str, Any]:
-    if not _knows(grammar, name):
+    if not _is_known(grammar, name):
         return dict(arguments)
     schema = grammar.parameters(_plain_name(name))["properties"]
     return {key: value_of(written, schema.get(key, {})) for key, written in arguments.items()}
@@ -376,9 +376,9 @@ def _plain_name(name: str) -> str:
     return name.strip().replace(" ", "_").replace("-", "_")
 
 
-def _knows(grammar: Grammar, name: str) -> bool:
+def _is_known(grammar: Grammar, name: str) -> bool:
     return grammar.has_function(_plain_name(name))
 
 
 def _signature(grammar: Grammar, name: str) -> tuple[str, ...]:
-    return grammar.signature(_plain_name(name)) if _knows(grammar, name) else ()
+    return grammar.signature(_plain_name(name)) if _is_known(grammar, name) else ()

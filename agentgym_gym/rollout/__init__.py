@@ -20,14 +20,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout._adapter import TextAdapter
+    from agentgym_gym.rollout._answers import StepResult
     from agentgym_gym.rollout._env_facts import (
         EnvFacts,
-        attribute_of,
-        describe_env,
-        env_id_of,
-        system_prompt_of,
     )
-    from agentgym_gym.rollout._episode import Episode, StepResult
+    from agentgym_gym.rollout._episode import Episode
     from agentgym_gym.rollout._makers import EnvMaker
     from agentgym_gym.rollout._messages import (
         Conversation,
@@ -35,18 +32,15 @@ if TYPE_CHECKING:
         Message,
         drop_blank_system,
         row_messages,
-        system_message,
     )
     from agentgym_gym.rollout._pool import CallerPool, Pool, close_all, shared_pool
     from agentgym_gym.rollout._process import EnvProcessDied
-    from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of, read_records
+    from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, read_records
     from agentgym_gym.rollout._specs import Unregistered, find_spec, split_id
-    from agentgym_gym.rollout._threads import CallThread
     from agentgym_gym.rollout._workers import Isolation
     from agentgym_gym.rollout._writer import EpisodeWriter, writer_at
 
 __all__ = [
-    "CallThread",
     "CallerPool",
     "Conversation",
     "EnvFacts",
@@ -63,27 +57,21 @@ __all__ = [
     "StepResult",
     "TextAdapter",
     "Unregistered",
-    "attribute_of",
     "close_all",
-    "describe_env",
     "drop_blank_system",
-    "env_id_of",
     "find_spec",
-    "goal_of",
     "read_records",
     "row_messages",
     "shared_pool",
     "split_id",
-    "system_message",
-    "system_prompt_of",
     "writer_at",
 ]
 
 _LAZY = {
-    "_threads": ("CallThread",),
     "_adapter": ("TextAdapter",),
-    "_episode": ("Episode", "StepResult"),
-    "_env_facts": ("EnvFacts", "attribute_of", "describe_env", "env_id_of", "system_prompt_of"),
+    "_answers": ("StepResult",),
+    "_episode": ("Episode",),
+    "_env_facts": ("EnvFacts",),
     "_makers": ("EnvMaker",),
     "_messages": (
         "Conversation",
@@ -91,11 +79,10 @@ _LAZY = {
         "Message",
         "drop_blank_system",
         "row_messages",
-        "system_message",
     ),
     "_pool": ("CallerPool", "Pool", "close_all", "shared_pool"),
     "_process": ("EnvProcessDied",),
-    "_records": ("EpisodeRecord", "StepRecord", "goal_of", "read_records"),
+    "_records": ("EpisodeRecord", "StepRecord", "read_records"),
     "_specs": ("Unregistered", "find_spec", "split_id"),
     "_workers": ("Isolation",),
     "_writer": ("EpisodeWriter", "writer_at"),

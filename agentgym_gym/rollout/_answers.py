@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._text import scrub
 from agentgym_gym.errors import BadOption
@@ -11,7 +11,25 @@ from agentgym_gym.errors import BadOption
 if TYPE_CHECKING:
     from agentgym_gym.rollout._records import StepRecord
 
-__all__ = ["check_reset", "error_of_part", "error_of_step", "fault_of", "stated_fault", "step_facts"]
+__all__ = [
+    "StepResult",
+    "check_reset",
+    "error_of_part",
+    "error_of_step",
+    "fault_of",
+    "stated_fault",
+    "step_facts",
+]
+
+
+class StepResult(NamedTuple):
+    """The result of a step. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Mapping[str, Any]
 
 
 def check_reset(answer: Any, env_id: str) -> tuple[str, Mapping[str, Any]]:

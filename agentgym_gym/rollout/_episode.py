@@ -8,10 +8,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import scrub
 from agentgym_gym.rollout._answers import (
+    StepResult,
     check_reset,
     error_of_part,
     error_of_step,
@@ -19,49 +20,20 @@ from agentgym_gym.rollout._answers import (
     stated_fault,
     step_facts,
 )
+from agentgym_gym.rollout._env_counters import EnvCounters
 from agentgym_gym.rollout._messages import system_message
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
 from agentgym_gym.rollout._specs import Unregistered
-from agentgym_gym.rollout._threads import as_exception
+from agentgym_gym.rollout._threads import as_exception, cancelled_by_caller
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym.rollout._env_facts import EnvFacts
+    from agentgym_gym.rollout._worker_source import Workers
     from agentgym_gym.rollout._workers import Worker
 
-__all__ = ["Episode", "StepResult", "Workers"]
-
-
-class StepResult(NamedTuple):
-    """The result of a step. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
-
-    observation: str
-    reward: float
-    terminated: bool
-    truncated: bool
-    info: Mapping[str, Any]
-
-
-class Workers(Protocol):
-    """Source of an episode's environment, such as a `Pool`.
-
-    Attributes:
-        env_id: The gymnasium id of the environment.
-    """
-
-    @property
-    def env_id(self) -> str:
-        """The gymnasium id of the environment."""
-
-    async def acquire(self) -> Worker:
-        """Return an unused environment."""
-
-    def release(self, worker: Worker) -> None:
-        """Return an environment for reuse."""
-
-    async def discard(self, worker: Worker) -> None:
-        """Close an environment that cannot be reused."""
+__all__ = ["Episode"]
 
 
 class Episode:
@@ -131,9 +103,7 @@ class Episode:
         self.env_seconds = 0.0
         self._unplayed = False  # whether the environment has not executed the last reply
         self._stepping = False
-        self._stats: Any = None
-        self._counted_before: Any = None
-        self._counted: dict[str, Any] | None = None
+        self._counters = EnvCounters()
         self._began = time.monotonic()
 
     async def __aenter__(self) -> Self:
@@ -236,7 +206,7 @@ class Episode:
             return self._failed_step(error)
         except asyncio.CancelledError as cancelled:
             worker.broken = True
-            if _is_of_caller():
+            if cancelled_by_caller():
                 raise
             return self._failed_step(cancelled)
         except BaseException:
@@ -278,10 +248,9 @@ class Episode:
         worker, self._worker = self._worker, None
         if worker is None:
             return
-        self.counters()  # before another episode uses the environment
-        self._stats = None
+        self._counters.end()  # before another episode uses the environment
         began = time.perf_counter()
-        if worker.broken or not self._knows_its_state():
+        if worker.broken or not self._has_known_state():
             await self._workers.discard(worker)
         else:
             self._workers.release(worker)
@@ -289,9 +258,7 @@ class Episode:
 
     def counters(self) -> dict[str, Any] | None:
         """Return the environment's counters for this episode, if it has ``stats`` as AgentGym's do."""
-        if self._stats is not None:
-            self._counted = self._stats.since(self._counted_before).as_dict()
-        return self._counted
+        return self._counters.values()
 
     def record(
         self,
@@ -358,7 +325,7 @@ class Episode:
         self.facts = worker.facts
         if self._max_turns is None or (worker.facts.max_turns or sys.maxsize) < self._max_turns:
             self._max_turns = worker.facts.max_turns
-        self._begin_counting(worker.env)
+        self._counters.begin(worker.env)
         self._choose_task(worker.facts.task_option)
         try:
             answer = await worker.reset(self.seed, self.options)
@@ -385,11 +352,6 @@ class Episode:
         elif self.task is not None and self.seed is None:
             self.seed = self.task
 
-    def _begin_counting(self, env: Any) -> None:
-        stats: Any = getattr(getattr(env, "unwrapped", env), "stats", None)
-        if all(callable(getattr(stats, name, None)) for name in ("copy", "since", "as_dict")):
-            self._stats, self._counted_before = stats, stats.copy()
-
     def _note(self, record: StepRecord, info: Mapping[str, Any]) -> None:
         facts = step_facts(info)
         record.update(facts)
@@ -398,7 +360,7 @@ class Episode:
         if "parse_error" in facts or info.get("invalid_action"):
             self.invalid_actions += 1
 
-    def _knows_its_state(self) -> bool:
+    def _has_known_state(self) -> bool:
         """Return whether the environment's state is known: it had no fault, or reported the fault itself."""
         return self.fault is None or self.error is None or hasattr(self.error, "transient")
 
@@ -427,13 +389,6 @@ class Episode:
     def _end_with_fault(self) -> None:
         self.observation, self.over = "", True
         self.truncated = True
-
-
-def _is_of_caller() -> bool:
-    """Return whether the cancelled task is the caller's, and not the environment's own call."""
-    task = asyncio.current_task()
-    cancelling = getattr(task, "cancelling", None)  # available since Python 3.11
-    return cancelling is None or cancelling() > 0
 
 
 def _is_whole(value: Any) -> bool:

@@ -178,6 +178,6 @@ def _is_blank(message: Message) -> bool:
 
 
 def _bytes(message: Message) -> int:
-    said = message.get("content") or ""
+    content = message.get("content") or ""
     more = {key: value for key, value in message.items() if key not in {"role", "content"}}
-    return len(str(said).encode("utf-8", "replace")) + (len(json.dumps(more)) if more else 0)
+    return len(str(content).encode("utf-8", "replace")) + (len(json.dumps(more)) if more else 0)

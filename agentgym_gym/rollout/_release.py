@@ -34,7 +34,7 @@ ENTRY_POINT = "release_entry_point"
 
 _lock = threading.Lock()
 _pipe: int | None = None  # a descriptor instead of a file object: it stays open until this process ends
-_told: set[bytes] = set()
+_sent: set[bytes] = set()
 _warned: set[str] = set()
 
 
@@ -50,23 +50,23 @@ def release_at_end(metadata: Mapping[str, Any], arguments: Mapping[str, Any]) ->
     if named is None or not hasattr(os, "fork"):
         return
     try:
-        _tell(json.dumps([os.getpid(), named, dict(arguments)]).encode() + b"\n")
+        _send(json.dumps([os.getpid(), named, dict(arguments)]).encode() + b"\n")
     except (OSError, TypeError, ValueError) as error:  # best effort: the episode runs without it
         why = f"{type(error).__name__}: {error}"
         if why not in _warned:
             _warned.add(why)
-            logger.warning("what this process leaves open if it is killed will not be released: %s", why)
+            logger.warning("open environments will not be released if this process is killed: %s", why)
 
 
-def _tell(line: bytes) -> None:
+def _send(line: bytes) -> None:
     global _pipe  # noqa: PLW0603 - the other process is one for this process
     with _lock:
-        if line in _told:
+        if line in _sent:
             return
         if _pipe is None:
             _pipe = _start()
         os.write(_pipe, line)
-        _told.add(line)
+        _sent.add(line)
 
 
 def _start() -> int:
@@ -82,7 +82,7 @@ def _start() -> int:
         start_new_session=True,  # Ctrl-C in a terminal must not reach the helper
     )
     if starter.wait() != 0 or starter.stdin is None:
-        raise OSError(f"the process that releases did not start: it ended with {starter.returncode}")
+        raise OSError(f"the helper process did not start: exit status {starter.returncode}")
     with starter.stdin as pipe:
         return os.dup(pipe.fileno())
 
@@ -114,7 +114,7 @@ def _forget() -> None:
     if _pipe is not None:
         os.close(_pipe)
     _lock, _pipe = threading.Lock(), None
-    _told.clear()
+    _sent.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from agentgym_gym._lifecycle import after_fork_in_child
 
-__all__ = ["CallThread", "Outcome", "as_exception"]
+__all__ = ["CallThread", "Outcome", "as_exception", "cancelled_by_caller"]
 
 Outcome: TypeAlias = "tuple[Any, Exception | None]"
 """The return value of a call, and its exception, or None."""
@@ -138,3 +138,10 @@ after_fork_in_child(_forget)
 def as_exception(error: BaseException) -> Exception:
     """Convert an exception to one that does not end a program or an event loop."""
     return error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def cancelled_by_caller() -> bool:
+    """Return whether the cancelled task is the caller's, and not the environment's own call."""
+    task = asyncio.current_task()
+    cancelling = getattr(task, "cancelling", None)  # available since Python 3.11
+    return cancelling is None or cancelling() > 0

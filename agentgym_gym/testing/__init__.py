@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from agentgym_gym.testing._agents import FunctionAgent, ScriptedAgent
-from agentgym_gym.testing._created_envs import Created, Journal
 from agentgym_gym.testing._faults import KINDS, SEEN_AS, Faults, Kind
 from agentgym_gym.testing._proxy import FaultyProxy
 from agentgym_gym.testing._transport import FaultyTransport
@@ -19,12 +18,10 @@ from agentgym_gym.testing._transport import FaultyTransport
 __all__ = [
     "KINDS",
     "SEEN_AS",
-    "Created",
     "Faults",
     "FaultyProxy",
     "FaultyTransport",
     "FunctionAgent",
-    "Journal",
     "Kind",
     "ScriptedAgent",
 ]

@@ -24,40 +24,40 @@ def main() -> int:
     """Run the command and return the exit status: 0 after a normal stop, 2 if the proxy cannot start."""
     parser = argparse.ArgumentParser(
         prog="python -m agentgym_gym.testing",
-        description="A proxy before one server that makes a share of the calls go wrong. It runs until "
-        "SIGINT, SIGTERM or, where standard input is a pipe, the end of that.",
+        description="Run a proxy that injects faults into a share of the calls to a server. It stops at "
+        "SIGINT, SIGTERM or, if standard input is a pipe, the end of input.",
     )
-    parser.add_argument("server", metavar="URL", help="the server")
+    parser.add_argument("server", metavar="URL", help="URL of the server")
     parser.add_argument(
-        "--share", type=float, default=0.05, help="how many calls go wrong, 0 to 1 (default: %(default)s)"
+        "--share", type=float, default=0.05, help="share of calls with a fault, 0 to 1 (default: %(default)s)"
     )
-    parser.add_argument("--kinds", nargs="+", default=KINDS, metavar="KIND", help=f"how: {', '.join(KINDS)}")
     parser.add_argument(
-        "--stages", nargs="+", default=STAGES, metavar="STAGE", help=f"which calls: {', '.join(STAGES)}"
+        "--kinds", nargs="+", default=KINDS, metavar="KIND", help=f"kinds of faults: {', '.join(KINDS)}"
     )
-    parser.add_argument("--seed", type=int, default=0, help="the seed of the draws (default: %(default)s)")
     parser.add_argument(
-        "--delay", type=float, default=1.0, help="the seconds of a delay (default: %(default)s)"
+        "--stages", nargs="+", default=STAGES, metavar="STAGE", help=f"calls with faults: {', '.join(STAGES)}"
     )
-    parser.add_argument("--port", type=int, default=0, help="the port to listen on (default: any free one)")
-    told = threading.Event()
+    parser.add_argument("--seed", type=int, default=0, help="seed of the faults (default: %(default)s)")
+    parser.add_argument("--delay", type=float, default=1.0, help="seconds of a delay (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
+    stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: told.set())
+        signal.signal(number, lambda *_: stop.set())
     if _is_pipe():
-        threading.Thread(target=_at_end_of_input, args=(told,), daemon=True).start()
+        threading.Thread(target=_at_end_of_input, args=(stop,), daemon=True).start()
     _allow_many_connections()
     try:
         with FaultyProxy(**vars(parser.parse_args())) as proxy:
-            _say({"url": proxy.url})
-            told.wait()
+            _print({"url": proxy.url})
+            stop.wait()
     except AgentGymError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
-    _say(proxy.report())
+    _print(proxy.report())
     return 0
 
 
-def _say(value: dict[str, Any]) -> None:
+def _print(value: dict[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(json.dumps(value) + "\n")
         sys.stdout.flush()
@@ -72,12 +72,12 @@ def _is_pipe() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _at_end_of_input(told: threading.Event) -> None:
+def _at_end_of_input(stop: threading.Event) -> None:
     # Not `sys.stdin`: Python aborts at exit if a thread holds the lock of its buffer.
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass
-    told.set()
+    stop.set()
 
 
 def _allow_many_connections() -> None:

@@ -28,8 +28,8 @@ class Created:
     id: int
     path: str
     life: int
-    told: bool = False
-    asked: bool = False
+    told: bool = False  # plain: a public name
+    asked: bool = False  # plain: a public name
     closed: bool = False
 
 
@@ -56,12 +56,12 @@ class Journal:
         self._by_id[self.life, _prefix(path), env_id] = made
         return made
 
-    def note_asked(self, path: str, content: bytes) -> Created | None:
+    def note_close_request(self, path: str, content: bytes) -> Created | None:
         """Record a close request and return its environment; None if the environment is unknown."""
         env_id = _id_in(content)
         made = None if env_id is None else self._by_id.get((self.life, _prefix(path), env_id))
         if made is not None:
-            made.asked = True
+            made.asked = True  # plain: a public name
         return made
 
 

@@ -75,19 +75,19 @@ class _Line:
         self._address = address
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
-        self._asked = 0.0
+        self._last_request = 0.0
 
-    async def ask(self, request: Message) -> Message:
+    async def exchange(self, request: Message) -> Message:
         """Forward a request and return the reply.
 
         Raises:
             OSError, EOFError, ValueError, asyncio.LimitOverrunError: There is no valid reply.
         """
         now = asyncio.get_running_loop().time()
-        if self._reader is not None and (self._reader.at_eof() or now - self._asked > _IDLE_SECONDS):
+        if self._reader is not None and (self._reader.at_eof() or now - self._last_request > _IDLE_SECONDS):
             self.close()
         # Measured from the request: a busy machine may read the reply long after the server became idle.
-        self._asked = now
+        self._last_request = now
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await self._address.connect()
         head = redirected_to(request.head, self._address.host, self._address.prefix)
@@ -164,13 +164,13 @@ class Forwarder:
         reply, made = _ERROR, None
         if kind is None or kind in ARRIVES:
             try:
-                reply, made = await self._pass_on(request, line)
+                reply, made = await self._forward(request, line)
             except _BROKEN:
                 self.unplanned += 1
                 self._faults.take_back(kind)
                 return False
         elif stage_of(request.path) == "close":
-            self.journal.note_asked(request.path, request.content)
+            self.journal.note_close_request(request.path, request.content)
         if kind in ("reset", "lost"):
             _reset(writer)
             return False
@@ -187,18 +187,18 @@ class Forwarder:
         writer.write(reply.head + reply.body)
         await writer.drain()
         if made is not None:
-            made.told = True
+            made.told = True  # plain: a public name
         return not (request.closes or reply.closes)
 
-    async def _pass_on(self, request: Message, line: _Line) -> tuple[Message, Created | None]:
+    async def _forward(self, request: Message, line: _Line) -> tuple[Message, Created | None]:
         """Forward a request and update the journal; return the reply and the environment it created, if any.
 
         Raises:
             OSError, EOFError, ValueError, asyncio.LimitOverrunError: The server does not answer.
         """
         stage, path, made = stage_of(request.path), request.path, None
-        closing = self.journal.note_asked(path, request.content) if stage == "close" else None
-        reply = await line.ask(request)
+        closing = self.journal.note_close_request(path, request.content) if stage == "close" else None
+        reply = await line.exchange(request)
         if reply.status == HTTPStatus.OK:
             if stage == "create":
                 made = self.journal.note_created(path, reply.content)

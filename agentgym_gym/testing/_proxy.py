@@ -157,15 +157,15 @@ class FaultyProxy:
             self._ready.set()
 
     async def _main(self) -> None:
-        watch, told = asyncio.create_task(self._watch()), asyncio.create_task(self._stopping.wait())
+        watch, stop = asyncio.create_task(self._watch()), asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait([watch, told], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([watch, stop], return_when=asyncio.FIRST_COMPLETED)
             if watch.done():
                 watch.result()
         finally:
-            for task in (watch, told):
+            for task in (watch, stop):
                 task.cancel()
-            await asyncio.gather(watch, told, return_exceptions=True)
+            await asyncio.gather(watch, stop, return_exceptions=True)
             if self._door is not None:
                 self._door.close()
             self._socket.close()
@@ -217,5 +217,7 @@ def _bound(port: int) -> socket.socket:
         bound.bind((_HOST, port))
     except OSError as error:
         bound.close()
-        raise BadOption(f"port {port} of {_HOST} cannot be had: {error.strerror or error}") from error
+        raise BadOption(
+            f"cannot bind {_HOST}:{port}: {error.strerror or error}; pass port 0 for a free one"
+        ) from error
     return bound

@@ -70,7 +70,7 @@ class FaultyTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return the response, or raise the httpx error of the injected fault."""
         if self._is_down:
-            raise httpx.ConnectError("injected: there is nobody", request=request)
+            raise httpx.ConnectError("injected: no server", request=request)
         kind = self.faults.draw(stage_of(request.url.path))
         if kind == "reset":
             raise httpx.ReadError("injected: the connection was reset", request=request)

@@ -139,9 +139,9 @@ def episodes(
         raise BadOption(f"max_turns={max_turns} should be 1 or more")
     st = strategies()
     good = replies(environment, action_format)
-    said = st.one_of(good, good, broken_replies(environment, action_format))
+    mixed = st.one_of(good, good, broken_replies(environment, action_format))
     return st.tuples(  # type: ignore[no-any-return]
-        tasks(environment), st.lists(said, min_size=1, max_size=max_turns)
+        tasks(environment), st.lists(mixed, min_size=1, max_size=max_turns)
     )
 
 

@@ -14,7 +14,7 @@ from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, find
 from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.acquire import acquire, acquire_on
 from agentgym_gym._leasing.circuit_breaker import OPEN_SECONDS
-from agentgym_gym._leasing.pool import pool_of
+from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
 from agentgym_gym.calls import Wait
 from agentgym_gym.local_servers import LocalServer

@@ -269,8 +269,8 @@ def test_a_task_that_is_cancelled_while_a_slot_is_taken_loses_no_slot():
 def test_an_environment_that_is_made_while_its_task_is_cancelled_is_closed(counted, monkeypatch):
     """The reply to /create is there, and its record is being written."""
     server, gate = counted(), Gate()
-    flush = journals.Journal.flush
-    monkeypatch.setattr(journals.Journal, "flush", lambda journal: (gate(), flush(journal)))
+    flush = journals.LeaseJournal.flush
+    monkeypatch.setattr(journals.LeaseJournal, "flush", lambda journal: (gate(), flush(journal)))
 
     async def main():
         env = AsyncAgentGymEnv("TextCraft", server=server.url)

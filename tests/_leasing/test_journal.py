@@ -34,7 +34,7 @@ from pathlib import Path
 from agentgym_gym._leasing import journal as journals, slots as slot_files, state_folder
 state_folder.FOLDER = Path({str(state_folder.FOLDER)!r})
 slot = slot_files.Slots("http://hand", 1).take()
-journal = journals.Journal("Hand", "http://hand")
+journal = journals.LeaseJournal("Hand", "http://hand")
 journal.add(7)
 journal.flush()
 if os.fork() == 0:
@@ -67,7 +67,7 @@ def no_locks(monkeypatch, tmp_path):
 
 
 def a_file_in_place_of_the_record(monkeypatch, tmp_path):
-    write = journals.Journal._write
+    write = journals.LeaseJournal._write
 
     def spoil(journal):
         folder = journals._this_process().folder / journal._name
@@ -75,7 +75,7 @@ def a_file_in_place_of_the_record(monkeypatch, tmp_path):
             folder.touch()
         write(journal)
 
-    monkeypatch.setattr(journals.Journal, "_write", spoil)
+    monkeypatch.setattr(journals.LeaseJournal, "_write", spoil)
 
 
 @pytest.mark.parametrize("kind", ["sync", "vector"])
@@ -184,7 +184,7 @@ def test_held_ids_are_persisted_until_they_are_closed_or_the_server_goes_away(po
 
 
 def test_changes_reach_the_disk_in_their_order_when_they_are_flushed():
-    journal = journals.Journal("Hand", "http://hand")
+    journal = journals.LeaseJournal("Hand", "http://hand")
     journal.add(1)
     assert journals.records("http://hand") == []
     journal.clear()

@@ -9,9 +9,10 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import errors
-from agentgym_gym._episode import Episode
+from agentgym_gym._episode import RemoteEpisode
 from agentgym_gym._leasing.acquire import acquire_on
-from agentgym_gym._leasing.pool import LeasePool, pool_of
+from agentgym_gym._leasing.pool import LeasePool
+from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym.formats import get_format
 from by_hand import (
     DOWN,
@@ -37,8 +38,8 @@ def pool():
     return LeasePool(make(HandWire()), "http://hand")
 
 
-def episode(wire: Wire, **options) -> Episode:
-    return Episode(
+def episode(wire: Wire, **options) -> RemoteEpisode:
+    return RemoteEpisode(
         make(wire),
         wire=wire,
         action_format=get_format("bare"),
@@ -219,7 +220,7 @@ def test_the_least_loaded_server_is_used_and_a_dead_one_passed_over():
     environment = make(wire)
     servers = ["http://first", "http://second"]
     several = [
-        Episode(environment, action_format=get_format("bare"), on_unknown="forward", max_turns=None)
+        RemoteEpisode(environment, action_format=get_format("bare"), on_unknown="forward", max_turns=None)
         for _ in range(3)
     ]
     play(several[0].reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
@@ -234,7 +235,7 @@ def test_a_full_server_is_passed_over():
     environment = make(Wrapping())
     servers = ["http://full", "http://roomy"]
     options = {"action_format": get_format("bare"), "on_unknown": "forward", "max_turns": None}
-    several = [Episode(environment, **options) for _ in range(3)]
+    several = [RemoteEpisode(environment, **options) for _ in range(3)]
     for playing in several[:2]:
         play(playing.reset(0, servers), IDENTIFY, created(0), ("reset", SEEN))
     play(several[2].reset(0, servers), created(0), created(1), ("reset", SEEN))
@@ -273,7 +274,7 @@ def test_an_interrupted_step_ends_the_episode():
 def test_a_lease_lost_to_a_restart_is_a_fault_of_the_step():
     environment = make(HandWire())
     options = {"action_format": get_format("bare"), "on_unknown": "forward", "max_turns": None}
-    one, two = Episode(environment, **options), Episode(environment, **options)
+    one, two = RemoteEpisode(environment, **options), RemoteEpisode(environment, **options)
     play(one.reset(3, ["http://restarted"]), IDENTIFY, created(0), ("reset", SEEN))
     play(two.reset(3, ["http://restarted"]), created(0), ("reset", SEEN))
     turn, _ = play(one.step("inventory"))

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_bridge.recipes import EnvChoice, RlRecipe, Share, apportion, drawn, mixed
+from verl_bridge.recipes import EnvChoice, RlRecipe, Share
+from verl_bridge.recipes._shares import apportion, drawn, mixed
 
 MAZE, CRAFT, SHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("Maze", "TextCraft", "WebShop"))
 WEIGHTS = st.lists(st.floats(min_value=1e-3, max_value=1e3), min_size=1, max_size=6)

@@ -157,7 +157,7 @@ def test_nothing_is_overwritten_unless_told(run):
         (["maze", "--tasks", "20:30"], "0 to 24"),
         (["maze.json", "--tasks", "0:1"], "--tasks is for an environment"),
         (["maze", "--val", "lots"], "val='lots'"),
-        (["maze", "--val", "25"], "leaves none to train on"),
+        (["maze", "--val", "25"], "leaves none for training"),
         (["maze", "--num-samples", "26"], "from 1 to 25"),
         (["maze", "--action-format", "xml"], "'--action-format': 'xml' is not one of"),
         (["maze", "--parser", "agentgym", "--action-format", "tags"], "parser='agentgym' reads Maze in"),

@@ -179,7 +179,7 @@ def test_commands_about_servers_are_told_of_ones_own(run, guessing):
             assert told in refused.stderr
     serves = run("serve", OTHERS)
     assert serves.exit_code == 2
-    assert "no server of its own for mine/Echo-v3: it has them for textcraft, maze" in serves.stderr
+    assert "mine/Echo-v3 has no local server; available: textcraft, maze" in serves.stderr
 
 
 def test_registration_forces_no_namespace():
@@ -284,8 +284,11 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
             [OTHERS, "--env-kwargs", '{"says": 5}'],
             "mine/Echo-v3 is no text environment: its observation is of type int",
         ),
-        ([OTHERS, "--tasks", "5:"], "mine/Echo-v3 numbers no tasks"),
-        ([OTHERS, "--tasks", "ids.json"], "ids.json holds item ids, and mine/Echo-v3 numbers no tasks"),
+        ([OTHERS, "--tasks", "5:"], "mine/Echo-v3 has seeds, which have no end"),
+        (
+            [OTHERS, "--tasks", "ids.json"],
+            "ids.json contains item ids, and mine/Echo-v3 has no numbered tasks",
+        ),
         ([OTHERS, "--agent", "oracle"], "there is no oracle"),
         (["CartPole-v1"], "CartPole-v1 is no text environment"),
     ],
@@ -459,7 +462,10 @@ def test_tasks_are_read_from_a_file_of_item_ids(run, textcraft_url):
 @pytest.mark.parametrize(
     ("item_ids", "told"),
     [
-        (["maze_1", "textcraft_2"], "ids.json holds tasks of Maze, such as 1, and not of TextCraft alone"),
+        (
+            ["maze_1", "textcraft_2"],
+            "ids.json contains tasks of Maze, such as 1; expected only tasks of TextCraft",
+        ),
         (["textcraft_999"], "TextCraft has no task 999"),
     ],
 )

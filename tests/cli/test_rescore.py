@@ -8,7 +8,8 @@ import pytest
 
 from agentgym_gym.catalogue import find
 from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.evaluate import DIVERGED, EpisodeRecord, RunFolder, agent_from, evaluate, read_run
+from agentgym_gym.evaluate import DIVERGED, EpisodeRecord, RunFolder, evaluate, read_run
+from agentgym_gym.evaluate._agents import agent_from
 from agentgym_gym.testing import ScriptedAgent
 
 ENV_ID = "agentgym/TextCraft-v0"

@@ -138,7 +138,7 @@ def test_runs_become_agenttraj(run):
         (["nowhere"], "nowhere does not exist"),
         (["bad.json"], "bad.json: entry 0: message 0 should be"),
         (["traj.json", "--successful"], "of 1 trajectories none is left: 1 success not known"),
-        (["traj.json", "--val", "1"], "leaves none to train on"),
+        (["traj.json", "--val", "1"], "leaves none for training"),
         (["traj.json", "--val", "0", "--min-score", "nan"], "should be a finite number"),
         (["traj.json", "--val", "0", "--best", "0"], "--best"),
     ],

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import programs
-from agentgym_gym.data import read_sft
+from agentgym_gym.data import read_trajectories
 from agentgym_gym.evaluate import RunFolder
 from trajectories import ENTRY, FACTS, PROMPT, episode
 from verl_bridge.recipes import SFT_PRESETS, VERSIONS
@@ -150,7 +150,7 @@ def test_marks_are_kept_and_said_to_be_read(sft):
     Path("traj.json").write_text(json.dumps([{**ENTRY, "item_id": f"maze_{at}"} for at in range(8)]))
     _, printed, _ = sft("--prompt", "turns", source="traj.json")
     assert "8 of the replies are marked as not to be trained on." in printed
-    (first, *_) = read_sft(Path("sft/data/train.parquet"))
+    (first, *_) = read_trajectories(Path("sft/data/train.parquet"))
     assert [said.loss for said in first.messages if said.role == "assistant"] == [False, True]
 
 

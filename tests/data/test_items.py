@@ -6,7 +6,8 @@ import re
 import pytest
 
 import agentgym_gym
-from agentgym_gym.data import items_of, read_items, read_prompts
+from agentgym_gym.data import items_of, read_items
+from agentgym_gym.data._items import read_prompts
 from agentgym_gym.errors import BadOption
 
 SAME = [
@@ -55,7 +56,7 @@ def test_every_environment_has_a_prefix():
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_prefix_says_the_environment(saved, prefix):
+def test_a_prefix_names_the_environment(saved, prefix):
     name = PREFIXES[prefix]
     environment = agentgym_gym.find(name)
     for split in environment.splits.values():
@@ -94,32 +95,32 @@ def test_items_of_an_environment():
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (ids("webshop_6910"), "item 'webshop_6910': WebShop has no task 6910; it has 0 to 6909"),
         (ids("maze_1", "alfworld_9999"), "ALFWorld has no task 9999; it has 0 to 2419, 2420 to 2619"),
-        (ids("minecraft_1"), "'minecraft_1' is of no environment known here; items begin with textcraft_"),
-        (ids("webshop"), "'webshop' does not say its environment and its task"),
-        (ids("webshop_-1"), "'webshop_-1' does not say"),
-        (ids("webshop_٣"), "does not say"),
-        (ids("webshop_" + "9" * 30), "does not say"),
-        (ids(2420), "item 2420 does not say"),
+        (ids("minecraft_1"), "'minecraft_1' names an unknown environment; items begin with textcraft_"),
+        (ids("webshop"), "'webshop' should name an environment and a task"),
+        (ids("webshop_-1"), "'webshop_-1' should name an environment and a task"),
+        (ids("webshop_٣"), "should name an environment and a task"),
+        (ids("webshop_" + "9" * 30), "should name an environment and a task"),
+        (ids(2420), "item 2420 should name an environment and a task"),
         ([{"id": "webshop_1"}], 'entry 0 has no item_id: {"id": "webshop_1"}'),
         (["webshop_1"], "entry 0 has no item_id"),
-        ([], "should hold a JSON list"),
-        ({"item_id": "webshop_1"}, "should hold a JSON list"),
+        ([], "should contain a JSON list"),
+        ({"item_id": "webshop_1"}, "should contain a JSON list"),
         ("[{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
     ],
 )
-def test_what_is_no_item_is_told_with_its_file(saved, value, told):
+def test_an_invalid_item_is_an_error_with_its_file(saved, value, message):
     file = saved(value)
-    with pytest.raises(BadOption, match=re.escape(told)) as caught:
+    with pytest.raises(BadOption, match=re.escape(message)) as caught:
         read_items(file)
     assert str(file) in str(caught.value)
 
 
-def test_a_task_of_another_split_is_told(saved):
+def test_a_task_of_another_split_is_an_error(saved):
     file = saved(ids("alfworld_2420", "alfworld_7"))
     assert len(read_items(file)) == 2
     with pytest.raises(BadOption, match="no task 7 in its split 'test'; it has 2420 to 2619"):
@@ -128,7 +129,7 @@ def test_a_task_of_another_split_is_told(saved):
         read_items(file, "dev")
 
 
-def test_what_cannot_be_read_is_told(tmp_path):
+def test_an_unreadable_file_is_an_error(tmp_path):
     with pytest.raises(BadOption, match=r"cannot read .*none\.json"):
         read_items(tmp_path / "none.json")
     with pytest.raises(BadOption, match=r"no \.json file in the folder"):
@@ -154,7 +155,7 @@ def test_the_prompts_are_the_first_messages(saved):
     assert len(read_items(file)) == 4
 
 
-def test_different_prompts_of_one_environment_are_told(saved):
+def test_different_prompts_of_one_environment_are_an_error(saved):
     file = saved(
         [trajectory("maze_1", "Walk."), trajectory("wordle_1", "Guess."), trajectory("maze_2", "Run.")]
     )
@@ -170,7 +171,7 @@ def test_different_prompts_of_one_environment_are_told(saved):
         [{"from": "human", "value": "half \ud800 a character"}],
     ],
 )
-def test_a_trajectory_that_begins_otherwise_is_told(saved, conversations):
+def test_a_trajectory_that_begins_otherwise_is_an_error(saved, conversations):
     file = saved([{"item_id": "maze_1", "conversations": conversations}])
     with pytest.raises(BadOption, match="'maze_1' should begin with a message"):
         read_prompts(file)

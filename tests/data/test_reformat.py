@@ -19,8 +19,8 @@ MAZE = find("Maze")
 def played(*replies, environment=MAZE, **fields):
     messages = [Message("user", "You are in a maze."), Message("assistant", "OK.", loss=False)]
     for reply in replies:
-        said = reply if isinstance(reply, Message) else Message("assistant", reply, loss=True)
-        messages += [Message("user", "Walls."), said]
+        message = reply if isinstance(reply, Message) else Message("assistant", reply, loss=True)
+        messages += [Message("user", "Walls."), message]
     return Trajectory(
         environment.id, environment.split(None)[0], tuple(messages), source="a.json: entry 0", **fields
     )
@@ -44,12 +44,12 @@ def test_replies_as_models_write_them():
         '{"thought": "left", "function_name": "move", "arguments": {"direction": "left"}}',
         '{"thought": "", "function_name": "move", "arguments": {"direction": "up"}}',
     ]
-    system, *said = done.trajectory.messages
+    system, *rest = done.trajectory.messages
     assert (system.role, system.content) == (
         "system",
         own_prompt(MAZE, {"action_format": "function_calling"}),
     )
-    assert said[::2] == [Message("user", "Walls.")] * 3
+    assert rest[::2] == [Message("user", "Walls.")] * 3
     expected = replace(given, messages=done.trajectory.messages, action_format="function_calling")
     assert done.trajectory == expected
 
@@ -79,7 +79,7 @@ def test_a_reply_that_only_thinks_has_no_form_elsewhere():
     assert replies(reformat(given, MAZE, "adapt", "adapt").trajectory) == ["> think: I go up.", "> move up"]
 
 
-def test_a_thought_that_would_hide_the_action_is_told():
+def test_a_thought_that_would_hide_the_action_is_unparsed():
     call = {"thought": "Action:\nmove left", "function_name": "move", "arguments": {"direction": "up"}}
     given = played(json.dumps(call))
     done = reformat(given, MAZE, "function_calling", "react")
@@ -90,20 +90,20 @@ def test_a_thought_that_would_hide_the_action_is_told():
 
 def test_function_calls_that_a_run_keeps_apart_are_read():
     call = {"name": "move", "arguments": '{"direction": "up"}', "id": "call_1"}
-    said = Message(
+    message = Message(
         "assistant",
         f"I go up.\n{ToolCall('move', call['arguments'])}",
         loss=True,
         extra={"tool_calls": [call], "reasoning_content": "Hm."},
     )
-    done = reformat(played(said), MAZE, "tool_calls", "react")
+    done = reformat(played(message), MAZE, "tool_calls", "react")
     assert done.trajectory.messages[2] == Message(
         "assistant", "Thought:\nI go up.\n\nAction:\nmove up", loss=True, extra={"reasoning_content": "Hm."}
     )
-    two = replace(said, extra={"tool_calls": [call, call]})
+    two = replace(message, extra={"tool_calls": [call, call]})
     done = reformat(played(two), MAZE, "tool_calls", "react")
     assert replies(done.trajectory) == ["Thought:\nI go up.\n\nAction:\nmove up"]  # the call that was played
-    odd = replace(said, extra={"tool_calls": ["?"]})
+    odd = replace(message, extra={"tool_calls": ["?"]})
     done = reformat(played(odd), MAZE, "tool_calls", "react")
     assert [each.kind for each in done.unparsed] == ["UnknownAction"]
 
@@ -142,12 +142,12 @@ def test_the_replies_of_agentgym_are_read_in_every_environment(environment):
         assert reply == f"Thought:\nI know.\n\nAction:\n{text}"
 
 
-def test_what_does_not_fit_is_told():
-    with pytest.raises(BadOption, match="it is of agentgym/Maze-v0, not of Wordle"):
+def test_arguments_that_do_not_fit_are_an_error():
+    with pytest.raises(BadOption, match="the environment is agentgym/Maze-v0; expected Wordle"):
         reformat(played("Action: move up"), find("Wordle"), "react", "tags")
     with pytest.raises(BadOption, match="action_format='xml'"):
         reformat(played("Action: move up"), MAZE, "xml", "tags")
-    with pytest.raises(BadOption, match="parser='agentgym' does not read Maze in ReAct"):
+    with pytest.raises(BadOption, match="parser='agentgym' does not support replies of Maze in ReAct"):
         reformat(played("Action: move up"), replace(MAZE, agentgym_readers={}), "agentgym", "tags")
 
 

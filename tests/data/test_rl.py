@@ -62,9 +62,9 @@ def test_the_environment_of_a_row_plays_its_task(textcraft_url):
     kwargs = {"action_format": "tags", "server": textcraft_url, "max_turns": 2}
     prompt = own_prompt(TEXTCRAFT, kwargs)
     (row,) = rows([Item(TEXTCRAFT, 3)], {"TextCraft": Recipe(kwargs, prompt)})
-    told = row["extra_info"]["interaction_kwargs"]
-    env = gymnasium.make(told["env_id"], disable_env_checker=True, **json.loads(told["env_kwargs"]))
-    _, info = env.reset(options=json.loads(told["reset_options"]))
+    settings = row["extra_info"]["interaction_kwargs"]
+    env = gymnasium.make(settings["env_id"], disable_env_checker=True, **json.loads(settings["env_kwargs"]))
+    _, info = env.reset(options=json.loads(settings["reset_options"]))
     assert info["task_id"] == 3
     assert env.unwrapped.system_prompt == row["prompt"][0]["content"]
     assert "<action>" in prompt
@@ -88,9 +88,11 @@ def files(recipes, **parts):
 
 def test_rows_come_back_from_parquet(parquet, tmp_path):
     recipes = {"Maze": Recipe({"parser": "agentgym"}, "Walk.\n\n思考 🧭"), "TextCraft": Recipe({}, "Craft.")}
-    wanted = files(recipes, train=items_of(MAZE, "0:5") + items_of(TEXTCRAFT, "2:4"), val=items_of(MAZE, "7"))
-    paths = write(tmp_path / "deep" / "er", wanted, schema())
-    assert {name: parquet.read_table(path).to_pylist() for name, path in paths.items()} == wanted
+    expected = files(
+        recipes, train=items_of(MAZE, "0:5") + items_of(TEXTCRAFT, "2:4"), val=items_of(MAZE, "7")
+    )
+    paths = write(tmp_path / "deep" / "er", expected, schema())
+    assert {name: parquet.read_table(path).to_pylist() for name, path in paths.items()} == expected
     assert parquet.read_schema(paths["val"]).equals(schema())
     assert [path.name for path in sorted((tmp_path / "deep" / "er").iterdir())] == [
         "train.parquet",
@@ -109,24 +111,24 @@ def test_many_rows_are_written_in_parts(parquet, tmp_path):
 
 
 def test_the_same_rows_are_the_same_bytes(parquet, tmp_path):
-    wanted = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE))
-    one, other = (write(tmp_path / name, wanted, schema())["train"].read_bytes() for name in "ab")
+    expected = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE))
+    one, other = (write(tmp_path / name, expected, schema())["train"].read_bytes() for name in "ab")
     assert one == other
 
 
 def test_what_is_there_is_not_overwritten(parquet, tmp_path):
-    wanted = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE, "1:4"))
+    expected = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE, "1:4"))
     (tmp_path / "val.parquet").write_text("old")
     with pytest.raises(BadOption, match=r"val\.parquet would be replaced"):
-        write(tmp_path, wanted, schema())
+        write(tmp_path, expected, schema())
     assert [path.name for path in tmp_path.iterdir()] == ["val.parquet"]
 
 
 def test_force_leaves_no_old_file_beside_a_new_one(parquet, tmp_path):
     (tmp_path / "train.parquet").write_text("old")
     (tmp_path / "val.parquet").write_text("old, and holds what is trained on now")
-    wanted = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE, "1:4"))
-    write(tmp_path, wanted, schema(), force=True)
+    expected = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE, "1:4"))
+    write(tmp_path, expected, schema(), force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["train.parquet"]
     assert parquet.read_table(tmp_path / "train.parquet").num_rows == 3
 
@@ -137,14 +139,14 @@ def test_what_fails_halfway_leaves_all_as_it_was(parquet, tmp_path):
         raise KeyboardInterrupt
 
     (tmp_path / "train.parquet").write_text("old")
-    wanted = {"train": rows([Item(MAZE, 2)], {"Maze": Recipe({}, "x")}), "val": broken()}
+    expected = {"train": rows([Item(MAZE, 2)], {"Maze": Recipe({}, "x")}), "val": broken()}
     with pytest.raises(KeyboardInterrupt):
-        write(tmp_path, wanted, schema(), force=True)
+        write(tmp_path, expected, schema(), force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["train.parquet"]
     assert (tmp_path / "train.parquet").read_text() == "old"
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(parquet, tmp_path):
+def test_a_folder_that_cannot_be_written_to_is_an_error(parquet, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadOption, match="cannot write to"):
         write(tmp_path / "file", {"train": []}, schema())
@@ -158,7 +160,7 @@ def test_other_files_are_not_written(tmp_path):
 # without pyarrow
 
 
-def test_without_pyarrow_the_rest_works_and_writing_says_what_to_install():
+def test_without_pyarrow_the_rest_works_and_writing_names_the_extra():
     program = """
         import sys
         import importlib.abc
@@ -181,10 +183,10 @@ def test_without_pyarrow_the_rest_works_and_writing_says_what_to_install():
             print(error)
     """
     run = [sys.executable, "-W", "error", "-c", textwrap.dedent(program)]
-    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
-    assert said[0] == "25"
-    assert "needs the package 'pyarrow'" in said[1]
-    assert "pip install '.[data]'" in said[1]
+    lines = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[0] == "25"
+    assert "needs the package 'pyarrow'" in lines[1]
+    assert "pip install '.[data]'" in lines[1]
 
 
 def test_reading_and_dividing_do_not_import_pyarrow():

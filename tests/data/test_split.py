@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym_gym
-from agentgym_gym.data import Item, divide, items_of, parse_val
+from agentgym_gym.data import Item, divide, items_of
+from agentgym_gym.data._split import parse_val
 from agentgym_gym.errors import BadOption
 
 NAMES = ("Maze", "TextCraft", "Wordle")
@@ -21,13 +22,13 @@ def keys(items):
 
 @given(st.lists(ITEMS, min_size=1), st.integers(0, 3), st.data())
 def test_all_items_are_there_once(items, seed, data):
-    wanted = set(keys(items))
-    val = data.draw(st.integers(0, len(wanted) - 1))
+    expected = set(keys(items))
+    val = data.draw(st.integers(0, len(expected) - 1))
     division = divide(items, val=val, seed=seed)
     found = keys(division.train) + keys(division.val)
-    assert sorted(found) == sorted(wanted)
+    assert sorted(found) == sorted(expected)
     assert len(division.val) == val
-    assert division.duplicates == len(items) - len(wanted)
+    assert division.duplicates == len(items) - len(expected)
 
 
 @given(st.lists(ITEMS, min_size=2, unique_by=lambda item: item.key), st.integers(0, 3), st.randoms())
@@ -69,7 +70,7 @@ def test_a_share_holds_back_at_least_one():
 
 
 @pytest.mark.parametrize("val", [25, 26, -1, 0.99, 1.0, 1.5, -0.1])
-def test_too_much_held_back_is_told(val):
+def test_too_large_a_validation_split_is_an_error(val):
     with pytest.raises(BadOption, match=r"val="):
         divide(items_of(MAZE), val=val)
 

@@ -13,11 +13,6 @@ from hypothesis import given, settings
 from agentgym_gym.data import (
     Message,
     Trajectory,
-    agenttraj_entry,
-    as_system,
-    as_turns,
-    read_agenttraj,
-    read_sft,
     read_trajectories,
     select,
     sft_rows,
@@ -25,6 +20,9 @@ from agentgym_gym.data import (
     write,
     write_agenttraj,
 )
+from agentgym_gym.data._agenttraj import agenttraj_entry, read_agenttraj
+from agentgym_gym.data._sft import read_sft
+from agentgym_gym.data._trajectories import as_system, as_turns
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import RunFolder
 from trajectories import ENTRY, PROMPT, episode, trajectories
@@ -99,7 +97,7 @@ def changed(**fields):
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ({"item_id": "maze_3", "conversations": None}, "entry 1 has no conversations"),
         ({"item_id": "maze_3", "conversations": []}, "entry 1 has no conversations"),
@@ -108,20 +106,20 @@ def changed(**fields):
         (changed(**{"from": "robot"}), "entry 1: message 2 should be"),
         (changed(**{"from": []}), "entry 1: message 2 should be"),
         (changed(value=None), "entry 1: message 2 should be"),
-        (changed(loss="yes"), "entry 1: message 2: loss is true, false or null, not 'yes'"),
-        (changed(value="\ud800"), "entry 1 holds half a surrogate pair"),
+        (changed(loss="yes"), "entry 1: message 2: loss should be true, false or null, not 'yes'"),
+        (changed(value="\ud800"), "entry 1 contains half a surrogate pair"),
         ({**ENTRY, "conversations": ["hello"]}, "entry 1: message 0 should be"),
         (ENTRY | {"reward": "high"}, "entry 1: the reward should be a number, not 'high'"),
         (ENTRY | {"reward": float("nan")}, "entry 1: the reward should be a number"),
         (ENTRY | {"reward": True}, "entry 1: the reward should be a number"),
         (ENTRY | {"reward": 10**400}, "entry 1: the reward should be a number"),
-        (ENTRY | {"success": "yes"}, "entry 1: success is true, false, 1 or 0, not 'yes'"),
-        (ENTRY | {"action_format": 1}, "entry 1: action_format cannot be 1"),
+        (ENTRY | {"success": "yes"}, "entry 1: success should be true, false, 1 or 0, not 'yes'"),
+        (ENTRY | {"action_format": 1}, "entry 1: action_format should be text, not 1"),
     ],
 )
-def test_an_entry_that_is_no_trajectory_is_told_with_its_place(saved, entry, told):
+def test_an_invalid_entry_is_an_error_with_its_place(saved, entry, message):
     file = saved(ENTRY, entry)
-    with pytest.raises(BadOption, match=re.escape(told)) as caught:
+    with pytest.raises(BadOption, match=re.escape(message)) as caught:
         read_agenttraj(file)
     assert str(file) in str(caught.value)
 
@@ -134,18 +132,18 @@ def test_what_is_written_as_agenttraj_is_read_again(tmp_path_factory, trajectory
     (again,) = read_agenttraj(file)
     named = replace(trajectory, item_id=trajectory.item_id or f"maze_{trajectory.task_id}")
     if named.item_id == "maze_3":
-        named = replace(named, task_id=3)  # which the file says by the item id alone
+        named = replace(named, task_id=3)  # the file has only the item id
     assert again == as_turns(named)
     assert agenttraj_entry(again) == agenttraj_entry(trajectory)
 
 
-def test_a_file_is_replaced_only_where_that_is_said(saved, tmp_path):
+def test_a_file_is_replaced_only_with_force(saved, tmp_path):
     file = saved(ENTRY)
     (trajectory,) = read_agenttraj(file)
     with pytest.raises(BadOption, match="would be replaced"):
         write_agenttraj(file, [trajectory])
     assert write_agenttraj(file, [trajectory, trajectory], force=True) == 2
-    with pytest.raises(BadOption, match="there is no trajectory to write"):
+    with pytest.raises(BadOption, match="there are no trajectories to write"):
         write_agenttraj(tmp_path / "empty.json", [])
     with pytest.raises(BadOption, match="cannot write to"):
         write_agenttraj(file / "below" / "a.json", [trajectory])
@@ -197,7 +195,7 @@ def test_the_first_messages_are_there_and_back(trajectory):
 # ------------------------------------------------------------------------------------------------- runs
 
 
-def test_an_episode_is_read_with_what_the_agent_was_told(kept):
+def test_an_episode_is_read_with_the_prompt_of_its_agent(kept):
     calls = [{"name": "move_up", "arguments": "{}", "id": "call_1"}]
     thinking = episode(1, steps=({"action": "move up", "tool_calls": calls, "reasoning": "Hm."},))
     first, second, third = read_trajectories(
@@ -217,9 +215,9 @@ def test_an_episode_is_read_with_what_the_agent_was_told(kept):
 
 
 def test_what_is_known_of_each_reply_stands_with_it(kept):
-    said = [{"role": role, "content": "x"} for role in ("user", "assistant") * 3]
+    messages = [{"role": role, "content": "x"} for role in ("user", "assistant") * 3]
     steps = ({"reasoning": "first"}, {"action": "move up"}, {"reasoning": "third"})
-    (read,) = read_trajectories(kept(episode(messages=tuple(said), steps=steps, turns=3)))
+    (read,) = read_trajectories(kept(episode(messages=tuple(messages), steps=steps, turns=3)))
     assert [each.extra for each in read.messages if each.role == "assistant"] == [
         {"reasoning_content": "first"},
         {},
@@ -228,27 +226,27 @@ def test_what_is_known_of_each_reply_stands_with_it(kept):
 
 
 def test_a_reply_that_was_not_played_is_not_to_be_trained_on(kept):
-    said = [{"role": role, "content": "x"} for role in ("user", "assistant") * 2]
-    (read,) = read_trajectories(kept(episode(messages=tuple(said), steps=({}, {}), ending="reply_cut")))
+    messages = [{"role": role, "content": "x"} for role in ("user", "assistant") * 2]
+    (read,) = read_trajectories(kept(episode(messages=tuple(messages), steps=({}, {}), ending="reply_cut")))
     assert [each.loss for each in read.messages if each.role == "assistant"] == [True, False]
 
 
-def test_a_prompt_of_the_users_own_is_what_the_agent_was_told(kept):
+def test_a_prompt_of_the_user_is_read_as_the_prompt_of_the_agent(kept):
     examples = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     settings = {"prompt": {"system": "Please.\n{{system_prompt}}", "examples": examples}}
-    (told,) = read_trajectories(kept(episode(), agent_settings=settings))
-    assert [(each.content, each.loss) for each in told.messages[:3]] == [
+    (trajectory,) = read_trajectories(kept(episode(), agent_settings=settings))
+    assert [(each.content, each.loss) for each in trajectory.messages[:3]] == [
         (f"Please.\n{PROMPT}", None),
         ("a", None),
         ("b", False),
     ]
     settings = {"prompt": {"system": "", "examples": examples}}
-    (told,) = read_trajectories(kept(episode(), name="other", agent_settings=settings))
-    assert [(each.content, each.loss) for each in told.messages[:2]] == [("a", None), ("b", None)]
-    assert as_system(told) == told
+    (trajectory,) = read_trajectories(kept(episode(), name="other", agent_settings=settings))
+    assert [(each.content, each.loss) for each in trajectory.messages[:2]] == [("a", None), ("b", None)]
+    assert as_system(trajectory) == trajectory
     settings = {"system_prompt": "Mine, {{system_prompt}}.", "prompt": {"system": None, "examples": []}}
-    (told,) = read_trajectories(kept(episode(), name="third", agent_settings=settings))
-    assert told.messages[0].content == "Mine, {{system_prompt}}."
+    (trajectory,) = read_trajectories(kept(episode(), name="third", agent_settings=settings))
+    assert trajectory.messages[0].content == "Mine, {{system_prompt}}."
 
 
 def test_the_parser_of_agentgym_is_named(kept):
@@ -256,10 +254,10 @@ def test_the_parser_of_agentgym_is_named(kept):
     assert read.action_format == "agentgym"
 
 
-def test_a_run_that_does_not_say_what_the_agent_was_told_is_no_data(kept):
+def test_a_run_without_the_prompt_of_its_agent_is_no_data(kept):
     folder = kept(episode())
     (folder / "summary.json").unlink()
-    with pytest.raises(BadOption, match="does not say which system prompt"):
+    with pytest.raises(BadOption, match="has no system prompt of its agent"):
         read_trajectories(folder)
 
 
@@ -339,11 +337,11 @@ def test_a_row_ends_with_a_reply(saved):
 def test_what_a_fault_ended_goes_into_no_file():
     faulted = of(0, None, fault="ServerError")
     for write_it in (agenttraj_entry, lambda each: list(sft_rows([each]))):
-        with pytest.raises(BadOption, match="ServerError ended it; it is no data"):
+        with pytest.raises(BadOption, match="ended by ServerError, so it is not training data"):
             write_it(faulted)
 
 
-def test_rows_of_something_else_are_told(tmp_path):
+def test_rows_of_another_schema_are_an_error(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     pa = pytest.importorskip("pyarrow")
 
@@ -364,15 +362,15 @@ def test_rows_of_something_else_are_told(tmp_path):
         {"messages": [{"role": "user", "content": None}] * 2},
     ):
         file = save([row, row | wrong], schema=sft_schema())
-        with pytest.raises(BadOption, match=r"other\.parquet: row 1 is no trajectory"):
+        with pytest.raises(BadOption, match=r"other\.parquet: row 1 is not a trajectory"):
             read_sft(file)
     (tmp_path / "no.parquet").write_text("no")
     with pytest.raises(BadOption, match=r"cannot read .*no\.parquet"):
         read_sft(tmp_path / "no.parquet")
 
 
-def test_a_path_without_trajectories_is_told(tmp_path):
+def test_a_path_without_trajectories_is_an_error(tmp_path):
     with pytest.raises(BadOption, match="does not exist"):
         read_trajectories(tmp_path / "nowhere")
-    with pytest.raises(BadOption, match="holds no trajectories"):
+    with pytest.raises(BadOption, match="contains no trajectories"):
         read_trajectories(tmp_path)

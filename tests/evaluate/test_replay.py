@@ -10,15 +10,10 @@ import pytest
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.envs import webarena
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import (
-    AgentReply,
-    ReferenceAgent,
-    ReplayAgent,
-    RunFolder,
-    agent_from,
-    evaluate,
-    play_episode,
-)
+from agentgym_gym.evaluate import AgentReply, ReplayAgent, RunFolder, evaluate
+from agentgym_gym.evaluate._agents import agent_from
+from agentgym_gym.evaluate._reference_agent import ReferenceAgent
+from agentgym_gym.evaluate._runner import play_episode
 from fake_server import FakeServer, http
 
 REPLIES = ("Thought: one\n\nAction:\ninventory", "Action: get 1 oak log")

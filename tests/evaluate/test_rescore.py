@@ -16,13 +16,13 @@ from agentgym_gym.evaluate import (
     ReplayAgent,
     Run,
     RunFolder,
-    agent_from,
     evaluate,
-    load_rule,
     read_run,
     rescore,
     summarise,
 )
+from agentgym_gym.evaluate._agents import agent_from
+from agentgym_gym.evaluate._rescore import load_rule
 
 ENV_ID = "agentgym/TextCraft-v0"
 OPTIONS = {"split": None, "action_format": "react", "parser": "default", "on_unknown": None, "max_turns": 20}

@@ -14,12 +14,12 @@ from agentgym_gym.evaluate import (
     RandomAgent,
     ReplayAgent,
     RunFolder,
-    agent_from,
     evaluate,
     load_oracle,
-    play_episode,
     summarise,
 )
+from agentgym_gym.evaluate._agents import agent_from
+from agentgym_gym.evaluate._runner import play_episode
 from agentgym_gym.testing import ScriptedAgent
 
 

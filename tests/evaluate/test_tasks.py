@@ -3,7 +3,7 @@
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import parse_tasks
+from agentgym_gym.evaluate._tasks import parse_tasks
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import EpisodeRecord, find_runs, find_trainings, read_training
+from agentgym_gym.evaluate import EpisodeRecord, find_runs, read_training
 from agentgym_gym.evaluate._figures.by_step import by_step
 from agentgym_gym.evaluate._report import write_report
 from agentgym_gym.evaluate._report.contents import collect
+from agentgym_gym.evaluate._trainings import find_trainings
 from trainings import PROMPT, line, write_training
 
 FAULT = {"kind": "ServerTimeout", "message": "no reply"}

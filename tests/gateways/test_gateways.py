@@ -77,7 +77,7 @@ def test_a_bearer_token_by_the_variable(nginx, goal, monkeypatch):
 def test_without_the_token_it_is_said_what_is_missing(nginx):
     with (
         AgentGymEnv("TextCraft", server=nginx.bearer, headers={"Authorization": "Bearer wr0ng"}) as env,
-        pytest.raises(errors.AccessDenied, match="wants credentials") as caught,
+        pytest.raises(errors.AccessDenied, match="requires credentials") as caught,
     ):
         env.reset(options={"task_id": 0})
     assert "wr0ng" not in str(caught.value)

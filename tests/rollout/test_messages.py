@@ -7,15 +7,9 @@ import asyncio
 import gymnasium
 import pytest
 
-from agentgym_gym.rollout import (
-    EnvMaker,
-    Pool,
-    describe_env,
-    drop_blank_system,
-    row_messages,
-    system_message,
-    system_prompt_of,
-)
+from agentgym_gym.rollout import EnvMaker, Pool, drop_blank_system, row_messages
+from agentgym_gym.rollout._env_facts import describe_env, system_prompt_of
+from agentgym_gym.rollout._messages import system_message
 from counting_env import Count, Instructed
 
 INSTRUCTED = "counting_env:bridge/Instructed-v0"

@@ -86,8 +86,8 @@ def test_what_a_server_of_another_package_lacks_is_named(bell):
     assert (ended.stderr, ended.returncode) == ("", 0)
     assert ended.stdout.splitlines() == [
         "the local Bell server needs the module uvicorn: install it",
-        "bell_servers:create_app is of type function, and should be a ServerKind",
-        "the server 'no_such_package:SERVER' is in the package no_such_package, which is not installed",
+        "bell_servers:create_app should be a ServerKind, not function",
+        "the server 'no_such_package:SERVER' needs the package no_such_package, which is not installed",
     ]
 
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, _base_env
+from agentgym_gym import AgentGymEnv, _base_env, _exit
 from agentgym_gym._http import retry
 from agentgym_gym._http.httpx_client import BlockingClient
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import circuit_breaker, recognition, slots, state_folder
 from agentgym_gym._leasing import journal as journals
 from agentgym_gym._leasing.journal import records
-from agentgym_gym._leasing.pool import LeasePool, pool_of
+from agentgym_gym._leasing.pool import LeasePool
+from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym.errors import ServerUnreachable
 
@@ -49,9 +50,9 @@ __all__ = [
 class _Direct(BlockingClient):
     """A client with no proxy in between, as the engine is: a refused connection is the server's."""
 
-    def ask(self, asked: Send) -> Reply:
+    def exchange(self, request: Send) -> Reply:
         try:
-            return super().ask(asked)
+            return super().exchange(request)
         except ServerUnreachable as fault:
             fault.refused = fault.refused is not False
             raise
@@ -103,7 +104,7 @@ def forget_held() -> None:
 
 def release_all() -> None:
     """Release what this process holds, as when it ends."""
-    _base_env.release_all()
+    _exit.release_all()
 
 
 def pool_at(environment: str, server: str) -> LeasePool:

@@ -20,16 +20,16 @@ class Line:
         directly(self._sync, world.transport)
         self._begun = None
 
-    def ask(self, asked, answer):
-        self._begun = asyncio.get_running_loop().call_soon(self._answer, asked, answer)  # after the others
+    def send(self, request, answer):
+        self._begun = asyncio.get_running_loop().call_soon(self._answer, request, answer)  # after the others
 
     def give_up(self):
         self._begun.cancel()
 
-    def _answer(self, asked, answer):
+    def _answer(self, request, answer):
         vars(self._transport).update(self._player.account)
         try:
-            how = self._sync._exchange(asked)
+            how = self._sync._exchange(request)
         except Exception as error:  # noqa: BLE001 - a fault, or what the transport asserts
             how = error
         self._player.account = account_of(self._transport)

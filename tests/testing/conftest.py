@@ -1,4 +1,4 @@
-"""Environments that are played alike, awaited or not, and a server that says what it is told."""
+"""Sync and async environments under test, and a server with scripted replies."""
 
 from __future__ import annotations
 

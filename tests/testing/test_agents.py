@@ -18,7 +18,7 @@ def env(textcraft_url):
         yield env
 
 
-def test_a_scripted_agent_says_the_same_in_every_episode_and_gives_up(env):
+def test_a_scripted_agent_repeats_its_replies_in_every_episode_and_gives_up(env):
     agent = ScriptedAgent("Action: inventory", Inventory(), name="two")
     records = evaluate(env, agent, [0, 1])
     typed = env.action_space.action_format.render(Inventory())
@@ -26,7 +26,7 @@ def test_a_scripted_agent_says_the_same_in_every_episode_and_gives_up(env):
     assert [record.agent for record in records] == ["two", "two"]
 
 
-def test_a_function_sees_what_was_said_last(env):
+def test_a_function_sees_the_last_observation(env):
     seen = []
 
     def reply(observation):

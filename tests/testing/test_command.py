@@ -23,7 +23,7 @@ def start(*arguments, **options):
 
 
 @pytest.mark.parametrize("way", ["end of input", signal.SIGINT, signal.SIGTERM])
-def test_it_says_where_it_listens_and_at_its_end_what_it_counted(textcraft_url, way):
+def test_it_prints_its_address_and_at_its_end_its_counts(textcraft_url, way):
     options = ("--share", "1", "--seed", "3", "--kinds", "error", "lost", "--stages", "step", "--delay", "2")
     with start(textcraft_url, *options, stdin=subprocess.PIPE) as process:
         url = json.loads(process.stdout.readline())["url"]
@@ -57,8 +57,8 @@ def test_an_input_that_was_never_open_does_not_end_it(textcraft_url):
 @pytest.mark.parametrize("arguments", [["--share", "2"], ["--kinds", "rest"], ["--port", "70000"]])
 def test_a_mistake_ends_it_by_status_2(arguments):
     with start("http://127.0.0.1:1", *arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        said, error = process.communicate(timeout=10)
-    assert (process.returncode, said) == (2, "")
+        output, error = process.communicate(timeout=10)
+    assert (process.returncode, output) == (2, "")
     assert "error: " in error
 
 

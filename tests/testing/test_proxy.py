@@ -1,4 +1,4 @@
-"""The proxy over real sockets, before the real local TextCraft server and before one that says anything."""
+"""The proxy over real sockets, before the local TextCraft server and one with scripted replies."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def post(path, body=b"{}", *headers):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_is_the_fault_it_is_said_to_be(make_env, textcraft_url, kind):
+def test_each_kind_is_seen_as_its_fault(make_env, textcraft_url, kind):
     with FaultyProxy(textcraft_url, 0, kinds=[kind], stages=["step"], delay=30) as proxy:
         env = make_env(server=proxy.url, timeout={"step": 0.4})
         env.reset(options={"task_id": 0})
@@ -62,8 +62,8 @@ def test_each_kind_is_the_fault_it_is_said_to_be(make_env, textcraft_url, kind):
         assert proxy.injected == {kind: 1}
         assert proxy.faults.calls["step"] == 2, "a step is sent once"
         [made] = proxy.journal.created
-        said = httpx.get(f"{textcraft_url}/observation", params={"id": made.id}).json()
-        assert ("oak logs" in said) == (kind in ARRIVES)
+        observation = httpx.get(f"{textcraft_url}/observation", params={"id": made.id}).json()
+        assert ("oak logs" in observation) == (kind in ARRIVES)
         env.reset(options={"task_id": 1})
         assert (made.told, made.asked, made.closed) == (True, True, True)
     assert proxy.unplanned == 0
@@ -134,7 +134,7 @@ def test_what_no_fault_hits_is_passed_on_byte_for_byte(scripted, reply):
     ]
 
 
-def test_odd_ways_to_say_a_reply(scripted):
+def test_odd_forms_of_replies(scripted):
     with FaultyProxy(f"{scripted.url}/below/", 0) as proxy:
         scripted.reply = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
         assert httpx.put(f"{proxy.url}/x").text == "ok"
@@ -164,7 +164,7 @@ def test_connections_are_kept_on_both_sides(scripted):
 # ------------------------------------------------------------------------------------------- the journal
 
 
-def test_what_was_made_and_never_told_is_in_the_journal(textcraft_url):
+def test_environments_of_lost_replies_are_in_the_journal(textcraft_url):
     with FaultyProxy(textcraft_url, 1, kinds=["lost"], stages=["create"]) as proxy, httpx.Client() as client:
         with pytest.raises(httpx.ReadError):
             client.post(f"{proxy.url}/create", json={})
@@ -173,18 +173,18 @@ def test_what_was_made_and_never_told_is_in_the_journal(textcraft_url):
             with contextlib.suppress(httpx.RemoteProtocolError):
                 client.post(f"{proxy.url}/create", json={})
         proxy.faults.share = 0
-        told = client.post(f"{proxy.url}/create", json={}).json()["id"]
+        env_id = client.post(f"{proxy.url}/create", json={}).json()["id"]
         wait_until(lambda: proxy.journal.created[-1].told)
         lost, cut, garbled, well = proxy.journal.created
         assert [made.told for made in proxy.journal.created] == [False, False, False, True]
-        assert (well.id, well.path, well.life) == (told, "/create", 0)
-        for made in (lost, cut, garbled):  # they are there, and nobody knows
+        assert (well.id, well.path, well.life) == (env_id, "/create", 0)
+        for made in (lost, cut, garbled):  # they exist, and no client has their ids
             assert client.post(f"{textcraft_url}/close", json={"id": made.id}).json() is True
         proxy.faults.share, proxy.faults.stages, proxy.faults.kinds = 1, ("close",), ("error",)
-        client.post(f"{proxy.url}/close", json={"id": told})
+        client.post(f"{proxy.url}/close", json={"id": env_id})
         assert (well.asked, well.closed) == (True, False)
         proxy.faults.share = 0
-        client.post(f"{proxy.url}/close", json={"id": told})
+        client.post(f"{proxy.url}/close", json={"id": env_id})
         assert (well.asked, well.closed) == (True, True)
     assert json.loads(json.dumps(proxy.report())) == {
         "calls": {"create": 4, "close": 2},
@@ -194,7 +194,7 @@ def test_what_was_made_and_never_told_is_in_the_journal(textcraft_url):
     }
 
 
-def test_a_client_that_gave_up_was_not_told(textcraft_url):
+def test_a_client_that_gave_up_did_not_get_the_id(textcraft_url):
     with FaultyProxy(textcraft_url, 1, kinds=["delay"], delay=30) as proxy:
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{proxy.url}/create", json={}, timeout=0.2)
@@ -204,7 +204,7 @@ def test_a_client_that_gave_up_was_not_told(textcraft_url):
 
 
 @pytest.mark.parametrize(("reply", "made"), [(b"7", [7]), (b'{"env_idx": 7}', [7]), (b'{"error": "7"}', [])])
-def test_ids_are_read_as_each_server_says_them(scripted, reply, made):
+def test_ids_are_read_in_the_form_of_each_server(scripted, reply, made):
     scripted.reply = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(reply), reply)
     with FaultyProxy(scripted.url, 0) as proxy:
         httpx.post(f"{proxy.url}/maze/create")
@@ -285,7 +285,7 @@ def test_what_hangs_keeps_no_proxy_from_ending(textcraft_url):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"share": 1.5}, "share"),
         ({"delay": -1}, "delay"),
@@ -298,8 +298,8 @@ def test_what_hangs_keeps_no_proxy_from_ending(textcraft_url):
         ({"server": "http://127.0.0.1:x"}, "URL"),
     ],
 )
-def test_a_mistake_is_named(arguments, said):
-    with pytest.raises(errors.BadOption, match=said):
+def test_a_mistake_is_named(arguments, message):
+    with pytest.raises(errors.BadOption, match=message):
         FaultyProxy(**{"server": "http://127.0.0.1:1", **arguments})
 
 

@@ -1,4 +1,4 @@
-"""Strategies of replies and episodes; and what hypothesis knows of typed actions by its entry point."""
+"""Strategies of replies and episodes; and hypothesis's strategies of typed actions, by its entry point."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def test_broken_replies_are_broken_in_many_ways(action_format):
 
 @brief
 @given(episodes("TextCraft", "tags", max_turns=3), tasks("Maze"))
-def test_episodes_are_tasks_and_what_is_said(episode, task):
+def test_episodes_are_tasks_and_replies(episode, task):
     environment = agentgym_gym.find("TextCraft")
-    number, said = episode
+    number, texts = episode
     assert environment.has_task(number)
-    assert 1 <= len(said) <= 3
-    assert all(isinstance(reply, str) for reply in said)
+    assert 1 <= len(texts) <= 3
+    assert all(isinstance(reply, str) for reply in texts)
     assert agentgym_gym.find("Maze").has_task(task)
 
 

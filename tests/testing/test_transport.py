@@ -34,15 +34,15 @@ def through(textcraft_url):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_is_the_fault_it_is_said_to_be(through, kind):
+def test_each_kind_is_seen_as_its_fault(through, kind):
     transport, env = through(kinds=[kind], stages=["step"], delay=1_000)
     env.reset(options={"task_id": 0})
     env_id = env._episode.lease.env_id
     transport.faults.share = 1
     assert env.step(GET)[4]["fault"]["kind"] == SEEN_AS[kind]
     assert transport.injected == {kind: 1}
-    said = httpx.post(f"{env.servers[0]}/step", json={"id": env_id, "action": "inventory"}).json()
-    assert ("oak logs" in said["observation"]) == (kind in ARRIVES)
+    reply = httpx.post(f"{env.servers[0]}/step", json={"id": env_id, "action": "inventory"}).json()
+    assert ("oak logs" in reply["observation"]) == (kind in ARRIVES)
     transport.faults.share = 0
     env.reset(options={"task_id": 0})
     assert "fault" not in env.step(GET)[4]
@@ -121,5 +121,5 @@ def test_calls_of_other_stages_leave_the_draws_as_they_are():
         ("/list_envs", "observe"),
     ],
 )
-def test_a_path_tells_the_stage(path, stage):
+def test_a_path_has_a_stage(path, stage):
     assert stage_of(path) == stage

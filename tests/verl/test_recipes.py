@@ -18,7 +18,6 @@ pytest.importorskip("verl", reason="verl is not installed here")
 
 from verl_bridge.recipes import (
     ALGORITHMS,
-    ENGINES,
     INTEGRATIONS,
     LIKE,
     PRESETS,
@@ -30,6 +29,7 @@ from verl_bridge.recipes import (
     write,
     write_rows,
 )
+from verl_bridge.recipes._recipe import ENGINES
 from verl_bridge.tasks import EnvTask
 
 INSTALLED = metadata.version("verl")

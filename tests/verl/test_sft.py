@@ -19,7 +19,7 @@ pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu
 
 import torch
 
-from agentgym_gym.data import Message, Trajectory, read_sft, sft_rows, sft_schema, write
+from agentgym_gym.data import Message, Trajectory, read_trajectories, sft_rows, sft_schema, write
 from verl_bridge.cpu.sft import with_overrides
 from verl_bridge.recipes import SFT_PRESETS, VERSIONS, SftRecipe, check, write_sft
 
@@ -278,7 +278,7 @@ def trained_on(name, action_format, folder):
     evaluation = ("--eval", name, "--eval-tasks", "0:2", "--eval-engine", "transformers")
     out = ("--out", folder / "sft", "--action-format", action_format)
     run(*agentgym, "verl", "sft", folder / "games", *recipe, *evaluation, *out)
-    games = read_sft(folder / "sft/data/train.parquet")
+    games = read_trajectories(folder / "sft/data/train.parquet")
     texts = [said.content for game in games for said in game.messages]
     make_tiny(folder / "tiny", [line for text in texts for line in text.splitlines()], vocabulary=1_024)
     script = ("bash", folder / "sft/run.sh", "trainer.resume_mode=disable")
@@ -301,7 +301,7 @@ def test_a_model_learns_games_by_the_script(trained):
 def test_a_model_learns_games_in_adapt(tmp_path):
     folder, said = trained_on("TextCraft", "adapt", tmp_path)
     held_to_what_was_trained(folder, said)
-    games = read_sft(folder / "sft/data/train.parquet")
+    games = read_trajectories(folder / "sft/data/train.parquet")
     replies = [each.content for game in games for each in game.messages if each.role == "assistant"]
     assert all(re.fullmatch(r"(> think: .*\n)?> .*", reply) for reply in replies)
 
@@ -315,7 +315,9 @@ def held_to_what_was_trained(folder, said):
     games = folder / "sft/data/train.parquet"
     tokenizer = AutoTokenizer.from_pretrained(folder / "tiny")
     options = OmegaConf.create({"pad_mode": "no_padding", "max_length": 8_192})
-    for found, game in zip(GameDataset(str(games), tokenizer, options), read_sft(games), strict=True):
+    for found, game in zip(
+        GameDataset(str(games), tokenizer, options), read_trajectories(games), strict=True
+    ):
         replies = [each.content for each in game.messages if each.role == "assistant"]
         assert learned(tokenizer, found) == "".join(f"{reply}<|im_end|>\n" for reply in replies)
     losses = [float(each) for each in re.findall(r"train/loss:([0-9.]+)", said)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
-from verl_bridge.cpu import _shims as shims
+from verl_bridge.cpu import _shims
 
 ROLLOUT = "transformers"
 """The value of ``actor_rollout_ref.rollout.name`` that selects the rollout server of this package."""
@@ -24,15 +24,15 @@ def install() -> None:
     global _installed  # noqa: PLW0603 -- one process, one verl
     if _installed:
         return
-    shims.add_memory_calls()
-    shims.stand_in_for_flash_attn()
+    _shims.add_memory_calls()
+    _shims.stand_in_for_flash_attn()
     if importlib.util.find_spec("verl.plugin"):  # verl 0.9 has platforms
         from verl_bridge.cpu._platform import use_cpu_platform
 
         use_cpu_platform()
     else:  # verl 0.7 uses torch directly
         _refuse_gpu()
-        shims.open_gloo_group()
+        _shims.open_gloo_group()
     _register_engines()
     _register_rollout()
     _installed = True
@@ -49,9 +49,9 @@ def _refuse_gpu() -> None:
 
 
 def _register_engines() -> None:
-    from verl_bridge.cpu import _engines as engines
+    from verl_bridge.cpu import _engines
 
-    engines.register()
+    _engines.register()
 
 
 def _register_rollout() -> None:

@@ -10,12 +10,11 @@ which is imported only in a separate process.
 from __future__ import annotations
 
 from verl_bridge.recipes._check import check
-from verl_bridge.recipes._finding import Finding, ok, problem
+from verl_bridge.recipes._finding import Finding
 from verl_bridge.recipes._folder import write
-from verl_bridge.recipes._papers import LIKE, Published, published_by
+from verl_bridge.recipes._papers import LIKE, published_by
 from verl_bridge.recipes._recipe import (
     ALGORITHMS,
-    ENGINES,
     INTEGRATIONS,
     PRESETS,
     VERSIONS,
@@ -23,15 +22,12 @@ from verl_bridge.recipes._recipe import (
     RlRecipe,
 )
 from verl_bridge.recipes._rows import own_prompt, seeded, write_rows
-from verl_bridge.recipes._sft import EVAL_ENGINES, SFT_PRESETS, Evaluation, SftRecipe
+from verl_bridge.recipes._sft import SFT_PRESETS, Evaluation, SftRecipe
 from verl_bridge.recipes._sft_folder import write_sft
-from verl_bridge.recipes._shares import Share, apportion, drawn, mixed
-from verl_bridge.recipes._view import View
+from verl_bridge.recipes._shares import Share
 
 __all__ = [
     "ALGORITHMS",
-    "ENGINES",
-    "EVAL_ENGINES",
     "INTEGRATIONS",
     "LIKE",
     "PRESETS",
@@ -40,18 +36,11 @@ __all__ = [
     "EnvChoice",
     "Evaluation",
     "Finding",
-    "Published",
     "RlRecipe",
     "SftRecipe",
     "Share",
-    "View",
-    "apportion",
     "check",
-    "drawn",
-    "mixed",
-    "ok",
     "own_prompt",
-    "problem",
     "published_by",
     "seeded",
     "write",

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from verl_bridge.recipes import _check_lengths as check_lengths
-from verl_bridge.recipes import _check_settings as check_settings
-from verl_bridge.recipes import _check_sft as check_sft
-from verl_bridge.recipes import _check_tasks as check_tasks
+from verl_bridge.recipes import _check_lengths, _check_settings, _check_sft, _check_tasks
 from verl_bridge.recipes._compose import SFT, base_of
 from verl_bridge.recipes._finding import Finding, problem
 from verl_bridge.recipes._view import NotReadable, View
@@ -35,15 +32,15 @@ def check(folder: Path, *, timeout: float = 60.0) -> tuple[list[Finding], View |
     except NotReadable as error:
         return [problem("settings", str(error), "agentgym verl init or sft writes a folder")], None
     if base_of(view.raw) == SFT:
-        return [*check_settings.composed(view), *check_sft.found(view)], view
+        return [*_check_settings.composed(view), *_check_sft.found(view)], view
     findings = [
-        *check_settings.composed(view),
-        *check_settings.arithmetic(view),
-        *check_tasks.read(view),
-        *check_settings.loop(view),
-        *check_settings.reward(view),
-        *check_tasks.apart(view),
-        *check_tasks.shared(view),
+        *_check_settings.composed(view),
+        *_check_settings.arithmetic(view),
+        *_check_tasks.read(view),
+        *_check_settings.loop(view),
+        *_check_settings.reward(view),
+        *_check_tasks.apart(view),
+        *_check_tasks.shared(view),
     ]
-    played, starts = check_tasks.played(view, timeout)
-    return [*findings, *played, *check_lengths.fit(view, starts)], view
+    played, starts = _check_tasks.played(view, timeout)
+    return [*findings, *played, *_check_lengths.fit(view, starts)], view

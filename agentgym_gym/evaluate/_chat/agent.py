@@ -19,7 +19,7 @@ from agentgym_gym.evaluate._chat.client import ChatClient, Outcome
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._chat.server import ModelServer
 from agentgym_gym.evaluate._chat.thinking import without_thinking
-from agentgym_gym.rollout import env_id_of, system_prompt_of
+from agentgym_gym.rollout._env_facts import env_id_of, system_prompt_of
 from agentgym_gym.rollout._messages import Conversation, History, Message, estimate
 from agentgym_gym.rollout._records import StepRecord
 

@@ -254,7 +254,7 @@ class ChatClient:
             connection = self._connection = await self.server.connect(send)
         answered: asyncio.Future[Reply | Exception] = asyncio.get_running_loop().create_future()
         try:
-            connection.ask(send, lambda outcome: None if answered.done() else answered.set_result(outcome))
+            connection.send(send, lambda outcome: None if answered.done() else answered.set_result(outcome))
             outcome = await answered
         except BaseException:
             connection.close()

@@ -12,7 +12,7 @@ from typing import Any
 from agentgym_gym._text import scrub, shown
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
-from agentgym_gym.rollout import system_message
+from agentgym_gym.rollout._messages import system_message
 
 __all__ = ["ENVIRONMENT_PROMPT", "ChatPrompt"]
 

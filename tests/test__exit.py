@@ -6,7 +6,7 @@ import weakref
 
 import httpx
 
-from agentgym_gym import AgentGymEnv, _base_env
+from agentgym_gym import AgentGymEnv, _base_env, _exit
 
 
 def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
@@ -35,17 +35,17 @@ def test_at_exit_a_server_that_does_not_answer_is_asked_once(monkeypatch):
     ]
     for env in envs:
         env.reset(seed=0)
-    _base_env.release_all()
+    _exit.release_all()
     assert len(closes) == 1
 
 
 def test_at_exit_it_is_told_how_many_there_was_no_time_for(textcraft_url, monkeypatch, caplog):
     monkeypatch.setattr(_base_env, "_live", weakref.WeakSet())
-    monkeypatch.setattr(_base_env, "EXIT_SECONDS", -1.0)
+    monkeypatch.setattr(_exit, "EXIT_SECONDS", -1.0)
     envs = [AgentGymEnv("TextCraft", server=textcraft_url) for _ in range(3)]
     for env in envs[:2]:
         env.reset(seed=0)
-    _base_env.release_all()
+    _exit.release_all()
     assert caplog.messages == ["2 remote environments stay open: there was no time to close them at exit"]
     for env in envs:
         env.close()

@@ -1,0 +1,112 @@
+"""Release of remote environments when the interpreter exits."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentgym_gym._base_env import BaseTextEnv, Channel, live_envs
+from agentgym_gym._http.abandoned import drain
+from agentgym_gym._http.limits import Limits
+from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
+from agentgym_gym._logging import logger
+from agentgym_gym._threads import drain_background
+
+if TYPE_CHECKING:
+    from agentgym_gym._episode import RemoteEpisode
+
+__all__ = ["EXIT_SECONDS", "release", "release_all"]
+
+EXIT_SECONDS = 10.0
+"""Seconds allowed for releasing all environments at exit."""
+
+_AT_ONCE = 64  # parallel releases at exit, with one connection each
+
+
+def release(episode: RemoteEpisode, channel: Channel, *, timeout: float) -> bool:
+    """Release the remote environments of an episode, over a new connection.
+
+    Args:
+        episode: The episode; not to be used afterwards.
+        channel: The transport options.
+        timeout: Seconds allowed.
+
+    Returns:
+        Whether the server released them.
+    """
+    from agentgym_gym._http.sync_driver import SyncDriver  # noqa: PLC0415 - see AgentGymEnv
+
+    with contextlib.closing(
+        SyncDriver(
+            limits=Limits.of(timeout, {"close": timeout}),
+            headers=channel.headers,
+            http_client=channel.http_client,
+        )
+    ) as driver:
+        return driver.run(episode.close())
+
+
+def release_all() -> None:
+    """Release all remaining remote environments at exit, within `EXIT_SECONDS`.
+
+    Environments of the built-in client are released in parallel, because some servers take seconds for each.
+    The others are released in turn, and a server that does not answer is skipped from then on.
+    """
+    deadline = time.monotonic() + EXIT_SECONDS
+    drain(EXIT_SECONDS / 2)
+    drain_background(EXIT_SECONDS / 2)
+    held = [env for env in live_envs() if env._episode.holder.owes(again=True)]  # noqa: SLF001 - our own
+    by_engine = [env for env in held if env._channel.http_client is None]  # noqa: SLF001 - our own
+    with contextlib.suppress(Exception):
+        _release_together(by_engine, deadline)
+    silent: set[str] = set()
+    for env in held:
+        server = env._episode.holder.server  # noqa: SLF001 - our own
+        if env in by_engine or server in silent or time.monotonic() > deadline:
+            continue
+        with contextlib.suppress(Exception):
+            if not env._release():  # noqa: SLF001 - our own
+                silent.add(server)
+    late = sum(len(env._episode.holder.owes(again=True)) for env in held)  # noqa: SLF001 - our own
+    if late:
+        logger.warning("%d remote environments stay open: there was no time to close them at exit", late)
+
+
+def _release_together(envs: Sequence[BaseTextEnv], deadline: float) -> None:
+    """Release environments of the built-in client in parallel, in one event loop."""
+    if not envs:
+        return
+    import asyncio  # noqa: PLC0415 - not before it is needed: importing the library must be cheap
+
+    from agentgym_gym._event_loop import run_here  # noqa: PLC0415 - it imports asyncio
+    from agentgym_gym._http.async_driver import AsyncDriver  # noqa: PLC0415 - see AgentGymEnv
+
+    async def release_one(env: BaseTextEnv, turns: asyncio.Semaphore) -> None:
+        async with turns:
+            own = env.environment.wire.time_limits.get("close", 0.0)
+            seconds = min(max(EXIT_SECONDS / 5, own), max(0.001, deadline - time.monotonic()))
+            limits = Limits(connect=seconds, close=seconds)
+            driver = AsyncDriver(limits=limits, headers=env._channel.headers)  # noqa: SLF001 - our own
+            try:
+                await driver.run(env._episode.close())  # noqa: SLF001 - our own
+            finally:
+                await driver.close()
+
+    async def release_each() -> None:
+        turns = asyncio.Semaphore(_AT_ONCE)
+        work = {asyncio.ensure_future(release_one(env, turns)) for env in envs}
+        _, late = await asyncio.wait(work, timeout=max(0.0, deadline - time.monotonic()))
+        for each in late:
+            each.cancel()
+        await asyncio.gather(*work, return_exceptions=True)
+
+    try:
+        run_here(release_each())
+    finally:
+        for env in envs:
+            env._disconnect()  # noqa: SLF001 - our own
+
+
+at_exit(release_all, order=RELEASE_ENVIRONMENTS)
