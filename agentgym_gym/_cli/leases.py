@@ -44,7 +44,7 @@ def leases(
         bool, typer.Option("--json", help="Print JSON instead of tables; not with --clear.")
     ] = False,
 ) -> None:
-    """List the leases held on a server, and close what dead clients left.
+    """List the leases held on a server; close those of dead clients.
 
     Known are those of this user and machine, and what the server lists by itself. What a running process
     holds is never closed. Exits with 1 if something could not be cleared.

@@ -52,7 +52,7 @@ def parse(
     on_unknown: OnUnknown = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show which action a reply holds, and where the reply marks it.
+    """Show which action a reply holds, and where.
 
     Nothing is played, and no server is needed. Exits with 1 if the reply holds no action.
     """

@@ -82,7 +82,7 @@ def sft(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write what was played as rows for supervised fine-tuning by verl.
+    """Write played episodes as rows for fine-tuning by verl.
 
     Left out are episodes that a fault ended, those that are there already, and what the options ask to leave
     out; how many, and why, is printed. No task is in both files.
@@ -105,10 +105,10 @@ def agenttraj(
     best: Best = None,
     force: Force = False,
 ) -> None:
-    """Write what was played as a file of AgentTraj, which AgentGym's own trainer reads.
+    """Write played episodes as an AgentTraj file.
 
-    A system prompt becomes the first message of the user, and is answered by OK. Scores stand in the file as
-    reward and success.
+    AgentGym's own trainer reads the file. A system prompt becomes the first message of the user, and is
+    answered by OK. Scores stand in the file as reward and success.
     """
     chosen = choose(sources, successful=successful, min_score=min_score, best=best)
     count = library.write_agenttraj(out_, chosen.kept, force=force)

@@ -61,6 +61,7 @@ def agentgym(*arguments, **options):
         ["serve"],
         ["play"],
         ["parse"],
+        ["data"],
         ["eval"],
         ["verl"],
         ["verl", "init"],

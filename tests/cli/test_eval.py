@@ -149,7 +149,7 @@ def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
     ("options", "told"),
     [
         (["--tasks", "540:600"], "0 to 543"),
-        (["--tasks", "some"], "they look like"),
+        (["--tasks", "some"], "should be a selection"),
         (["--agent", "nobody"], "is not one of 'oracle'"),
         (["--agent", "replay:none.jsonl"], "cannot read none.jsonl"),
         (["--action-format", "xml"], "'--action-format': 'xml' is not one of"),
