@@ -27,7 +27,7 @@ from agentgym_gym import FORMATS, Action, Grammar, environments, errors
 
 CHARACTERS = 1_024
 TIMES = usually(500, quick=5)
-BAR, WORST_BAR = 0.75, 1.0
+BAR, WORST_BAR = 0.75, 1.1
 LONG, LONG_BAR_MS = 16_384, 20
 HOSTILE = (
     *(

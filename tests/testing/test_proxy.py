@@ -97,7 +97,8 @@ def test_only_the_stages_that_were_named_are_hit(textcraft_url):
         env = AgentGymEnv("TextCraft", server=proxy.url)
         with contextlib.closing(env), pytest.raises(errors.ServerError):
             env.reset(options={"task_id": 0})
-        assert set(proxy.faults.calls) == {"identify", "create", "reset", "close"}
+        # "identify" is missing if the port is one at which this process has recognised a server before.
+        assert set(proxy.faults.calls) | {"identify"} == {"identify", "create", "reset", "close"}
         assert proxy.injected == {"error": proxy.faults.calls["reset"]}
 
 
