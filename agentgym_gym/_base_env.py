@@ -248,7 +248,7 @@ class BaseTextEnv:
         return task_id
 
     def _closed(self) -> None:
-        if not self._episode.holder.owes(again=True):
+        if not self._episode.holder.pending_releases(retry=True):
             _live.discard(self)  # otherwise the release is retried at exit
 
     def _release(self) -> bool:

@@ -309,7 +309,7 @@ class RemoteEpisode:
         """
         self.lease = but
         done = True
-        for lease in self.holder.owes(again=again):
+        for lease in self.holder.pending_releases(retry=again):
             if lease is but:
                 continue
             if lease.released and not done:

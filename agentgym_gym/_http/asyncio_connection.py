@@ -19,11 +19,11 @@ from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import (
     ATTEMPT_DELAY,
-    in_turns,
+    interleave,
     is_address,
     is_hung_up,
     is_readable,
-    the_error,
+    combine_errors,
     tls_context,
     unreachable,
 )
@@ -300,7 +300,7 @@ async def _race(addresses: list[_Address]) -> socket.socket:
 
     asyncio has such a race, but leaks the sockets of a cancelled one.
     """
-    waiting, errors = list(in_turns(addresses)), list[OSError]()
+    waiting, errors = list(interleave(addresses)), list[OSError]()
     running: set[asyncio.Task[socket.socket]] = set()
     try:
         while waiting or running:
@@ -316,7 +316,7 @@ async def _race(addresses: list[_Address]) -> socket.socket:
                 if not isinstance(error, OSError):
                     raise error
                 errors.append(error)
-        raise the_error(errors)
+        raise combine_errors(errors)
     finally:
         for each in running:
             each.cancel()

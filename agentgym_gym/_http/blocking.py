@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
-from agentgym_gym._http.sockets import connect, is_hung_up, is_readable, tls_context, unreachable
+from agentgym_gym._http.sockets import (
+    connect,
+    is_end_without_shutdown,
+    is_hung_up,
+    is_readable,
+    receiver,
+    tls_context,
+    unreachable,
+)
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout
@@ -33,17 +41,19 @@ class Connection:
 
     Attributes:
         number: See `connection_ids`.
+        in_exchange: Whether a request was sent whose reply its sender has not received.
     """
 
     number = 0
 
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
         self._socket = connected
+        self._read = receiver(connected)
         self._closing = threading.RLock()  # another thread may check `lives`
         self._headers = headers
         self._process = ProcessId()
         self._received: list[bytes] = []  # of the reply under way
-        self._in_exchange = False
+        self.in_exchange = False
 
     @classmethod
     def open(cls, request: Send, headers: Headers) -> Connection:
@@ -75,8 +85,8 @@ class Connection:
 
     @property
     def usable(self) -> bool:
-        """Whether another request can be sent: it belongs to this process, is open and has no data."""
-        return self._process.current and not is_readable(self._socket.fileno())
+        """Whether another request can be sent: it belongs to this process, is open, idle and has no data."""
+        return self._process.current and not self.in_exchange and not is_readable(self._socket.fileno())
 
     @property
     def descriptor(self) -> int:
@@ -107,14 +117,14 @@ class Connection:
         parser = ResponseParser(call)
         try:
             connected.settimeout(request.left)
-            self._received, self._in_exchange = [], True
+            self._received, self.in_exchange = [], True
             connected.sendall(data_sent)
             while not parser.complete:
                 left = request.deadline - time.monotonic()
                 if left <= 0:
                     raise TimeoutError
                 connected.settimeout(left)
-                self._received.append(connected.recv(_CHUNK))
+                self._receive()
                 data = self._received[-1]
                 if call.late is None:
                     self._received.clear()  # no other thread will read it
@@ -131,6 +141,18 @@ class Connection:
         reply = parser.reply(self.number)
         return reply, not parser.last
 
+    def _receive(self) -> None:
+        """Append data to `_received`; empty at the end of the stream.
+
+        Python code does not run between the system call and the list, so that a Ctrl-C cannot lose data.
+        """
+        try:
+            self._received.extend(map(self._read, (_CHUNK,)))
+        except OSError as error:
+            if not is_end_without_shutdown(error):
+                raise
+            self._received.append(b"")
+
     def leave(self, call: Call) -> None:
         """Read the rest of a reply in another thread, if the call has a handler for late replies.
 
@@ -139,7 +161,7 @@ class Connection:
         Args:
             call: The abandoned call.
         """
-        if call.late is None or not self._in_exchange:
+        if call.late is None or not self.in_exchange:
             return
         parser = ResponseParser(call)  # a new parser: an interrupt may have stopped the old one half-way
         with contextlib.suppress(Fault, OSError):

@@ -19,19 +19,21 @@ from agentgym_gym.errors import ServerUnreachable
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from agentgym_gym.calls import Call
 
 __all__ = [
     "ATTEMPT_DELAY",
     "connect",
-    "in_turns",
+    "interleave",
     "is_address",
+    "is_end_without_shutdown",
     "is_hung_up",
     "is_readable",
     "nobody_listens",
-    "the_error",
+    "receiver",
+    "combine_errors",
     "tls_context",
     "unreachable",
 ]
@@ -103,6 +105,27 @@ def is_address(host: str) -> bool:
     return False
 
 
+def receiver(connected: socket.socket) -> Callable[[int], bytes]:
+    """Return the function that reads from a connected socket, or from the TLS on it, and is no Python code.
+
+    Python runs signal handlers in Python code. `ssl.SSLSocket.recv` is such code: a Ctrl-C in it loses the
+    data that it has read.
+
+    Args:
+        connected: The socket.
+    """
+    tls = getattr(connected, "_sslobj", None)
+    read: Callable[[int], bytes] = connected.recv if tls is None else tls.read
+    return read
+
+
+def is_end_without_shutdown(error: OSError) -> bool:
+    """Return whether the other end closed a TLS connection without the TLS shutdown, as many servers do."""
+    import ssl  # noqa: PLC0415 - plain HTTP needs none of it
+
+    return isinstance(error, ssl.SSLEOFError)
+
+
 def is_readable(number: int) -> bool:
     """Return whether a socket has data or is at the end of the stream.
 
@@ -153,7 +176,7 @@ def connect(host: str, port: int, deadline: float) -> socket.socket:
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     if time.monotonic() >= deadline:  # no evidence about the server
         raise socket.gaierror(socket.EAI_AGAIN, f"to look up the name {host} took all the time allowed")
-    race = _Race(in_turns(addresses), deadline)
+    race = _Race(interleave(addresses), deadline)
     try:
         connected = race.run()
     finally:
@@ -184,7 +207,7 @@ class _Race:
                 self._failed(each, code)
             if time.monotonic() >= self._deadline:
                 raise TimeoutError("no address answered in time")
-        raise the_error(self._errors)
+        raise combine_errors(self._errors)
 
     def close(self) -> None:
         """Close the sockets of the other attempts."""
@@ -222,7 +245,7 @@ class _Race:
         return ended
 
 
-def the_error(errors: list[OSError]) -> OSError:
+def combine_errors(errors: list[OSError]) -> OSError:
     """Return the error to report if no address of a name can be reached.
 
     It is a refusal only if every address refused: otherwise a server may exist.
@@ -230,7 +253,7 @@ def the_error(errors: list[OSError]) -> OSError:
     return min(errors, key=lambda error: isinstance(error, ConnectionRefusedError))
 
 
-def in_turns(addresses: list[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+def interleave(addresses: list[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
     """Interleave addresses by family, starting with the family of the first."""
     first = [each for each in addresses if each[0] == addresses[0][0]]
     others = [each for each in addresses if each[0] != addresses[0][0]]

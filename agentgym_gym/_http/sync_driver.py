@@ -52,6 +52,7 @@ class SyncDriver:
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
         self._retired: dict[str, Connection] = {}
+        self._reply: Reply | None = None  # the last one, as long as the flow may not have received it
         self._client: BlockingClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import BlockingClient  # noqa: PLC0415 - for few users
@@ -71,7 +72,7 @@ class SyncDriver:
         """
         work = with_retries(flow, self.limits, self.stats, until)
         operation: Any = None
-        answer: Any = None
+        self._reply = None
         try:
             operation = next(work)
             while True:
@@ -92,8 +93,8 @@ class SyncDriver:
             result: T = stop.value
             return result
         except BaseException as error:
-            if not isinstance(error, Exception) and _answers(answer, operation):
-                abandoned.pass_on(answer)  # Ctrl-C came before the flow could use the reply
+            if not isinstance(error, Exception) and self._reply is not None and isinstance(operation, Send):
+                abandoned.pass_on(self._reply)  # Ctrl-C came before the flow could use the reply
             raise
         finally:
             work.close()
@@ -109,62 +110,63 @@ class SyncDriver:
     def _exchange(self, request: Send) -> Reply:
         """Send a request and read the reply to it.
 
-        Meanwhile the connection is in no table, so that after Ctrl-C no other call reads this call's reply.
         An open connection that cannot be reused is retired: while it lives, the server was not restarted.
         """
+        self._reply = None
         if self._client is not None:
-            return self._client.exchange(request)
-        connection = self._take_connection(request)
+            self._reply = self._client.exchange(request)
+            return self._reply
+        server, connection = request.call.server, self._connection(request)
         try:
             reply, reusable = connection.exchange(request)
+            self._reply = reply
+            connection.in_exchange = False
         except ConnectionLost:
+            self._connections.pop(server, None)
             connection.close()
             raise
         except BaseException as error:
-            if isinstance(error, ServerTimeout) or not isinstance(error, Exception):  # such as Ctrl-C
+            interrupted = not isinstance(error, Exception) and self._reply is None  # such as by Ctrl-C
+            if interrupted or isinstance(error, ServerTimeout):
                 connection.leave(request.call)
-            self._retire(request.call.server, connection)
+            self._retire(server, connection)
             raise
-        if reusable:
-            self._connections[request.call.server] = connection
-        elif reply.closing:
+        if reply.closing:
+            self._connections.pop(server, None)
             connection.close()
-        else:
-            self._retire(request.call.server, connection)
+        elif not reusable:
+            self._retire(server, connection)
         return reply
 
     def _retire(self, server: str, connection: Connection) -> None:
-        if self._retired.setdefault(server, connection) is not connection:
+        """Use a connection no more; keep it open if no older one proves that the server was not restarted."""
+        older = self._retired.get(server)
+        if connection.lives and (older is None or not older.lives):
+            self._retired[server] = connection
+        else:
             connection.close()
+        self._connections.pop(server, None)
 
-    def _take_connection(self, request: Send) -> Connection:
-        """Return a connection for a request, and remove it from the table.
+    def _connection(self, request: Send) -> Connection:
+        """Return the connection for a request.
 
         Raises:
             MaybeRestarted: No connection proves that the server is still the process that last replied about
                 the environment.
         """
         call = request.call
-        connection = self._connections.pop(call.server, None)
+        connection = self._connections.get(call.server)
         if connection is not None and not connection.usable:
-            connection.close()
+            self._retire(call.server, connection)  # a Ctrl-C came while it was in use, or its end has come
             connection = None
         if connection is None and (call.connection is None or call.witness):
-            connection = Connection.open(request, self._headers)
+            connection = self._connections[call.server] = Connection.open(request, self._headers)
             self.stats.connections += 1
-        if connection is None:
-            raise MaybeRestarted
-        if not connection_ids.proves(connection, call):
-            self._connections[call.server] = connection
+        if connection is None or not connection_ids.proves(connection, call):
             raise MaybeRestarted
         if self._retired and connection.number == call.connection:
             self._retired.popitem()[1].close()  # a newer reply proves the same
         return connection
-
-
-def _answers(answer: object, operation: object) -> bool:
-    """Return whether this is the reply to the last operation."""
-    return isinstance(answer, Reply) and isinstance(operation, Send) and answer.call is operation.call
 
 
 def _pause(pause: Pause) -> None:

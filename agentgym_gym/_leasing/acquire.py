@@ -172,12 +172,17 @@ def _take_env(
     env_id = yield from memory.listen(creating, pool.gateway)
     if env_id in (listed or ()):
         raise pool.id_in_use(env_id)
-    lease = pool.add_new(env_id, slot, holder, memory)
-    if slot is not None:
-        slot.env_id = None if listed is None else env_id
-        yield InThread(slot.save)
-    if pool.journal is not None:
-        yield InThread(pool.journal.flush)
+    try:
+        lease = pool.add_new(env_id, slot, holder, memory)
+        if slot is not None:
+            slot.env_id = None if listed is None else env_id
+            yield InThread(slot.save)
+        if pool.journal is not None:
+            yield InThread(pool.journal.flush)
+    except BaseException:
+        if pool.journal is not None:
+            pool.journal.flush()  # after an interrupt a flow must not yield
+        raise
     return lease
 
 

@@ -85,9 +85,9 @@ class LeaseJournal:
         if folder != self._written_in:
             self._changed.update(list(self._held))
             self._written_in = folder
-        while self._changed:
-            env_id = self._changed.pop()
+        for env_id in list(self._changed):
             try:
+                self._changed.discard(env_id)  # first: it may change again while its file is written
                 self._write_one(folder, env_id)
             except BaseException:
                 self._changed.add(env_id)

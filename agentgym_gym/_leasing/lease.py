@@ -163,14 +163,14 @@ class Holder:
         """Base URL of the server of one of the leases; empty if there are none."""
         return next((lease.server for lease in list(self.leases)), "")
 
-    def owes(self, *, again: bool) -> list[Lease]:
+    def pending_releases(self, *, retry: bool) -> list[Lease]:
         """Return the leases to release, starting with those that were not released before.
 
         Args:
-            again: Whether to include leases whose environment may still be open.
+            retry: Whether to include leases whose environment may still be open.
         """
         for lease in list(self.leases):
             if lease.released and not (lease.unclosed and lease.current):
                 self.leases.remove(lease)
-        owed = [lease for lease in list(self.leases) if again or not lease.released]
-        return sorted(owed, key=lambda lease: lease.released)
+        pending = [lease for lease in list(self.leases) if retry or not lease.released]
+        return sorted(pending, key=lambda lease: lease.released)

@@ -5,10 +5,12 @@ The points of an operation are found by running it once without an interrupt::
     points = points_of(operation)
     for point in spread(points, 50):
         if interrupted(operation, point):
-            ...  # whatever was interrupted must go on to work
+            ...  # the interrupted object must continue to work
 
-A point is named by its place in the source and not by a running number: a line that is added, or one that is
-executed once more in the next run, moves no other point.
+Python runs the handler of a signal between two instructions: at the start of a function, when a generator is
+resumed, after a call, and when a loop starts again. All of these are points, also the one between the return
+of ``recv`` and the assignment of its result. A point is named by its place in the code and not by a running
+number: a line that is added, or one that is executed once more in the next run, moves no other point.
 """
 
 from __future__ import annotations
@@ -29,27 +31,31 @@ PACKAGE = str(Path(agentgym_gym.__file__).parent)
 
 
 class Point(NamedTuple):
-    """A point at which a Ctrl-C may come: just before a line is executed for the n-th time.
+    """A point at which a Ctrl-C may come: just before an instruction is executed for the n-th time.
 
     Attributes:
         file: The path of the source.
+        function: The name of the function.
         line: The number of the line.
-        visit: How often the line is reached up to then, from 1.
+        offset: The offset of the instruction in the function's bytecode.
+        visit: How often the instruction was a point up to then, from 1.
     """
 
     file: str
+    function: str
     line: int
+    offset: int
     visit: int
 
     def __str__(self) -> str:
-        return f"{Path(self.file).name}:{self.line} ({self.visit})"
+        return f"{Path(self.file).name}:{self.line} {self.function} @{self.offset} ({self.visit})"
 
 
 def points_of(operation: Callable[[], object], *, within: str | None = PACKAGE) -> list[Point]:
     """Run an operation and return the points it passes in this thread, in their order.
 
     Args:
-        operation: What is run, once.
+        operation: The operation; it is run once.
         within: The folder whose files count; None for all Python code.
     """
     points: list[Point] = []
@@ -75,14 +81,14 @@ def interrupted(operation: Callable[[], object], point: Point) -> bool:
 
 
 def spread(points: Sequence[Point], number: int) -> list[Point]:
-    """Return so many of the points, evenly apart, with the first and the last; all if there are fewer."""
+    """Return N of the points, evenly apart, with the first and the last; all if there are fewer."""
     if len(points) <= number:
         return list(points)
     return [points[round(index * (len(points) - 1) / (number - 1))] for index in range(number)]
 
 
 def run_as_asyncio(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine as `asyncio.run` does: when a Ctrl-C comes, the task is cancelled before it goes on."""
+    """Run a coroutine as `asyncio.run` does: when a Ctrl-C comes, the task is cancelled before it continues."""
     task = loop.create_task(work)
     try:
         return loop.run_until_complete(task)
@@ -92,42 +98,28 @@ def run_as_asyncio(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, An
         raise
 
 
-def _leaves_a_with(frame: FrameType) -> bool:
-    """Whether the line is that of a `with` whose body is over.
-
-    Python looks for a Ctrl-C nowhere between the body and the call of `__exit__`, so that a lock is let go.
-    """
-    entered = _with_statements(frame.f_code).get(frame.f_lineno)
-    return entered is not None and frame.f_lasti > entered
-
-
 @functools.cache
-def _with_statements(code: CodeType) -> dict[int, int]:
-    """Return the lines of a function on which a `with` begins, and where in its bytecode it is entered."""
-    entered: dict[int, int] = {}
-    starts = list(dis.findlinestarts(code))
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ENTER_A_WITH:
-            line = next(line for offset, line in reversed(starts) if offset <= instruction.offset)
-            if line is not None:
-                entered[line] = instruction.offset
-    return entered
-
-
-ENTER_A_WITH = {"BEFORE_WITH", "BEFORE_ASYNC_WITH", "SETUP_WITH", "SETUP_ASYNC_WITH", "LOAD_SPECIAL"}
-"""From Python 3.10 to 3.14."""
+def _after_calls(code: CodeType) -> frozenset[int]:
+    """Return the offsets of the instructions that follow a call."""
+    instructions = list(dis.get_instructions(code))
+    return frozenset(
+        following.offset
+        for call, following in zip(instructions, instructions[1:], strict=False)
+        if call.opname.startswith("CALL") and not call.opname.startswith("CALL_INTRINSIC")
+    )
 
 
 def _trace(operation: Callable[[], object], passed: Callable[[Point], None], within: str | None) -> None:
-    visits: Counter[tuple[str, int]] = Counter()
+    visits: Counter[tuple[CodeType, int]] = Counter()
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
+        code = frame.f_code
         if event == "call":
-            return trace if within is None or frame.f_code.co_filename.startswith(within) else None
-        if event == "line" and not _leaves_a_with(frame):
-            place = frame.f_code.co_filename, frame.f_lineno
-            visits[place] += 1
-            passed(Point(*place, visits[place]))
+            if within is not None and not code.co_filename.startswith(within):
+                return None
+            frame.f_trace_opcodes = True
+            frame.f_trace_lines = False
+            return _Tracer(code, visits, passed)
         return trace
 
     before = sys.gettrace()
@@ -136,3 +128,24 @@ def _trace(operation: Callable[[], object], passed: Callable[[Point], None], wit
         operation()
     finally:
         sys.settrace(before)
+
+
+class _Tracer:
+    """Traces the instructions of one run of a function, or of one part of it between two yields."""
+
+    def __init__(
+        self, code: CodeType, visits: Counter[tuple[CodeType, int]], passed: Callable[[Point], None]
+    ) -> None:
+        self._code, self._visits, self._passed = code, visits, passed
+        self._last = sys.maxsize  # the first instruction is a point, too
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> _Tracer:
+        if event == "opcode":
+            offset, last, code = frame.f_lasti, self._last, self._code
+            self._last = offset
+            if offset <= last or offset in _after_calls(code):
+                self._visits[code, offset] += 1
+                name = getattr(code, "co_qualname", code.co_name)
+                line, visit = frame.f_lineno or code.co_firstlineno, self._visits[code, offset]
+                self._passed(Point(code.co_filename, name, line, offset, visit))
+        return self
