@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers._frame.tool_world import ToolWorld, draw_tasks
 from agentgym_servers.sheet._book import Book, Rows, values_of
 from agentgym_servers.sheet._functions import FUNCTIONS
@@ -45,7 +45,7 @@ class SheetTask:
     sheet: str
     first: Sequence[Sequence[str]]
     end: Sequence[Sequence[str]]
-    solution: tuple[Call, ...]
+    solution: tuple[FunctionCall, ...]
 
     def score(self, values: Sequence[Sequence[str]]) -> float:
         """Return the progress of values from the initial sheet to the final one, from 0 to 1.
@@ -75,7 +75,7 @@ def world_of(seed: int) -> ToolWorld[Mapping[str, Rows], SheetTask]:
 
 def _made(draft: SheetDraft, name: str) -> SheetTask | None:
     """Return the task of a draft; None if too few rows remain at the end."""
-    solution = (Call("open_sheet", {"name": name}), Call("get_all_values", {}), *draft.calls)
+    solution = (FunctionCall("open_sheet", {"name": name}), FunctionCall("get_all_values", {}), *draft.calls)
     book = Book({name: draft.cells})
     if any(call.arguments.get("index_list") == [] for call in solution):
         return None
@@ -85,7 +85,7 @@ def _made(draft: SheetDraft, name: str) -> SheetTask | None:
     if len(end) < _FEWEST or first == end:
         return None
     goal = draft.goal.replace("{sheet}", name)
-    return SheetTask(goal, name, first, end, (*solution, Call("finish", {})))
+    return SheetTask(goal, name, first, end, (*solution, FunctionCall("finish", {})))
 
 
 def _part(values: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> float:

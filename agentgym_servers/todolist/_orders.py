@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call, Draft
+from agentgym_servers._frame.tool_tasks import Draft, FunctionCall
 from agentgym_servers.todolist._scene import Scene, change, look, look_at_durations
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _URGENT = 4
 _MOST_CHANGES = 5  # together with the look-ups they stay within the turn limit
 
 
-def _draft(goal: str, *calls: Call) -> Draft:
+def _draft(goal: str, *calls: FunctionCall) -> Draft:
     return Draft(goal, "done", calls)
 
 
@@ -64,7 +64,7 @@ def _favorite(scene: Scene) -> Draft:
     project = scene.project()
     goal = f'Make the project "{project.name}" one of my favourites.'
     arguments = {"project_id": project.project_id, "is_favorite": "True"}
-    return _draft(goal, Call("get_projects", {}), Call("update_project", arguments))
+    return _draft(goal, FunctionCall("get_projects", {}), FunctionCall("update_project", arguments))
 
 
 def _favorite_of_task(scene: Scene) -> Draft:
@@ -72,7 +72,7 @@ def _favorite_of_task(scene: Scene) -> Draft:
     project, todo = scene.todo()
     goal = f'Make the project that has the task "{todo.content}" one of my favourites.'
     arguments = {"project_id": project.project_id, "is_favorite": "True"}
-    return _draft(goal, *look(scene.projects[: project.order]), Call("update_project", arguments))
+    return _draft(goal, *look(scene.projects[: project.order]), FunctionCall("update_project", arguments))
 
 
 def _complete_until(scene: Scene) -> Draft | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call, Draft
+from agentgym_servers._frame.tool_tasks import Draft, FunctionCall
 from agentgym_servers.todolist._scene import Scene, look, look_at_durations
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _place(scene: Scene) -> Draft:
     project, todo = scene.todo()
     where = todo.description.removeprefix("Place: ").partition(". ")[0]
     goal = f'At which place is "{todo.content}" of "{project.name}" done? Answer as its description has it.'
-    calls = (*look([project]), Call("get_task_description", {"task_id": todo.todo_id}))
+    calls = (*look([project]), FunctionCall("get_task_description", {"task_id": todo.todo_id}))
     return Draft(goal, where, calls)
 
 
@@ -117,7 +117,7 @@ def _bring(scene: Scene) -> Draft:
     what = todo.description.partition("Bring: ")[2].removesuffix(".")
     seen = scene.projects[: project.order]
     goal = f'What must I bring for the task "{todo.content}"? Answer as its description has it.'
-    calls = (*look(seen), Call("get_task_description", {"task_id": todo.todo_id}))
+    calls = (*look(seen), FunctionCall("get_task_description", {"task_id": todo.todo_id}))
     return Draft(goal, what, calls)
 
 

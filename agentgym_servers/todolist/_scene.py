@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_servers._frame.data_files import read_json
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers.todolist._account import Project, Todo
 
 if TYPE_CHECKING:
@@ -112,19 +112,19 @@ class Scene:
         return [todo for project in self.projects for todo in project.todos]
 
 
-def look(projects: Iterable[Project], *, today: bool = False) -> tuple[Call, ...]:
+def look(projects: Iterable[Project], *, today: bool = False) -> tuple[FunctionCall, ...]:
     """Return the calls that list the tasks of some projects, after the call for the date if it matters."""
-    first = [Call("get_user_current_date", {})] if today else []
-    tasks = [Call("get_tasks", {"project_id": each.project_id}) for each in projects]
-    return (*first, Call("get_projects", {}), *tasks)
+    first = [FunctionCall("get_user_current_date", {})] if today else []
+    tasks = [FunctionCall("get_tasks", {"project_id": each.project_id}) for each in projects]
+    return (*first, FunctionCall("get_projects", {}), *tasks)
 
 
-def look_at_durations(todos: Iterable[Todo]) -> tuple[Call, ...]:
+def look_at_durations(todos: Iterable[Todo]) -> tuple[FunctionCall, ...]:
     """Return the calls that look up the durations of some tasks."""
-    return tuple(Call("get_task_duration", {"task_id": each.todo_id}) for each in todos)
+    return tuple(FunctionCall("get_task_duration", {"task_id": each.todo_id}) for each in todos)
 
 
-def change(name: str, todos: Iterable[Todo], due: str | None = None) -> tuple[Call, ...]:
+def change(name: str, todos: Iterable[Todo], due: str | None = None) -> tuple[FunctionCall, ...]:
     """Return the calls that change some tasks in the same way."""
     more = {} if due is None else {"due_date": due}
-    return tuple(Call(name, {"task_id": each.todo_id, **more}) for each in todos)
+    return tuple(FunctionCall(name, {"task_id": each.todo_id, **more}) for each in todos)
