@@ -233,11 +233,11 @@ class Trial:
         """Play an agent's text."""
         try:
             action = parse_action(text)
-            observation = action if isinstance(action, str) else _observed(str(self._play(*action)))
+            observation = action if isinstance(action, str) else _observation_of(str(self._play(*action)))
         except ToolError as error:
-            observation = _observed(f"ERROR | {error.kind}({error.text})")
+            observation = _observation_of(f"ERROR | {error.kind}({error.text})")
         except CallRefused as refusal:
-            observation = _observed(str(refusal))
+            observation = _observation_of(str(refusal))
         return {"observation": observation, "reward": self._reward, "done": self._done}
 
     def _play(self, name: str, arguments: ActionInput) -> object:
@@ -253,7 +253,7 @@ class Trial:
         return self._tools.call(name, arguments)
 
 
-def _observed(text: str) -> str:
+def _observation_of(text: str) -> str:
     return f"Observation: {text}\nGive me one action."
 
 

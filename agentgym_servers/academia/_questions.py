@@ -47,58 +47,64 @@ def _coauthors_of_most_cited(subjects: QuestionSubjects) -> Draft | None:
     best = one_best((each.title, each.citations) for each in subjects.network.papers_of(writer))
     if best is None or len(others) > _MOST:
         return None
-    found = subjects.network.papers[best]
-    calls = neighbours("AuthorNet", writer) + edge(writer, *others) + paper(found)
+    best_paper = subjects.network.papers[best]
+    calls = neighbours("AuthorNet", writer) + edge(writer, *others) + paper(best_paper)
     goal = f"With whom did {writer} write the paper that has the most citations of all by {writer}? {_LIST}"
-    return Draft(goal, sorted(each for each in found.authors if each != writer), calls)
+    return Draft(goal, sorted(each for each in best_paper.authors if each != writer), calls)
 
 
 def _citations_together(subjects: QuestionSubjects) -> Draft | None:
     """How many citations do the common papers of two authors have?"""
     one, other = subjects.two_writers()
-    found = subjects.network.papers_of(one, other)
+    papers = subjects.network.papers_of(one, other)
     goal = f"How many citations do the papers that {one} and {other} wrote together have in all? {_NUMBER}"
-    return Draft(goal, sum(each.citations for each in found), edge(one, other)) if len(found) > 1 else None
+    return Draft(goal, sum(each.citations for each in papers), edge(one, other)) if len(papers) > 1 else None
 
 
 def _closest(subjects: QuestionSubjects) -> Draft | None:
     """With which coauthor did an author write the most papers?"""
     writer = subjects.writer()
-    others = subjects.network.coauthors[writer]
-    best = one_best((each, len(subjects.network.papers_of(writer, each))) for each in others)
+    coauthors = subjects.network.coauthors[writer]
+    best = one_best((each, len(subjects.network.papers_of(writer, each))) for each in coauthors)
     goal = f"With which author has {writer} written the most papers? Answer with the name alone."
-    calls = neighbours("AuthorNet", writer) + edge(writer, *others)
-    return Draft(goal, best, calls) if best and len(others) <= _MOST else None
+    calls = neighbours("AuthorNet", writer) + edge(writer, *coauthors)
+    return Draft(goal, best, calls) if best and len(coauthors) <= _MOST else None
 
 
 def _organizations(subjects: QuestionSubjects) -> Draft | None:
     """Which organizations took part in a paper?"""
-    (found,) = subjects.papers(1)
-    places = sorted({subjects.network.organizations[each] for each in found.authors})
+    (subject,) = subjects.papers(1)
+    organizations = sorted({subjects.network.organizations[each] for each in subject.authors})
     goal = (
-        f"For which organizations do the authors of '{found.title}' work? Answer with a list in which each "
+        f"For which organizations do the authors of '{subject.title}' work? Answer with a list in which each "
         "is named once: ['organization 1', ...]."
     )
-    return Draft(goal, places, paper(found) + author(*found.authors)) if len(places) > 1 else None
+    return (
+        Draft(goal, organizations, paper(subject) + author(*subject.authors))
+        if len(organizations) > 1
+        else None
+    )
 
 
 def _keyword(subjects: QuestionSubjects) -> Draft | None:
     """Which keyword is most frequent in the common papers of two authors?"""
     one, other = subjects.two_writers()
-    found = subjects.network.papers_of(one, other)
-    best = one_best(Counter(word for each in found for word in each.keywords).items())
+    papers = subjects.network.papers_of(one, other)
+    best = one_best(Counter(word for each in papers for word in each.keywords).items())
     goal = (
         f"Which keyword is most frequent in the papers that {one} and {other} wrote together? Answer with "
         "the keyword alone."
     )
-    fits = best is not None and 1 < len(found) <= _MOST
-    return Draft(goal, best, edge(one, other) + paper(*found)) if fits else None
+    fits = best is not None and 1 < len(papers) <= _MOST
+    return Draft(goal, best, edge(one, other) + paper(*papers)) if fits else None
 
 
 def _authors(subjects: QuestionSubjects) -> Draft:
     """Who wrote a paper?"""
-    (found,) = subjects.papers(1)
-    return Draft(f"Who are the authors of '{found.title}'? {_LIST}", sorted(found.authors), paper(found))
+    (subject,) = subjects.papers(1)
+    return Draft(
+        f"Who are the authors of '{subject.title}'? {_LIST}", sorted(subject.authors), paper(subject)
+    )
 
 
 def _overlap(subjects: QuestionSubjects) -> Draft | None:
@@ -130,9 +136,9 @@ def _same_organization(subjects: QuestionSubjects) -> Draft | None:
 
 def _cites(subjects: QuestionSubjects) -> Draft:
     """How many papers does a paper cite?"""
-    (found,) = subjects.papers(1)
-    goal = f"How many papers of the citation network does '{found.title}' cite? {_NUMBER}"
-    return Draft(goal, len(found.cited), neighbours("PaperNet", found.title))
+    (subject,) = subjects.papers(1)
+    goal = f"How many papers of the citation network does '{subject.title}' cite? {_NUMBER}"
+    return Draft(goal, len(subject.cited), neighbours("PaperNet", subject.title))
 
 
 def _more_citations(subjects: QuestionSubjects) -> Draft | None:
@@ -191,24 +197,24 @@ def _visitors(subjects: QuestionSubjects) -> Draft | None:
 
 def _coauthors(subjects: QuestionSubjects, *, same: bool) -> Draft | None:
     writer = subjects.writer()
-    places, others = subjects.network.organizations, subjects.network.coauthors[writer]
-    found = sorted(each for each in others if (places[each] == places[writer]) is same)
-    if not found or len(others) > _MOST:
+    organizations, coauthors = subjects.network.organizations, subjects.network.coauthors[writer]
+    matches = sorted(each for each in coauthors if (organizations[each] == organizations[writer]) is same)
+    if not matches or len(coauthors) > _MOST:
         return None
     which = "the same organization as" if same else "another organization than"
     goal = f"Which of the authors that wrote papers with {writer} work for {which} {writer}? {_LIST}"
-    return Draft(goal, found, neighbours("AuthorNet", writer) + author(writer, *others))
+    return Draft(goal, matches, neighbours("AuthorNet", writer) + author(writer, *coauthors))
 
 
 def _cited_by_both(subjects: QuestionSubjects) -> Draft | None:
     """Which papers do two papers both cite?"""
     one, other = subjects.papers(2)
-    found = sorted(set(one.cited) & set(other.cited))
+    titles = sorted(set(one.cited) & set(other.cited))
     goal = (
         f"Which papers are cited both by '{one.title}' and by '{other.title}'? Answer with a list of their "
         "titles: ['title 1', ...]."
     )
-    return Draft(goal, found, neighbours("PaperNet", one.title, other.title)) if found else None
+    return Draft(goal, titles, neighbours("PaperNet", one.title, other.title)) if titles else None
 
 
 QUESTIONS: tuple[Kind, ...] = (

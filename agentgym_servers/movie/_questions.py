@@ -89,11 +89,11 @@ def _role(builder: MovieQuestionBuilder) -> Question:
 def _role_elsewhere(builder: MovieQuestionBuilder) -> Question:
     film = builder.film()
     credit = builder.role(film)
-    found = builder.draw.one([c for c in builder.of_person("cast", credit.person).cast if c.film is not film])
+    other = builder.draw.one([c for c in builder.of_person("cast", credit.person).cast if c.film is not film])
     return Question(
         f'The person who played {credit.role} in "{film.title}", what role did this person play in '
-        f'"{found.film.title}"? {_CHARACTER}',
-        found.role,
+        f'"{other.film.title}"? {_CHARACTER}',
+        other.role,
     )
 
 
@@ -165,18 +165,18 @@ def _who_made(builder: MovieQuestionBuilder) -> Question:
 def _writers(builder: MovieQuestionBuilder) -> Question:
     film = builder.of_film("crew", builder.film())
     job = builder.draw.one(("Writer", "Producer"))
-    found = sorted(credit.person.name for credit in film.crew if credit.role == job)
+    names = sorted(credit.person.name for credit in film.crew if credit.role == job)
     return Question(
-        f'Who is named as {job.lower()} of "{film.title}"? Please provide the names as an array.', found
+        f'Who is named as {job.lower()} of "{film.title}"? Please provide the names as an array.', names
     )
 
 
 def _common_keywords(builder: MovieQuestionBuilder) -> Question:
     films = [builder.of_film("keywords", film) for film in builder.two_films()]
-    found = sorted(set(films[0].keywords) & set(films[1].keywords))
-    require(bool(found))
+    common = sorted(set(films[0].keywords) & set(films[1].keywords))
+    require(bool(common))
     return Question(
-        f'Which keywords do "{films[0].title}" and "{films[1].title}" have in common? {_ARRAY}', found
+        f'Which keywords do "{films[0].title}" and "{films[1].title}" have in common? {_ARRAY}', common
     )
 
 
@@ -241,8 +241,8 @@ def _other_title(builder: MovieQuestionBuilder) -> Question:
 
 def _films_of_director(builder: MovieQuestionBuilder) -> Question:
     person = builder.of_person("crew", builder.person("Director"))
-    found = sorted(credit.film.title for credit in person.crew if credit.role == "Director")
-    return Question(f"Which movies did {person.name} direct? {_ARRAY}", found)
+    titles = sorted(credit.film.title for credit in person.crew if credit.role == "Director")
+    return Question(f"Which movies did {person.name} direct? {_ARRAY}", titles)
 
 
 def _best_of_director(builder: MovieQuestionBuilder) -> Question:
@@ -264,9 +264,9 @@ def _together(builder: MovieQuestionBuilder) -> Question:
     film = builder.draw.one(builder.of_person("cast", one).cast).film
     other = builder.draw.one([credit.person for credit in film.cast if credit.person is not one])
     builder.find_person(other)
-    theirs = {credit.film.id for credit in builder.of_person("cast", other).cast}
-    found = sorted(credit.film.title for credit in one.cast if credit.film.id in theirs)
-    return Question(f"In which movies did both {one.name} and {other.name} play? {_ARRAY}", found)
+    other_ids = {credit.film.id for credit in builder.of_person("cast", other).cast}
+    titles = sorted(credit.film.title for credit in one.cast if credit.film.id in other_ids)
+    return Question(f"In which movies did both {one.name} and {other.name} play? {_ARRAY}", titles)
 
 
 def _genres(builder: MovieQuestionBuilder) -> Question:

@@ -70,17 +70,17 @@ def _documents(file: Path) -> list[str]:
 
 def _questions(folder: Path) -> dict[str, list[SearchQuestion]]:
     """Read the questions of a folder by split."""
-    whole, parts = folder / "questions.jsonl", [folder / f"{split}.jsonl" for split in _SPLITS]
-    files = [file for file in (whole, *parts) if file.is_file()]
-    if not files or (whole in files and len(files) > 1):
-        found = ", ".join(file.name for file in files) or "none of them"
+    combined, split_files = folder / "questions.jsonl", [folder / f"{split}.jsonl" for split in _SPLITS]
+    files = [file for file in (combined, *split_files) if file.is_file()]
+    if not files or (combined in files and len(files) > 1):
+        names = ", ".join(file.name for file in files) or "none of them"
         raise BadOption(
-            f"{folder} must hold questions.jsonl, or test.jsonl and train.jsonl; it holds {found}"
+            f"{folder} must hold questions.jsonl, or test.jsonl and train.jsonl; it holds {names}"
         )
     questions: dict[str, list[SearchQuestion]] = {split: [] for split in _SPLITS}
     for file in files:
         for where, row in _rows(file):
-            split = row.get("split") if file == whole else file.stem
+            split = row.get("split") if file == combined else file.stem
             if split not in _SPLITS:
                 raise BadOption(f"{where}: 'split' must be 'test' or 'train'")
             questions[split].append(SearchQuestion(_text(row, "question", where), _answers(row, where)))

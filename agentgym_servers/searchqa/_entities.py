@@ -115,7 +115,7 @@ class Entity:
         value = self.facts[fact]
         return value.title if isinstance(value, Entity) else value
 
-    def other(self, fact: str) -> Entity:
+    def entity_of(self, fact: str) -> Entity:
         """Return the entity that a fact names.
 
         Raises:

@@ -133,11 +133,11 @@ def parse_action(action: str) -> tuple[TagKind, str] | None:
     first: tuple[int, TagKind, str] | None = None
     kinds: tuple[TagKind, ...] = ("search", "answer")
     for kind in kinds:
-        opened = action.find(f"<{kind}>")
-        begin = opened + len(kind) + 2
-        end = action.find(f"</{kind}>", begin) if opened >= 0 else -1
-        if end >= 0 and (first is None or opened < first[0]):
-            first = opened, kind, action[begin:end].strip()
+        start = action.find(f"<{kind}>")
+        begin = start + len(kind) + 2
+        end = action.find(f"</{kind}>", begin) if start >= 0 else -1
+        if end >= 0 and (first is None or start < first[0]):
+            first = start, kind, action[begin:end].strip()
     return None if first is None else first[1:]
 
 
@@ -145,8 +145,8 @@ def _last_answer(action: str) -> str | None:
     """Return the text in the last pair of answer tags."""
     # Split once, because a regular expression would search for the end of each open tag separately.
     for piece in reversed(action.split("</answer>")[:-1]):
-        _, opened, answer = piece.partition("<answer>")
-        if opened:
+        _, tag, answer = piece.partition("<answer>")
+        if tag:
             return answer.strip()
     return None
 

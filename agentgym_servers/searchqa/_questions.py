@@ -101,7 +101,7 @@ class _TwoHops:
     answer_fact: str
 
     def task(self) -> SearchTask:
-        y = self.x.other(self.fact)
+        y = self.x.entity_of(self.fact)
         question = _PHRASES["questions"][y.kind][self.answer_fact].format(y=_reference(self.x, self.fact))
         return SearchTask(question, SearchPlan((self.x.title, y.title), y.text_of(self.answer_fact)))
 
@@ -109,7 +109,7 @@ class _TwoHops:
 def _two_hops(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
     for (kind, fact), (named, _) in _REFERENCES.items():
         for x in entities[kind]:
-            known, y = _fact_texts(x), x.other(fact)
+            known, y = _fact_texts(x), x.entity_of(fact)
             for answer_fact in _PHRASES["questions"][named]:
                 if y.text_of(answer_fact) not in known:
                     yield _TwoHops(x, fact, answer_fact)
@@ -133,7 +133,7 @@ def _same_facts(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
     for kind, fact in ((kind, fact) for kind, facts in _PHRASES["others"].items() for fact in facts):
         same = defaultdict[Entity, list[Entity]](list)
         for x in entities[kind]:
-            same[x.other(fact)].append(x)
+            same[x.entity_of(fact)].append(x)
         for group in same.values():
             for x, second in itertools.permutations(group if len(group) == 2 else ()):  # noqa: PLR2004 - a pair
                 yield _SameFact(x, fact, second)
@@ -145,29 +145,33 @@ class _OfADecade:
 
     x: Entity
     fact: str
-    found: Entity
+    answer: Entity
 
     def task(self) -> SearchTask:
-        town = self.x.other(self.fact)
-        decade = self.found.text_of("year")[:-1] + "0"
-        question = _PHRASES["decades"][self.found.kind].format(y=_reference(self.x, self.fact), decade=decade)
+        town = self.x.entity_of(self.fact)
+        decade = self.answer.text_of("year")[:-1] + "0"
+        question = _PHRASES["decades"][self.answer.kind].format(
+            y=_reference(self.x, self.fact), decade=decade
+        )
         return SearchTask(
-            question, SearchPlan((self.x.title, f"{self.found.kind} {town.title}"), self.found.title)
+            question, SearchPlan((self.x.title, f"{self.answer.kind} {town.title}"), self.answer.title)
         )
 
 
 def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
-    only = defaultdict[Entity, list[Entity]](list)
+    unique = defaultdict[Entity, list[Entity]](list)
     for kind in _PHRASES["decades"]:
         same = defaultdict[tuple[Entity, str], list[Entity]](list)
         for each in entities[kind]:
-            same[each.other("town"), each.text_of("year")[:-1]].append(each)
+            same[each.entity_of("town"), each.text_of("year")[:-1]].append(each)
         for (town, _), group in same.items():
             if len(group) == 1:
-                only[town] += group
+                unique[town] += group
     for (kind, fact), (named, _) in _REFERENCES.items():
         for x in entities[kind] if named == "town" else ():
-            yield from (_OfADecade(x, fact, found) for found in only[x.other(fact)] if found is not x)
+            yield from (
+                _OfADecade(x, fact, answer) for answer in unique[x.entity_of(fact)] if answer is not x
+            )
 
 
 @dataclass(frozen=True)
@@ -210,16 +214,16 @@ class ComparisonForm:
         for turn in range(half):
             distance = 1 + turn * self.step % half
             two = self.things[(index + distance) % len(self.things)]
-            chosen = self._chosen(one, two)
+            chosen = self._choose(one, two)
             if chosen is not None:
                 partner -= 1
             if chosen is not None and partner < 0:
                 return self._task_of(one, two, chosen)
         raise LookupError(f"{one.title} has too few partners")
 
-    def _chosen(self, one: Entity, two: Entity) -> Entity | None:
+    def _choose(self, one: Entity, two: Entity) -> Entity | None:
         """Return the entity that the question is about; None if the question would be trivial."""
-        a, b = one.other(self.fact), two.other(self.fact)
+        a, b = one.entity_of(self.fact), two.entity_of(self.fact)
         numbers = int(a.text_of(self.number)), int(b.text_of(self.number))
         if numbers[0] == numbers[1] or a.text_of(self.answer_fact) == b.text_of(self.answer_fact):
             return None
@@ -245,7 +249,9 @@ def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterato
             continue
         comparison = _PHRASES["comparisons"][named]
         for answer_fact in _PHRASES["questions"][named]:
-            things = [x for x in entities[kind] if x.other(fact).text_of(answer_fact) not in _fact_texts(x)]
+            things = [
+                x for x in entities[kind] if x.entity_of(fact).text_of(answer_fact) not in _fact_texts(x)
+            ]
             half = (len(things) - 1) // 2
             for choose, pair in comparison["pairs"]:
                 step = draw.between(1, half)

@@ -78,8 +78,8 @@ class Sheet:
 
     def write(self, cells: Mapping[tuple[int, int], Any]) -> None:
         """Write values into cells and keep their notes."""
-        written = {place: SheetCell(value_of(each), self._cell(place).note) for place, each in cells.items()}
-        self._put(written)
+        new = {place: SheetCell(value_of(each), self._cell(place).note) for place, each in cells.items()}
+        self._put(new)
 
     def put_note(self, position: Any, content: Any) -> None:
         """Set the note of a cell."""

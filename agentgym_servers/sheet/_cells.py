@@ -197,19 +197,21 @@ class _Alternative:
 
     def matches(self, text: str) -> bool:
         """Return whether the text matches; each piece is searched once, from the end of the previous one."""
-        here = 0
+        position = 0
         *firsts, (last, length) = self._pieces
         for number, (piece, _) in enumerate(firsts):
-            match = piece.match(text, here) if self._begin and number == 0 else piece.search(text, here)
+            match = (
+                piece.match(text, position) if self._begin and number == 0 else piece.search(text, position)
+            )
             if match is None:
                 return False
-            here = match.end()
+            position = match.end()
         if self._end:
             start = len(text) - length
             at_begin = start == 0 or not self._begin or bool(firsts)
-            return start >= here and at_begin and last.match(text, start) is not None
+            return start >= position and at_begin and last.match(text, start) is not None
         search = last.match if self._begin and not firsts else last.search
-        return search(text, here) is not None
+        return search(text, position) is not None
 
 
 def _piece(pattern: str) -> tuple[re.Pattern[str], int]:
@@ -222,10 +224,10 @@ def _piece(pattern: str) -> tuple[re.Pattern[str], int]:
     rest = iter(pattern)
     for sign in rest:
         if sign == "\\":
-            following = next(rest, "")
-            if not following or following.isalnum():
+            escaped = next(rest, "")
+            if not escaped or escaped.isalnum():
                 raise SheetError("error", "this server reads no classes in patterns")
-            parts.append(re.escape(following))
+            parts.append(re.escape(escaped))
         elif _SPECIAL.fullmatch(sign):
             raise SheetError("error", f"this server reads no {sign} here in patterns")
         else:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers.sheet._cells import EMPTY, name_of
-from agentgym_servers.sheet._tables import WORDS, SheetDraft, delete_rows, duties, fill, listed, sort, write
+from agentgym_servers.sheet._tables import (
+    WORDS,
+    SheetDraft,
+    delete_rows,
+    duties,
+    fill,
+    format_rows,
+    sort,
+    write,
+)
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -44,7 +53,7 @@ def _progress(draw: Draw) -> SheetDraft:
         for column, each in (("Status", status), ("Hours", spent))
     ]
     goal = (
-        f'There is news of some tasks in "{{sheet}}": {listed(["Task", "Status", "Hours"], new)}. Enter '
+        f'There is news of some tasks in "{{sheet}}": {format_rows(["Task", "Status", "Hours"], new)}. Enter '
         "it, and "
         'then sort the tasks by "Hours" in ascending order.'
     )

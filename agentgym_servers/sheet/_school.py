@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import FunctionCall
-from agentgym_servers.sheet._tables import WORDS, SheetDraft, delete_rows, fill, grades, listed, sort, write
+from agentgym_servers.sheet._tables import (
+    WORDS,
+    SheetDraft,
+    delete_rows,
+    fill,
+    format_rows,
+    grades,
+    sort,
+    write,
+)
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -71,7 +80,7 @@ def _newcomers(draw: Draw) -> SheetDraft:
         [each, draw.one(WORDS["classes"]), *(float(draw.between(45, 99)) for _ in WORDS["subjects"])]
         for each in names
     ]
-    listing = listed(table.heading, new)
+    listing = format_rows(table.heading, new)
     insert = FunctionCall("insert_rows", {"values_list": new, "row_idx": len(table.rows) + 2})
     goal = (
         f'Two pupils are new in "{{sheet}}": {listing}. Enter them, and then sort all by "Name" in ascending '

@@ -20,9 +20,9 @@ __all__ = [
     "delete_rows",
     "duties",
     "fill",
+    "format_rows",
     "grades",
     "inventory",
-    "listed",
     "sort",
     "write",
 ]
@@ -183,6 +183,6 @@ def delete_rows(table: SheetTable, condition: Callable[[dict[str, Any]], bool]) 
     return (FunctionCall("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in deleted]}),)
 
 
-def listed(heading: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:
+def format_rows(heading: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:
     """Return rows in the form that goals use."""
     return str([list(heading), *([format_value(each) for each in row] for row in rows)])

@@ -47,7 +47,7 @@ class Knowledge:
         self._makers: dict[str, list[Craft]] = {}
         for recipe in recipes:
             self._makers.setdefault(recipe.item, []).append(recipe)
-        self._origins = {item: self._made_from(item) for item in self._makers}
+        self._origins = {item: self._ingredients_of(item) for item in self._makers}
         self._missing: set[str] = set()
         self._is_member: dict[tuple[str, str], bool] = {}  # whether a member belongs to a kind, where known
         self._rejected: set[Craft] = set()
@@ -67,10 +67,10 @@ class Knowledge:
         crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._rejected]
         if name in self._makers:
             return crafts  # the output of a recipe cannot be taken from the world
-        alike = self._members(name, lambda item: item.endswith(f" {name}"))
-        takes: list[Way] = [] if name in self._missing else [TakeFromWorld()]
-        if alike or takes:
-            return alike or takes
+        members = self._members(name, lambda item: item.endswith(f" {name}"))
+        from_world: list[Way] = [] if name in self._missing else [TakeFromWorld()]
+        if members or from_world:
+            return members or from_world
         words = set(map(_stem, name.split()))
         return self._members(name, lambda item: not words.isdisjoint(map(_stem, item.split()))) or (
             self._members(name, lambda _: True)
@@ -99,16 +99,16 @@ class Knowledge:
             if fits(item) and kind not in self._origins[item] and self._is_member.get((kind, item), True)
         ]
 
-    def _made_from(self, item: str) -> set[str]:
+    def _ingredients_of(self, item: str) -> set[str]:
         """Return all direct and indirect ingredients of an item."""
-        found: set[str] = set()
+        ingredients: set[str] = set()
         names = [item]
         while names:
             for recipe in self._makers.get(names.pop(), ()):
-                new = {part.item for part in recipe.ingredients} - found
-                found |= new
+                new = {part.item for part in recipe.ingredients} - ingredients
+                ingredients |= new
                 names += new
-        return found
+        return ingredients
 
 
 @lru_cache(maxsize=4096)  # many tasks show the same recipes

@@ -70,15 +70,15 @@ class _Option:
 _Choices: TypeAlias = "dict[str, _Option]"
 
 
-def plan(goal: str, held: Mapping[str, int], known: Knowledge) -> list[Step] | None:
+def plan(goal: str, held: Mapping[str, int], knowledge: Knowledge) -> list[Step] | None:
     """Return the turns that make one of the goal, or None if no plan was found.
 
     Args:
         goal: The item to make.
         held: The number of each item in the inventory.
-        known: The recipes.
+        knowledge: The recipes.
     """
-    search = _Search(goal, held, known)
+    search = _Search(goal, held, knowledge)
     search.extend({})
     return None if search.best is None else search.steps(search.best)
 
@@ -90,12 +90,14 @@ class _Search:
         best: The best choices found.
     """
 
-    def __init__(self, goal: str, held: Mapping[str, int], known: Knowledge) -> None:
+    def __init__(self, goal: str, held: Mapping[str, int], knowledge: Knowledge) -> None:
         self.best: _Choices | None = None
         self._best_turns = float("inf")
         self._goal = goal
         self._held = held
-        self._options = {name: [_Option.of(way) for way in known.ways(name)] for name in known.names | {goal}}
+        self._options = {
+            name: [_Option.of(way) for way in knowledge.ways(name)] for name in knowledge.names | {goal}
+        }
         self._turns_of_one = self._estimates()
         self._visits = 0
 

@@ -176,16 +176,16 @@ class RecipeBook:
 
     def _recipes_towards(self, goal: str) -> list[CraftRecipe]:
         """Return every recipe that can be useful for the goal."""
-        found: list[CraftRecipe] = []
+        recipes: list[CraftRecipe] = []
         names = [goal]
         seen = {goal}
         for name in names:  # grows during the loop: a breadth-first search
             for recipe in self.makers(name):
-                found.append(recipe)
+                recipes.append(recipe)
                 new = [each.name for each in recipe.inputs if each.name not in seen]
                 names += new
                 seen.update(new)
-        return found
+        return recipes
 
 
 def _shuffled(texts: Iterable[str], generator: random.Random) -> list[str]:

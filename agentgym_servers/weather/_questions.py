@@ -100,12 +100,12 @@ def _will_it_rain(builder: WeatherQuestionBuilder) -> Question:
 def _days_of_rain_to_come(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count, least = builder.draw.between(7, 25), builder.draw.one((0, 1, 2, 5))
-    found = sum(day.rain > least for day in builder.rain(place, 1, count))
-    require(found > 0)
+    rainy = sum(day.rain > least for day in builder.rain(place, 1, count))
+    require(rainy > 0)
     return Question(
         f"On how many of the next {count} days, beginning tomorrow, will more than {least} mm of rain fall "
         f"{where}? {_COUNT}",
-        found,
+        rainy,
     )
 
 
@@ -114,12 +114,12 @@ def _hot_days_to_come(builder: WeatherQuestionBuilder) -> Question:
     count = builder.draw.between(5, 20)
     days = builder.temperatures(place, 1, count)
     limit = round(sorted(day.highest for day in days)[-builder.draw.between(2, 5)])
-    found = [str(day.date) for day in days if day.highest > limit]
-    require(bool(found))
+    dates = [str(day.date) for day in days if day.highest > limit]
+    require(bool(dates))
     return Question(
         f"On which of the next {count} days, beginning tomorrow, will the temperature {where} rise above "
         f"{limit} degrees Celsius? {_DATES}",
-        found,
+        dates,
     )
 
 
@@ -162,7 +162,7 @@ def _highest_city(builder: WeatherQuestionBuilder) -> Question:
     places = [builder.place() for _ in range(3)]
     heights = {place.name: builder.height(place) for place in places}
     return Question(
-        f"Which of these cities is the highest above the sea: {_listed(places)}? {_CITY}",
+        f"Which of these cities is the highest above the sea: {_alternatives(places)}? {_CITY}",
         single_best(heights, lambda name: heights[name]),
     )
 
@@ -177,11 +177,11 @@ def _distance(builder: WeatherQuestionBuilder) -> Question:
 
 def _nearest(builder: WeatherQuestionBuilder) -> Question:
     places = [builder.place(), builder.place()]
-    apart = {place.name: builder.distance(builder.home, place) for place in places}
+    distances = {place.name: builder.distance(builder.home, place) for place in places}
     return Question(
         f"I can travel to {places[0].name} or to {places[1].name}. Which is nearer to where I am now? "
         f"{_CITY}",
-        single_best(apart, lambda name: -apart[name]),
+        single_best(distances, lambda name: -distances[name]),
     )
 
 
@@ -207,10 +207,10 @@ def _air_level(builder: WeatherQuestionBuilder) -> Question:
 
 def _cleaner_air(builder: WeatherQuestionBuilder) -> Question:
     places = [builder.place(), builder.place()]
-    found = {place.name: builder.air(place, 0, 0)[0].air for place in places}
+    indices = {place.name: builder.air(place, 0, 0)[0].air for place in places}
     return Question(
         f"Which city has the lower air quality index today: {places[0].name} or {places[1].name}? {_CITY}",
-        single_best(found, lambda name: -found[name]),
+        single_best(indices, lambda name: -indices[name]),
     )
 
 
@@ -218,12 +218,12 @@ def _rain_and_snow(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count = builder.draw.between(5, 28)
     rain, snow = builder.rain(place, -count, -1), builder.snow(place, -count, -1)
-    found = sum(one.rain > 0 and other.snow > 0 for one, other in zip(rain, snow, strict=True))
-    require(found > 0)
+    both = sum(one.rain > 0 and other.snow > 0 for one, other in zip(rain, snow, strict=True))
+    require(both > 0)
     return Question(
         f"On how many of the past {count} days, today not counted, did both rain and snow fall {where}? "
         f"{_COUNT}",
-        found,
+        both,
     )
 
 
@@ -333,5 +333,5 @@ def _sum(numbers: Iterable[float]) -> float:
     return round(math.fsum(numbers), 2)
 
 
-def _listed(places: Sequence[City]) -> str:
+def _alternatives(places: Sequence[City]) -> str:
     return f"{', '.join(place.name for place in places[:-1])} or {places[-1].name}"

@@ -30,7 +30,7 @@ MOST_DAYS = 30
 """The maximum number of days between the first and the last day of a request."""
 
 _TOLERANCE = 0.05 + 1e-6  # half of the tenth that goals require, plus the error of floating point
-_MAX_FOUND = 3
+_MAX_PLACES = 3
 _MAX_NAME_CHARS = 100
 
 _Column = Callable[[Day], object]
@@ -149,12 +149,12 @@ def find_places(name: object) -> dict[str, Any]:
         ToolError: There is none.
     """
     query = " ".join(str(name)[:_MAX_NAME_CHARS].split(",")[0].casefold().split())
-    alike = [place for place in PLACES if place.name.casefold() == query]
+    matches = [place for place in PLACES if place.name.casefold() == query]
     if len(query) > 1:
-        alike += [p for p in PLACES if p.name.casefold().startswith(query) and p not in alike]
-    if not alike:
+        matches += [p for p in PLACES if p.name.casefold().startswith(query) and p not in matches]
+    if not matches:
         raise ToolError("KeyError", "'results'")
-    return {"results": [_place_record(place) for place in alike[:_MAX_FOUND]]}
+    return {"results": [_place_record(place) for place in matches[:_MAX_PLACES]]}
 
 
 def _place_record(place: City) -> dict[str, Any]:
@@ -244,5 +244,5 @@ def _date(value: object) -> date:
     try:
         return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a day, which has no zone
     except ValueError:
-        shown = value[:_MAX_NAME_CHARS]
-        raise ToolError("ValueError", f"time data {shown!r} does not match format '%Y-%m-%d'") from None
+        excerpt = value[:_MAX_NAME_CHARS]
+        raise ToolError("ValueError", f"time data {excerpt!r} does not match format '%Y-%m-%d'") from None

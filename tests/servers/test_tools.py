@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from agentgym_gym.actions import MAX_ACTION_CHARS
+from agentgym_servers._frame.tool_tasks import CallRefused
 from agentgym_servers._frame.tools import ActionInput, AnswerTools, ToolError, Trial, parse_action
 from clock import cpu_seconds
 
@@ -22,6 +23,8 @@ class Echo(AnswerTools):
         self.answer = answer
 
     def call(self, name: str, arguments: ActionInput) -> object:
+        if arguments["x"] == "refused":
+            raise CallRefused("There is no x of this name.")
         return name, arguments["x"]
 
 
@@ -158,3 +161,14 @@ def test_an_argument_may_be_asked_for_by_name():
     assert "a" not in ActionInput("a")
     with pytest.raises(ToolError):
         ActionInput("a")["a"]
+
+
+def test_a_refused_call_is_observed_as_its_message_and_the_trial_continues():
+    played = trial()
+    refused = played.step("Action: echo with Action Input: {'x': 'refused'}")
+    assert refused == {
+        "observation": "Observation: There is no x of this name.\nGive me one action.",
+        "reward": 0.0,
+        "done": False,
+    }
+    assert played.step("Action: finish with Action Input: {'answer': 'a'}")["done"]
