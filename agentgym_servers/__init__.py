@@ -54,7 +54,7 @@ def serve(
     app: ASGIApp
     if name.lower() == ALL:
         if seed is not None or data is not None:
-            raise BadOption("seed and data are of one server: serve that by its name")
+            raise BadOption("seed and data apply to one server only; name that server in place of 'all'")
         app, title = _all_servers(max_envs), "all environments"
     else:
         kind = server_kind(name)

@@ -16,13 +16,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m agentgym_servers", description="Run a server until SIGINT or SIGTERM."
     )
-    parser.add_argument("name", metavar="NAME", help=f"which environment: {', '.join(servers())}, or all")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=0, help="the port to listen on (default: any free one)")
-    parser.add_argument("--exit-with-parent", action="store_true", help="stop when standard input ends, too")
-    parser.add_argument("--max-envs", type=int, help="how many environments to hold at a time")
-    parser.add_argument("--seed", type=int, help="seed of the world that is made")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with a world of your own")
+    parser.add_argument("name", metavar="NAME", help=f"environment: {', '.join(servers())}, or all")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: any free one)")
+    parser.add_argument("--exit-with-parent", action="store_true", help="stop also when standard input ends")
+    parser.add_argument("--max-envs", type=int, help="maximum number of concurrent environments")
+    parser.add_argument("--seed", type=int, help="seed of the generated world")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with a user-supplied world")
     try:
         serve(**vars(parser.parse_args()))
     except AgentGymError as error:

@@ -145,7 +145,7 @@ ACADEMIA = Environment(
 one.
 - A paper is next to the papers that it cites. The edge to one tells how many years lie between them.
 - `neighborCheck` is not another name of `neighbourCheck`.""",
-    oracle="agentgym_servers.academia._oracle:AcademiaOracle",
+    oracle="agentgym_servers._tool_oracles:AcademiaOracle",
     launch=launch_of("academia"),
     transcript=(
         (

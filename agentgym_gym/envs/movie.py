@@ -207,7 +207,7 @@ MOVIE = Environment(
     agentgym_readers={"react": as_it_is},
     local_server="agentgym_servers.movie:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_servers.movie._oracle:MovieOracle",
+    oracle="agentgym_servers._tool_oracles:MovieOracle",
     quirks=f"""\
 {QUIRKS}
 - Its server needs a key of The Movie Database in `MOVIE_KEY` and asks it over the network at each call. \

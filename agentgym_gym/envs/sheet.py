@@ -319,7 +319,7 @@ one. Cells that should not be there, or are missing, count as wrong.
 - A pattern of `filter_cells` may have alternatives with `|`, `^` and `$` around them, `.` and `.*`, and \
 no other signs of regular expressions. So no pattern can hold the server up.
 - Errors are worded otherwise.""",
-    oracle="agentgym_servers.sheet._oracle:SheetOracle",
+    oracle="agentgym_servers._tool_oracles:SheetOracle",
     launch=f"export SHEET_EMAIL=...\n{launch_of('sheet')}",
     transcript=(
         (

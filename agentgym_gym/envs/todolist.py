@@ -166,7 +166,7 @@ own, and none of AgentGym's. All tasks take minutes; none take days.
 difference.
 - `update_project` takes `True` and `False`, and `update_task` a day as YYYY-MM-DD. Todoist takes more, \
 and says otherwise what it refuses.""",
-    oracle="agentgym_servers.todolist._oracle:TODOListOracle",
+    oracle="agentgym_servers._tool_oracles:TODOListOracle",
     launch=f"export TODO_KEY=...\n{launch_of('todo')}",
     transcript=(
         (

@@ -261,7 +261,7 @@ WEATHER = Environment(
     agentgym_readers={"react": as_it_is},
     local_server="agentgym_servers.weather:SERVER",
     local_quirks=_LOCAL_QUIRKS,
-    oracle="agentgym_servers.weather._oracle:WeatherOracle",
+    oracle="agentgym_servers._tool_oracles:WeatherOracle",
     quirks=f"""\
 {QUIRKS}
 - Any positive reward is rounded up to 1.0: one subgoal of two scores as much as both.

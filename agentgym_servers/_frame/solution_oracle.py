@@ -1,9 +1,9 @@
-"""Oracles that play the solutions stored in the worlds of this project's own servers."""
+"""An oracle that plays the solutions stored in the worlds of this project's own servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from agentgym_servers._frame.world_seed import seed_of
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import Action
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["SolutionOracle", "ToolOracle"]
+__all__ = ["SolutionOracle"]
 
 
 class SolutionOracle:
     """Plays the solution of each task and ignores the observations.
 
     Args:
-        environment: The environment's name.
+        environment: The environment.
         solution: Returns the actions that win a task, from the world's seed and the task's id; none where no
             solution is known.
     """
@@ -31,7 +31,7 @@ class SolutionOracle:
     def __init__(self, environment: Environment, solution: Callable[[int, int], Iterable[Action]]) -> None:
         self._title = environment.name
         self._solution = solution
-        self._left: Iterator[Action] = iter(())
+        self._remaining: Iterator[Action] = iter(())
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
         """Look up the solution of a task.
@@ -40,36 +40,8 @@ class SolutionOracle:
             BadOption: The task is not from this project's own server, or its world was not generated from a
                 seed.
         """
-        self._left = iter(self._solution(seed_of(info, self._title), info["task_id"]))
+        self._remaining = iter(self._solution(seed_of(info, self._title), info["task_id"]))
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
         """Return the next action of the solution; None after the last."""
-        return next(self._left, None)
-
-
-class _Task(Protocol):
-    @property
-    def solution(self) -> Iterable[tuple[str, dict[str, Any]]]: ...
-
-
-class _World(Protocol):
-    @property
-    def tasks(self) -> Sequence[_Task]: ...
-
-
-class ToolOracle(SolutionOracle):
-    """Plays the solutions of a tool server: function calls with their arguments.
-
-    Args:
-        environment: The environment's name.
-        world_of: Returns the world of a seed; its tasks have solutions.
-    """
-
-    def __init__(self, environment: Environment, world_of: Callable[[int], _World]) -> None:
-        actions = {action.name(): action for action in environment.grammar.actions}
-
-        def solution(seed: int, task_id: int) -> Iterable[Action]:
-            calls = world_of(seed).tasks[task_id].solution
-            return [actions[name].from_json(arguments) for name, arguments in calls]
-
-        super().__init__(environment, solution)
+        return next(self._remaining, None)

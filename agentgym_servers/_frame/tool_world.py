@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers._frame.tool_tasks import Call, Unfit
+from agentgym_servers._frame.tool_tasks import FunctionCall, Unfit
 
 __all__ = ["ToolTask", "ToolWorld", "draw_tasks"]
 
@@ -25,7 +25,7 @@ class ToolTask:
 
     goal: str
     answer: Any
-    solution: tuple[Call, ...]
+    solution: tuple[FunctionCall, ...]
 
 
 class _HasGoal(Protocol):

@@ -22,13 +22,14 @@ from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.literals import expression, plain_value
 from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.tool_tasks import CallRefused
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from agentgym_gym.local_servers import ServerOptions
 
-__all__ = ["AnswerTools", "Given", "ToolError", "Tools", "Trial", "read", "tool_app"]
+__all__ = ["ActionInput", "AnswerTools", "ToolError", "Tools", "Trial", "parse_action", "tool_app"]
 
 T = TypeVar("T")
 
@@ -55,7 +56,7 @@ class ToolError(Exception):
         self.text = text
 
 
-class Given:
+class ActionInput:
     """The input of an action: a Python literal, normally a mapping of arguments by name."""
 
     def __init__(self, value: Any) -> None:
@@ -95,7 +96,7 @@ class Tools(ABC):
     goal: str
 
     @abstractmethod
-    def call(self, name: str, given: Given) -> object:
+    def call(self, name: str, arguments: ActionInput) -> object:
         """Call a function of `names`, except ``check_valid_actions`` and ``finish``.
 
         Returns:
@@ -103,10 +104,11 @@ class Tools(ABC):
 
         Raises:
             ToolError: The function failed.
+            CallRefused: The function cannot do what the call requests.
         """
 
     @abstractmethod
-    def finish(self, given: Given) -> tuple[object, float]:
+    def finish(self, arguments: ActionInput) -> tuple[object, float]:
         """End the trial.
 
         Returns:
@@ -130,9 +132,9 @@ class AnswerTools(Tools):
 
     answer: Any
 
-    def finish(self, given: Given) -> tuple[object, float]:
+    def finish(self, arguments: ActionInput) -> tuple[object, float]:
         """Score an answer; the order of a list is ignored."""
-        answer = given["answer"]
+        answer = arguments["answer"]
         if type(answer) is list:
             try:
                 answer = sorted(answer)
@@ -142,17 +144,17 @@ class AnswerTools(Tools):
 
     def judge(self, answer: Any) -> float:
         """Return 1 if an answer equals the right one and has its type, else 0."""
-        return float(_same(answer, self.answer))
+        return float(_equal(answer, self.answer))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _equal(one: Any, other: Any) -> bool:
     """Return whether two literals are equal; 105 and 105.0 are, 1 and True are not."""
     if type(one) is list and type(other) is list:
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(_equal, one, other))
     return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
-def read(text: str) -> tuple[str, Given] | str:
+def parse_action(text: str) -> tuple[str, ActionInput] | str:
     """Parse an action as AgentGym's tool servers do, in linear time.
 
     The action is a line with ``with Action Input:``; its input extends to the end of the text. The function
@@ -166,20 +168,20 @@ def read(text: str) -> tuple[str, Given] | str:
     """
     text = text.removesuffix("\n")
     last = text.rfind("\n") + 1
-    for found in _WITH.finditer(text):
-        if found.end() >= last:
-            before = text[: found.start()].rstrip()
+    for match in _WITH.finditer(text):
+        if match.end() >= last:
+            before = text[: match.start()].rstrip()
             line = before[before.rfind("\n") + 1 :].lstrip()
-            return _read_line(f"{line} with Action Input: {text[found.end() :]}")
+            return _parse_line(f"{line} with Action Input: {text[match.end() :]}")
     return _NO_FORMAT
 
 
-def _read_line(line: str) -> tuple[str, Given]:
+def _parse_line(line: str) -> tuple[str, ActionInput]:
     start = line.find("Action:") + len("Action:")
-    behind = _WITH.search(line, start) if start >= len("Action:") else None
-    if behind is None:
+    separator = _WITH.search(line, start) if start >= len("Action:") else None
+    if separator is None:
         raise ToolError("TypeError", _NO_ACTION)
-    node = expression(line[behind.end() :]) if len(line) <= MAX_ACTION_CHARS else None
+    node = expression(line[separator.end() :]) if len(line) <= MAX_ACTION_CHARS else None
     try:
         if node is None:
             raise ValueError
@@ -187,7 +189,7 @@ def _read_line(line: str) -> tuple[str, Given]:
         repr(value)  # fails if a number has more digits than Python converts
     except (ValueError, RecursionError):
         raise ToolError("Exception", _NOT_PLAIN) from None
-    return line[start : behind.start()].strip(), Given(value)
+    return line[start : separator.start()].strip(), ActionInput(value)
 
 
 class Trial:
@@ -230,26 +232,28 @@ class Trial:
     def step(self, text: str) -> dict[str, Any]:
         """Play an agent's text."""
         try:
-            action = read(text)
-            said = action if isinstance(action, str) else _observed(str(self._play(*action)))
+            action = parse_action(text)
+            observation = action if isinstance(action, str) else _observation_of(str(self._play(*action)))
         except ToolError as error:
-            said = _observed(f"ERROR | {error.kind}({error.text})")
-        return {"observation": said, "reward": self._reward, "done": self._done}
+            observation = _observation_of(f"ERROR | {error.kind}({error.text})")
+        except CallRefused as refusal:
+            observation = _observation_of(str(refusal))
+        return {"observation": observation, "reward": self._reward, "done": self._done}
 
-    def _play(self, name: str, given: Given) -> object:
+    def _play(self, name: str, arguments: ActionInput) -> object:
         if name not in self._tools.names:
             return self._tools.unknown(name)
         if name == "check_valid_actions":
             return f"You can use following valid actions: {list(self._tools.names)}"
         if name == "finish":
-            shown, score = self._tools.finish(given)
+            result, score = self._tools.finish(arguments)
             if not self._done:
                 self._reward, self._done = score, True
-            return shown
-        return self._tools.call(name, given)
+            return result
+        return self._tools.call(name, arguments)
 
 
-def _observed(text: str) -> str:
+def _observation_of(text: str) -> str:
     return f"Observation: {text}\nGive me one action."
 
 

@@ -45,7 +45,7 @@ class Paper:
     cited: tuple[str, ...]
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, Any]:
         """The data of the paper as AgentGym's server returns it."""
         return {
             "authors": list(self.authors),
@@ -76,11 +76,11 @@ class Network:
     @cached_property
     def coauthors(self) -> Mapping[str, tuple[str, ...]]:
         """The coauthors of each author, by name, in order of the first common paper."""
-        found: dict[str, dict[str, None]] = {each: {} for each in self.organizations}
+        coauthors: dict[str, dict[str, None]] = {each: {} for each in self.organizations}
         for paper in self.papers.values():
             for author in paper.authors:
-                found[author] |= dict.fromkeys(each for each in paper.authors if each != author)
-        return {author: tuple(others) for author, others in found.items()}
+                coauthors[author] |= dict.fromkeys(each for each in paper.authors if each != author)
+        return {author: tuple(others) for author, others in coauthors.items()}
 
 
 def network_of(seed: int) -> Network:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentgym_servers._frame.tool_tasks import Call, Draft
+from agentgym_servers._frame.tool_tasks import Draft, FunctionCall
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
     from agentgym_servers.academia._network import Network, Paper
 
-__all__ = ["Asking", "Kind", "author", "edge", "neighbours", "one_best", "paper", "yes_or_no"]
+__all__ = ["Kind", "QuestionSubjects", "author", "edge", "neighbours", "one_best", "paper"]
 
 
 @dataclass(frozen=True)
-class Asking:
+class QuestionSubjects:
     """The subjects that a question can draw from.
 
     Attributes:
@@ -43,28 +43,28 @@ class Asking:
         return one, self.draw.one(self.network.coauthors[one])
 
 
-Kind: TypeAlias = Callable[[Asking], "Draft | None"]
+Kind: TypeAlias = Callable[[QuestionSubjects], "Draft | None"]
 """Makes a question; returns None if the draw gives none."""
 
 
-def paper(*papers: Paper) -> tuple[Call, ...]:
+def paper(*papers: Paper) -> tuple[FunctionCall, ...]:
     """Return the calls that look up papers."""
-    return tuple(Call("paperNodeCheck", {"node": each.title}) for each in papers)
+    return tuple(FunctionCall("paperNodeCheck", {"node": each.title}) for each in papers)
 
 
-def author(*names: str) -> tuple[Call, ...]:
+def author(*names: str) -> tuple[FunctionCall, ...]:
     """Return the calls that look up authors."""
-    return tuple(Call("authorNodeCheck", {"node": each}) for each in names)
+    return tuple(FunctionCall("authorNodeCheck", {"node": each}) for each in names)
 
 
-def edge(one: str, *others: str) -> tuple[Call, ...]:
+def edge(one: str, *others: str) -> tuple[FunctionCall, ...]:
     """Return the calls that look up the papers of an author with each of the others."""
-    return tuple(Call("authorEdgeCheck", {"node1": one, "node2": other}) for other in others)
+    return tuple(FunctionCall("authorEdgeCheck", {"node1": one, "node2": other}) for other in others)
 
 
-def neighbours(graph: str, *nodes: str) -> tuple[Call, ...]:
+def neighbours(graph: str, *nodes: str) -> tuple[FunctionCall, ...]:
     """Return the calls that list the neighbours of nodes."""
-    return tuple(Call("neighbourCheck", {"graph": graph, "node": each}) for each in nodes)
+    return tuple(FunctionCall("neighbourCheck", {"graph": graph, "node": each}) for each in nodes)
 
 
 def one_best(values: Iterable[tuple[str, int]]) -> str | None:
@@ -72,8 +72,3 @@ def one_best(values: Iterable[tuple[str, int]]) -> str | None:
     ordered = sorted(values, key=lambda each: -each[1])
     several = len(ordered) > 1
     return ordered[0][0] if several and ordered[0][1] > ordered[1][1] else None
-
-
-def yes_or_no(*, right: bool) -> str:
-    """Return an answer in the form that the questions require."""
-    return "Yes" if right else "No"

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 
-from agentgym_servers._frame.tool_tasks import Draft
+from agentgym_servers._frame.tool_tasks import Draft, yes_or_no
 from agentgym_servers.academia._question_builder import (
-    Asking,
     Kind,
+    QuestionSubjects,
     author,
     edge,
     neighbours,
     one_best,
     paper,
-    yes_or_no,
 )
 
 __all__ = ["QUESTIONS"]
@@ -25,193 +24,197 @@ _LIST = "Answer with a list: ['name 1', 'name 2', ...]."
 _MOST = 7  # nodes to look up one by one, so that a solution stays within the turn limit
 
 
-def _mutual(asking: Asking) -> Draft | None:
+def _mutual(subjects: QuestionSubjects) -> Draft | None:
     """How many coauthors do two authors have in common?"""
-    one, other = asking.two_writers()
-    common = set(asking.network.coauthors[one]) & set(asking.network.coauthors[other])
+    one, other = subjects.two_writers()
+    common = set(subjects.network.coauthors[one]) & set(subjects.network.coauthors[other])
     goal = f"With how many authors have both {one} and {other} written papers? {_NUMBER}"
     return Draft(goal, len(common), neighbours("AuthorNet", one, other)) if common else None
 
 
-def _most_cited_together(asking: Asking) -> Draft | None:
+def _most_cited_together(subjects: QuestionSubjects) -> Draft | None:
     """Which common paper of two authors is cited most?"""
-    one, other = asking.two_writers()
-    best = one_best((each.title, each.citations) for each in asking.network.papers_of(one, other))
+    one, other = subjects.two_writers()
+    best = one_best((each.title, each.citations) for each in subjects.network.papers_of(one, other))
     goal = f"Which of the papers that {one} and {other} wrote together has the most citations? {_TITLE}"
     return Draft(goal, best, edge(one, other)) if best else None
 
 
-def _coauthors_of_most_cited(asking: Asking) -> Draft | None:
+def _coauthors_of_most_cited(subjects: QuestionSubjects) -> Draft | None:
     """Who are the coauthors of an author's most cited paper?"""
-    writer = asking.writer()
-    others = asking.network.coauthors[writer]
-    best = one_best((each.title, each.citations) for each in asking.network.papers_of(writer))
+    writer = subjects.writer()
+    others = subjects.network.coauthors[writer]
+    best = one_best((each.title, each.citations) for each in subjects.network.papers_of(writer))
     if best is None or len(others) > _MOST:
         return None
-    found = asking.network.papers[best]
-    calls = neighbours("AuthorNet", writer) + edge(writer, *others) + paper(found)
+    best_paper = subjects.network.papers[best]
+    calls = neighbours("AuthorNet", writer) + edge(writer, *others) + paper(best_paper)
     goal = f"With whom did {writer} write the paper that has the most citations of all by {writer}? {_LIST}"
-    return Draft(goal, sorted(each for each in found.authors if each != writer), calls)
+    return Draft(goal, sorted(each for each in best_paper.authors if each != writer), calls)
 
 
-def _citations_together(asking: Asking) -> Draft | None:
+def _citations_together(subjects: QuestionSubjects) -> Draft | None:
     """How many citations do the common papers of two authors have?"""
-    one, other = asking.two_writers()
-    found = asking.network.papers_of(one, other)
+    one, other = subjects.two_writers()
+    papers = subjects.network.papers_of(one, other)
     goal = f"How many citations do the papers that {one} and {other} wrote together have in all? {_NUMBER}"
-    return Draft(goal, sum(each.citations for each in found), edge(one, other)) if len(found) > 1 else None
+    return Draft(goal, sum(each.citations for each in papers), edge(one, other)) if len(papers) > 1 else None
 
 
-def _closest(asking: Asking) -> Draft | None:
+def _closest(subjects: QuestionSubjects) -> Draft | None:
     """With which coauthor did an author write the most papers?"""
-    writer = asking.writer()
-    others = asking.network.coauthors[writer]
-    best = one_best((each, len(asking.network.papers_of(writer, each))) for each in others)
+    writer = subjects.writer()
+    coauthors = subjects.network.coauthors[writer]
+    best = one_best((each, len(subjects.network.papers_of(writer, each))) for each in coauthors)
     goal = f"With which author has {writer} written the most papers? Answer with the name alone."
-    calls = neighbours("AuthorNet", writer) + edge(writer, *others)
-    return Draft(goal, best, calls) if best and len(others) <= _MOST else None
+    calls = neighbours("AuthorNet", writer) + edge(writer, *coauthors)
+    return Draft(goal, best, calls) if best and len(coauthors) <= _MOST else None
 
 
-def _organizations(asking: Asking) -> Draft | None:
+def _organizations(subjects: QuestionSubjects) -> Draft | None:
     """Which organizations took part in a paper?"""
-    (found,) = asking.papers(1)
-    places = sorted({asking.network.organizations[each] for each in found.authors})
+    (subject,) = subjects.papers(1)
+    organizations = sorted({subjects.network.organizations[each] for each in subject.authors})
     goal = (
-        f"For which organizations do the authors of '{found.title}' work? Answer with a list in which each "
-        "is "
-        "named once: ['organization 1', ...]."
+        f"For which organizations do the authors of '{subject.title}' work? Answer with a list in which each "
+        "is named once: ['organization 1', ...]."
     )
-    return Draft(goal, places, paper(found) + author(*found.authors)) if len(places) > 1 else None
+    return (
+        Draft(goal, organizations, paper(subject) + author(*subject.authors))
+        if len(organizations) > 1
+        else None
+    )
 
 
-def _keyword(asking: Asking) -> Draft | None:
+def _keyword(subjects: QuestionSubjects) -> Draft | None:
     """Which keyword is most frequent in the common papers of two authors?"""
-    one, other = asking.two_writers()
-    found = asking.network.papers_of(one, other)
-    best = one_best(Counter(word for each in found for word in each.keywords).items())
+    one, other = subjects.two_writers()
+    papers = subjects.network.papers_of(one, other)
+    best = one_best(Counter(word for each in papers for word in each.keywords).items())
     goal = (
         f"Which keyword is most frequent in the papers that {one} and {other} wrote together? Answer with "
-        "the "
-        "keyword alone."
+        "the keyword alone."
     )
-    fits = best is not None and 1 < len(found) <= _MOST
-    return Draft(goal, best, edge(one, other) + paper(*found)) if fits else None
+    fits = best is not None and 1 < len(papers) <= _MOST
+    return Draft(goal, best, edge(one, other) + paper(*papers)) if fits else None
 
 
-def _authors(asking: Asking) -> Draft:
+def _authors(subjects: QuestionSubjects) -> Draft:
     """Who wrote a paper?"""
-    (found,) = asking.papers(1)
-    return Draft(f"Who are the authors of '{found.title}'? {_LIST}", sorted(found.authors), paper(found))
+    (subject,) = subjects.papers(1)
+    return Draft(
+        f"Who are the authors of '{subject.title}'? {_LIST}", sorted(subject.authors), paper(subject)
+    )
 
 
-def _overlap(asking: Asking) -> Draft | None:
+def _overlap(subjects: QuestionSubjects) -> Draft | None:
     """Do two papers have an author in common?"""
-    one, other = asking.papers(2)
+    one, other = subjects.papers(2)
     common = bool(set(one.authors) & set(other.authors))
-    if common is not asking.yes:
+    if common is not subjects.yes:
         return None
     goal = f"Do '{one.title}' and '{other.title}' have an author in common? {_YES_OR_NO}"
-    return Draft(goal, yes_or_no(right=common), paper(one, other))
+    return Draft(goal, yes_or_no(common), paper(one, other))
 
 
-def _organization(asking: Asking) -> Draft:
+def _organization(subjects: QuestionSubjects) -> Draft:
     """Where does an author work?"""
-    writer = asking.writer()
+    writer = subjects.writer()
     goal = f"For which organization does {writer} work? Answer with its name alone."
-    return Draft(goal, asking.network.organizations[writer], author(writer))
+    return Draft(goal, subjects.network.organizations[writer], author(writer))
 
 
-def _same_organization(asking: Asking) -> Draft | None:
+def _same_organization(subjects: QuestionSubjects) -> Draft | None:
     """Do two authors work for the same organization?"""
-    one, other = asking.two_writers()
-    right = asking.network.organizations[one] == asking.network.organizations[other]
-    if right is not asking.yes:
+    one, other = subjects.two_writers()
+    right = subjects.network.organizations[one] == subjects.network.organizations[other]
+    if right is not subjects.yes:
         return None
     goal = f"Do {one} and {other} work for the same organization? {_YES_OR_NO}"
-    return Draft(goal, yes_or_no(right=right), author(one, other))
+    return Draft(goal, yes_or_no(right), author(one, other))
 
 
-def _cites(asking: Asking) -> Draft:
+def _cites(subjects: QuestionSubjects) -> Draft:
     """How many papers does a paper cite?"""
-    (found,) = asking.papers(1)
-    goal = f"How many papers of the citation network does '{found.title}' cite? {_NUMBER}"
-    return Draft(goal, len(found.cited), neighbours("PaperNet", found.title))
+    (subject,) = subjects.papers(1)
+    goal = f"How many papers of the citation network does '{subject.title}' cite? {_NUMBER}"
+    return Draft(goal, len(subject.cited), neighbours("PaperNet", subject.title))
 
 
-def _more_citations(asking: Asking) -> Draft | None:
+def _more_citations(subjects: QuestionSubjects) -> Draft | None:
     """Which of two papers is cited more?"""
-    one, other = asking.papers(2)
+    one, other = subjects.papers(2)
     best = one_best([(one.title, one.citations), (other.title, other.citations)])
     goal = f"Which paper has more citations: '{one.title}' or '{other.title}'? {_TITLE}"
     return Draft(goal, best, paper(one, other)) if best else None
 
 
-def _first(asking: Asking) -> Draft | None:
+def _first(subjects: QuestionSubjects) -> Draft | None:
     """Which of two papers is older?"""
-    one, other = asking.papers(2)
+    one, other = subjects.papers(2)
     best = one_best([(one.title, -one.year), (other.title, -other.year)])
     goal = f"Which paper was published first: '{one.title}' or '{other.title}'? {_TITLE}"
     return Draft(goal, best, paper(one, other)) if best else None
 
 
-def _same_venue(asking: Asking) -> Draft | None:
+def _same_venue(subjects: QuestionSubjects) -> Draft | None:
     """Were two papers published at the same venue?"""
-    one, other = asking.papers(2)
+    one, other = subjects.papers(2)
     right = one.venue == other.venue
-    if right is not asking.yes:
+    if right is not subjects.yes:
         return None
     goal = f"Were '{one.title}' and '{other.title}' published in the same venue? {_YES_OR_NO}"
-    return Draft(goal, yes_or_no(right=right), paper(one, other))
+    return Draft(goal, yes_or_no(right), paper(one, other))
 
 
-def _years_between(asking: Asking) -> Draft | None:
+def _years_between(subjects: QuestionSubjects) -> Draft | None:
     """How many years apart were two papers published?"""
-    one, other = asking.papers(2)
+    one, other = subjects.papers(2)
     years = abs(one.year - other.year)
     goal = f"How many years lie between '{one.title}' and '{other.title}'? {_NUMBER}"
     return Draft(goal, years, paper(one, other)) if years else None
 
 
-def _both_conferences(asking: Asking) -> Draft | None:
+def _both_conferences(subjects: QuestionSubjects) -> Draft | None:
     """Are two papers both conference papers?"""
-    one, other = asking.papers(2)
+    one, other = subjects.papers(2)
     right = one.kind == other.kind == "Conference"
-    if right is not asking.yes:
+    if right is not subjects.yes:
         return None
     goal = f"Are '{one.title}' and '{other.title}' both conference papers? {_YES_OR_NO}"
-    return Draft(goal, yes_or_no(right=right), paper(one, other))
+    return Draft(goal, yes_or_no(right), paper(one, other))
 
 
-def _colleagues(asking: Asking) -> Draft | None:
+def _colleagues(subjects: QuestionSubjects) -> Draft | None:
     """Which coauthors of an author work for the same organization?"""
-    return _coauthors(asking, same=True)
+    return _coauthors(subjects, same=True)
 
 
-def _visitors(asking: Asking) -> Draft | None:
+def _visitors(subjects: QuestionSubjects) -> Draft | None:
     """Which coauthors of an author work for another organization?"""
-    return _coauthors(asking, same=False)
+    return _coauthors(subjects, same=False)
 
 
-def _coauthors(asking: Asking, *, same: bool) -> Draft | None:
-    writer = asking.writer()
-    places, others = asking.network.organizations, asking.network.coauthors[writer]
-    found = sorted(each for each in others if (places[each] == places[writer]) is same)
-    if not found or len(others) > _MOST:
+def _coauthors(subjects: QuestionSubjects, *, same: bool) -> Draft | None:
+    writer = subjects.writer()
+    organizations, coauthors = subjects.network.organizations, subjects.network.coauthors[writer]
+    matches = sorted(each for each in coauthors if (organizations[each] == organizations[writer]) is same)
+    if not matches or len(coauthors) > _MOST:
         return None
     which = "the same organization as" if same else "another organization than"
     goal = f"Which of the authors that wrote papers with {writer} work for {which} {writer}? {_LIST}"
-    return Draft(goal, found, neighbours("AuthorNet", writer) + author(writer, *others))
+    return Draft(goal, matches, neighbours("AuthorNet", writer) + author(writer, *coauthors))
 
 
-def _cited_by_both(asking: Asking) -> Draft | None:
+def _cited_by_both(subjects: QuestionSubjects) -> Draft | None:
     """Which papers do two papers both cite?"""
-    one, other = asking.papers(2)
-    found = sorted(set(one.cited) & set(other.cited))
+    one, other = subjects.papers(2)
+    titles = sorted(set(one.cited) & set(other.cited))
     goal = (
         f"Which papers are cited both by '{one.title}' and by '{other.title}'? Answer with a list of their "
         "titles: ['title 1', ...]."
     )
-    return Draft(goal, found, neighbours("PaperNet", one.title, other.title)) if found else None
+    return Draft(goal, titles, neighbours("PaperNet", one.title, other.title)) if titles else None
 
 
 QUESTIONS: tuple[Kind, ...] = (

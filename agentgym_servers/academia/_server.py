@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.local_servers import ServerOptions
-from agentgym_servers._frame.tools import AnswerTools, Given, ToolError, tool_app
+from agentgym_servers._frame.tool_tasks import CallRefused
+from agentgym_servers._frame.tools import ActionInput, AnswerTools, ToolError, tool_app
 from agentgym_servers.academia._world import world_of
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["AcademiaTools", "create_app"]
 
 _NETS = ("PaperNet", "AuthorNet")
-
-
-class _NotThere(Exception):
-    """The message that the server returns in place of a result."""
 
 
 class AcademiaTools(AnswerTools):
@@ -49,25 +46,19 @@ class AcademiaTools(AnswerTools):
         self._network = network
         self._loaded: set[str] = set()
 
-    def call(self, name: str, given: Given) -> object:
+    def call(self, name: str, arguments: ActionInput) -> object:
         """Call a function."""
-        try:
-            return self._call(name, given)
-        except _NotThere as said:
-            return said
-
-    def _call(self, name: str, given: Given) -> object:
         if name.startswith("load"):
             net = name.removeprefix("load")
             self._loaded.add(net)
             return f"{net} is loaded."
         if name == "neighbourCheck":
-            return self._neighbours(given["graph"], given["node"])
+            return self._neighbours(arguments["graph"], arguments["node"])
         net = "PaperNet" if name.startswith("paper") else "AuthorNet"
         if name.endswith("NodeCheck"):
-            (node,) = self._nodes(net, given["node"])
-            return self._shown(net, node)
-        one, other = self._nodes(net, given["node1"], given["node2"])
+            (node,) = self._nodes(net, arguments["node"])
+            return self._attributes(net, node)
+        one, other = self._nodes(net, arguments["node1"], arguments["node2"])
         return self._paper_edge(one, other) if net == "PaperNet" else self._author_edge(one, other)
 
     def _neighbours(self, graph: Any, node: Any) -> list[str]:
@@ -81,30 +72,30 @@ class AcademiaTools(AnswerTools):
         """Return nodes of a loaded network.
 
         Raises:
-            _NotThere: The network is not loaded, or a node does not exist.
+            CallRefused: The network is not loaded, or a node does not exist.
         """
         if net not in self._loaded:
-            raise _NotThere(f"Please load the {net} first.")
-        known = self._network.papers if net == "PaperNet" else self._network.organizations
+            raise CallRefused(f"Please load the {net} first.")
+        nodes = self._network.papers if net == "PaperNet" else self._network.organizations
         for name in names:
-            if not isinstance(name, str) or name not in known:
-                raise _NotThere(f"There is no node named {name} in the {net}.")
+            if not isinstance(name, str) or name not in nodes:
+                raise CallRefused(f"There is no node named {name} in the {net}.")
         return names
 
-    def _shown(self, net: str, node: str) -> dict[str, Any]:
+    def _attributes(self, net: str, node: str) -> dict[str, Any]:
         if net == "PaperNet":
-            return self._network.papers[node].shown
+            return self._network.papers[node].attributes
         return {"name": node, "org": self._network.organizations[node]}
 
     def _paper_edge(self, one: str, other: str) -> dict[str, Any]:
         papers = self._network.papers
         if other not in papers[one].cited:
-            raise _NotThere(f"There is no edge between {one} and {other}.")
+            raise CallRefused(f"There is no edge between {one} and {other}.")
         return {"years": papers[one].year - papers[other].year}
 
     def _author_edge(self, one: str, other: str) -> dict[str, Any]:
         if other not in self._network.coauthors[one]:
-            raise _NotThere(f"There is no edge between {one} and {other}.")
+            raise CallRefused(f"There is no edge between {one} and {other}.")
         papers = self._network.papers_of(one, other)
         return {
             "weight": len(papers),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers._frame.tool_tasks import Call, Draft
+from agentgym_servers._frame.tool_tasks import Draft, FunctionCall
 from agentgym_servers._frame.tool_world import ToolTask, ToolWorld, draw_tasks
 from agentgym_servers.academia._network import Network, network_of
-from agentgym_servers.academia._question_builder import Asking
+from agentgym_servers.academia._question_builder import QuestionSubjects
 from agentgym_servers.academia._questions import QUESTIONS
 
 __all__ = ["TASKS", "world_of"]
@@ -24,7 +24,7 @@ def world_of(seed: int) -> ToolWorld[Network, ToolTask]:
 
     def task(task_id: int, draw: Draw) -> ToolTask | None:
         yes = Draw("academia", seed, task_id, "yes").chance(0.5)
-        draft = QUESTIONS[task_id](Asking(draw, network, yes))
+        draft = QUESTIONS[task_id](QuestionSubjects(draw, network, yes))
         return None if draft is None else _task(draft)
 
     return ToolWorld(network, draw_tasks(TASKS, task, "academia", seed))
@@ -33,11 +33,11 @@ def world_of(seed: int) -> ToolWorld[Network, ToolTask]:
 def _task(draft: Draft) -> ToolTask:
     """Return the task of a question; its solution loads the networks first, in the order of first use."""
     networks = dict.fromkeys(_network(call) for call in draft.calls)
-    loads = tuple(Call(f"load{each}", {}) for each in networks)
-    finish = Call("finish", {"answer": draft.answer})
+    loads = tuple(FunctionCall(f"load{each}", {}) for each in networks)
+    finish = FunctionCall("finish", {"answer": draft.answer})
     return ToolTask(draft.goal, draft.answer, (*loads, *draft.calls, finish))
 
 
-def _network(call: Call) -> str:
+def _network(call: FunctionCall) -> str:
     graph: str = call.arguments.get("graph") or ("PaperNet" if call.name.startswith("paper") else "AuthorNet")
     return graph

@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["ACTIONS", "MAX_STEPS", "TASKS", "Game", "Outcome"]
+__all__ = ["ACTIONS", "MAX_STEPS", "TASKS", "Game", "TurnResult"]
 
-_Place: TypeAlias = tuple[int, int]  # row and column, both from 0
+_Position: TypeAlias = tuple[int, int]  # row and column, both from 0
 
 _MAP = (
     "#############",
@@ -33,7 +33,7 @@ _GOAL = (8, 6)
 
 # By task id. The order is AgentGym's: the top row, the path from its left half to the goal, and the path from
 # its right half to the junction of the two, in this direction.
-_STARTS: tuple[_Place, ...] = (
+_STARTS: tuple[_Position, ...] = (
     *((1, column) for column in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11)),
     *((row, 3) for row in (2, 3, 4, 5)),
     *((5, column) for column in (4, 5, 6)),
@@ -42,14 +42,14 @@ _STARTS: tuple[_Place, ...] = (
     *((row, 9) for row in (4, 3, 2)),
 )
 
-_MOVES: dict[str, _Place] = {
+_MOVES: dict[str, _Position] = {
     "move left": (0, -1),
     "move right": (0, 1),
     "move up": (-1, 0),
     "move down": (1, 0),
 }
 
-_SIDES: dict[str, _Place] = {
+_SIDES: dict[str, _Position] = {
     "to your right": (0, 1),
     "to your left": (0, -1),
     "above you": (-1, 0),
@@ -67,7 +67,7 @@ MAX_STEPS = 50
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """The result of one action.
 
     Attributes:
@@ -88,17 +88,17 @@ class Game:
         task: The task id, from 0 to `TASKS` - 1.
 
     Attributes:
-        last: The outcome of the last action; before the first action, the initial observation.
+        last: The result of the last action; before the first action, the initial observation.
     """
 
     def __init__(self, task: int) -> None:
         if task not in range(TASKS):
             raise ValueError(f"there is no task {task}: they go from 0 to {TASKS - 1}")
-        self._place = _STARTS[task]
+        self._position = _STARTS[task]
         self._steps = 0
-        self.last = Outcome(_described(self._place))
+        self.last = TurnResult(_description(self._position))
 
-    def play(self, action: str) -> Outcome:
+    def play(self, action: str) -> TurnResult:
         """Play one action, which may be any text.
 
         Args:
@@ -110,31 +110,31 @@ class Game:
         """
         if self.last.done:
             raise ValueError("the game is over")
-        self.last = self._outcome(action)
+        self.last = self._result_of(action)
         return self.last
 
-    def _outcome(self, action: str) -> Outcome:
+    def _result_of(self, action: str) -> TurnResult:
         if self._steps == MAX_STEPS:
-            return Outcome("Failure\n", reward=-1.0, done=True)
+            return TurnResult("Failure\n", reward=-1.0, done=True)
         self._steps += 1
-        there = _beside(self._place, _MOVES.get(action, (0, 0)))
+        there = _beside(self._position, _MOVES.get(action, (0, 0)))
         if not _is_wall(there):
-            self._place = there
-        if self._place == _GOAL:
-            return Outcome("Success\n", reward=1.0, done=True)
-        return Outcome(_described(self._place))
+            self._position = there
+        if self._position == _GOAL:
+            return TurnResult("Success\n", reward=1.0, done=True)
+        return TurnResult(_description(self._position))
 
 
-def _described(place: _Place) -> str:
-    walls = [side for side, step in _SIDES.items() if _is_wall(_beside(place, step))]
+def _description(position: _Position) -> str:
+    walls = [side for side, step in _SIDES.items() if _is_wall(_beside(position, step))]
     near = f"There is a wall {walls[0]}." if len(walls) == 1 else f"There are walls {', '.join(walls)}."
-    goal, here = (f"at position {row}, {column}" for row, column in (_GOAL, place))
+    goal, here = (f"at position {row}, {column}" for row, column in (_GOAL, position))
     return f"The goal is {goal}. Your current position is {here}. {near}"
 
 
-def _is_wall(place: _Place) -> bool:
-    return _MAP[place[0]][place[1]] == "#"
+def _is_wall(position: _Position) -> bool:
+    return _MAP[position[0]][position[1]] == "#"
 
 
-def _beside(place: _Place, step: _Place) -> _Place:
-    return place[0] + step[0], place[1] + step[1]
+def _beside(position: _Position, step: _Position) -> _Position:
+    return position[0] + step[0], position[1] + step[1]

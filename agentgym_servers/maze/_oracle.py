@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MazeOracle"]
 
-_Place: TypeAlias = tuple[int, int]
+_Position: TypeAlias = tuple[int, int]
 
-_PLACES = re.compile(
+_POSITIONS = re.compile(
     r"The goal is at position (\d+), (\d+)\. Your current position is at position (\d+), (\d+)\."
 )
 # In order of preference: of two equally long paths, the search takes the one that changes the row first.
@@ -27,7 +27,7 @@ _SIDES = {
     "to your right": ("right", (0, 1)),
     "to your left": ("left", (0, -1)),
 }
-_FAR = 100  # the maximum length of a path, so that the search terminates in an unbounded open area
+_MAX_LENGTH = 100  # the maximum length of a path, so that the search terminates in an unbounded open area
 
 
 class MazeOracle:
@@ -37,7 +37,7 @@ class MazeOracle:
     blocking = False
 
     def __init__(self) -> None:
-        self._walls: set[_Place] = set()
+        self._walls: set[_Position] = set()
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
         """Forget the walls of the previous task."""
@@ -45,26 +45,26 @@ class MazeOracle:
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
         """Return the first move of the path; None without a path or without a position."""
-        told = _PLACES.search(observation)
-        if told is None:
+        match = _POSITIONS.search(observation)
+        if match is None:
             return None
-        goal, here = (int(told[1]), int(told[2])), (int(told[3]), int(told[4]))
-        walls = observation[told.end() :]
+        goal, here = (int(match[1]), int(match[2])), (int(match[3]), int(match[4]))
+        walls = observation[match.end() :]
         self._walls |= {_beside(here, step) for side, (_, step) in _SIDES.items() if side in walls}
         return self._first_move(here, goal)
 
-    def _first_move(self, here: _Place, goal: _Place) -> Move | None:
-        first: dict[_Place, str] = {here: ""}
-        ways = deque([(here, 0)])
-        while ways and goal not in first:
-            place, length = ways.popleft()
+    def _first_move(self, here: _Position, goal: _Position) -> Move | None:
+        first: dict[_Position, str] = {here: ""}
+        queue = deque([(here, 0)])
+        while queue and goal not in first:
+            position, length = queue.popleft()
             for direction, step in _SIDES.values():
-                following = _beside(place, step)
-                if following not in first and following not in self._walls and length < _FAR:
-                    first[following] = first[place] or direction
-                    ways.append((following, length + 1))
+                neighbour = _beside(position, step)
+                if neighbour not in first and neighbour not in self._walls and length < _MAX_LENGTH:
+                    first[neighbour] = first[position] or direction
+                    queue.append((neighbour, length + 1))
         return Move(first[goal]) if first.get(goal) else None
 
 
-def _beside(place: _Place, step: _Place) -> _Place:
-    return place[0] + step[0], place[1] + step[1]
+def _beside(position: _Position, step: _Position) -> _Position:
+    return position[0] + step[0], position[1] + step[1]

@@ -33,14 +33,14 @@ class _ResetBody(BaseModel):
     game: int
 
 
-class _Table:
+class _ServedEnv:
     """One environment: its game after the first reset."""
 
     def __init__(self, env_id: int) -> None:
         self._id = env_id
         self._game: Game | None = None
 
-    def deal(self, task: int) -> Game:
+    def start(self, task: int) -> Game:
         """Start a task."""
         if task not in range(TASKS):
             raise Failed(f"The game {task} is not valid.")
@@ -59,32 +59,32 @@ class _Table:
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
-    tables = HeldEnvs[_Table](options)
+    envs = HeldEnvs[_ServedEnv](options)
     app = new_app("Maze", options, greeting="This is environment LMRL-Gym.", one_world=True)
-    _add_play(app, tables)
-    _add_views(app, tables)
+    _add_play(app, envs)
+    _add_views(app, envs)
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
     @app.post("/maze/create", response_model=None)
     async def create() -> dict[str, Any]:
-        return {"id": tables.add(_Table)}
+        return {"id": envs.add(_ServedEnv)}
 
     @app.post("/maze/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:
-        return {"observation": tables.get(body.id).deal(body.game).last.observation}
+        return {"observation": envs.get(body.id).start(body.game).last.observation}
 
     @app.post("/maze/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
-        outcome = tables.get(body.id).game.play(body.action)
-        return {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done}
+        result = envs.get(body.id).game.play(body.action)
+        return {"observation": result.observation, "reward": result.reward, "done": result.done}
 
 
-def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
     @app.get("/maze/list_envs", response_model=None)
     async def list_envs() -> list[int]:
-        return tables.ids()
+        return envs.ids()
 
     @app.get("/maze/available_actions", response_model=None)
     async def available_actions() -> list[str]:
@@ -92,11 +92,11 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
 
     @app.get("/maze/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:
-        return tables.get(env_id).game.last.observation
+        return envs.get(env_id).game.last.observation
 
     @app.get("/maze/detail", response_model=None)
     async def detail(env_id: EnvId) -> dict[str, Any]:
-        last = tables.get(env_id).game.last
+        last = envs.get(env_id).game.last
         return {
             "maze_name": "double_t_maze",
             "observation": last.observation,

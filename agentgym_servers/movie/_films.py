@@ -135,12 +135,12 @@ class Library:
         draw = Draw("movie", seed, "people")
         self.people = {person.id: person for person in _people(draw)}
         draw = Draw("movie", seed, "films")
-        hands = {
-            job: _Hand(draw, [person for person in self.people.values() if person.job == job])
+        pools = {
+            job: _Pool(draw, [person for person in self.people.values() if person.job == job])
             for job in _PEOPLE
         }
         films = [
-            _film(draw, *each, hands) for each in zip(_titles(draw), _ids(draw), range(FILMS), strict=False)
+            _film(draw, *each, pools) for each in zip(_titles(draw), _ids(draw), range(FILMS), strict=False)
         ]
         self.films = {film.id: film for film in sorted(films, key=lambda film: film.release_date)}
         for film in self.films.values():
@@ -150,22 +150,22 @@ class Library:
                 credit.person.crew.append(credit)
 
 
-class _Hand:
-    """Hands out people so that all come up equally often."""
+class _Pool:
+    """People of one job, drawn so that all come up equally often."""
 
     def __init__(self, draw: Draw, people: Sequence[Person]) -> None:
         self._draw = draw
         self._people = people
         self._left: list[Person] = []
 
-    def deal(self, count: int) -> list[Person]:
+    def draw_people(self, count: int) -> list[Person]:
         """Return a number of different people."""
-        dealt: list[Person] = []
-        while len(dealt) < count:
+        drawn: list[Person] = []
+        while len(drawn) < count:
             if not self._left:
-                self._left = self._draw.shuffled([p for p in self._people if p not in dealt])
-            dealt.append(self._left.pop())
-        return dealt
+                self._left = self._draw.shuffled([p for p in self._people if p not in drawn])
+            drawn.append(self._left.pop())
+        return drawn
 
 
 def _ids(draw: Draw) -> Iterator[int]:
@@ -234,8 +234,8 @@ def _person(draw: Draw, person_id: int, name: str, job: str) -> Person:
     )
 
 
-def _film(draw: Draw, title: str, film_id: int, number: int, hands: dict[str, _Hand]) -> Film:
-    actors = hands[ACTOR].deal(draw.between(6, 9))
+def _film(draw: Draw, title: str, film_id: int, number: int, pools: dict[str, _Pool]) -> Film:
+    actors = pools[ACTOR].draw_people(draw.between(6, 9))
     characters = list(itertools.islice(_names(draw), len(actors)))
     plot, ending, city = (
         number % len(_PLOTS["plots"]),
@@ -278,7 +278,7 @@ def _film(draw: Draw, title: str, film_id: int, number: int, hands: dict[str, _H
         },
     )
     film.cast.extend(Credit(film, *each) for each in zip(actors, characters, strict=True))
-    film.crew.extend(Credit(film, person, job) for job, person in _crew(draw, hands))
+    film.crew.extend(Credit(film, person, job) for job, person in _crew(draw, pools))
     return film
 
 
@@ -289,18 +289,18 @@ def _overview(plot: int, ending: int, country: str, *, hero: str, city: str) -> 
     return f"{first}{space}{_PLOTS['endings'][ending][country]}"
 
 
-def _crew(draw: Draw, hands: dict[str, _Hand]) -> Iterator[tuple[str, Person]]:
-    (director,) = hands["Director"].deal(1)
+def _crew(draw: Draw, pools: dict[str, _Pool]) -> Iterator[tuple[str, Person]]:
+    (director,) = pools["Director"].draw_people(1)
     yield "Director", director
     for job in ("Producer", "Writer"):
         if job == "Writer" and draw.chance(_WRITES_TOO):
             yield job, director
-        for person in hands[job].deal(draw.between(1, 2)):
+        for person in pools[job].draw_people(draw.between(1, 2)):
             yield job, person
     for job in ("Original Music Composer", "Director of Photography", "Editor"):
-        yield job, hands[job].deal(1)[0]
+        yield job, pools[job].draw_people(1)[0]
 
 
-def _some_of(draw: Draw, of: Sequence[str], most: int) -> list[int]:
+def _some_of(draw: Draw, items: Sequence[str], most: int) -> list[int]:
     """Return the ascending indices of one or more items of a sequence, drawn at random."""
-    return sorted(draw.some(range(len(of)), draw.between(1, most)))
+    return sorted(draw.some(range(len(items)), draw.between(1, most)))

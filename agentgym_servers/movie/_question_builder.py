@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call, Unfit
+from agentgym_servers._frame.tool_tasks import QuestionBuilder, require
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
     from agentgym_servers.movie._films import Credit, Film, Library, Person
 
-__all__ = ["Asking"]
+__all__ = ["MovieQuestionBuilder"]
 
 
-class Asking:
-    """Draws the subjects of a question, and records the calls that find its answer.
+class MovieQuestionBuilder(QuestionBuilder):
+    """Draws films and people, and records the calls that look them up.
 
     Args:
         draw: The source of random draws.
         library: The films and people.
-
-    Attributes:
-        draw: The source of random draws.
-        calls: The recorded calls, in order.
     """
 
     def __init__(self, draw: Draw, library: Library) -> None:
-        self.draw = draw
-        self.calls: list[Call] = []
+        super().__init__(draw)
         self._films = list(library.films.values())
         self._people = list(library.people.values())
 
@@ -52,20 +47,20 @@ class Asking:
 
     def find_film(self, film: Film) -> None:
         """Look up a film by its title."""
-        self.calls.append(Call("get_search_movie", {"movie_name": film.title}))
+        self.record("get_search_movie", movie_name=film.title)
 
     def find_person(self, person: Person) -> None:
         """Look up a person by the name."""
-        self.calls.append(Call("get_search_person", {"person_name": person.name}))
+        self.record("get_search_person", person_name=person.name)
 
-    def of_film(self, what: str, film: Film) -> Film:
+    def of_film(self, name: str, film: Film) -> Film:
         """Look up a property of a film, such as ``details``."""
-        self.calls.append(Call(f"get_movie_{what}", {"movie_id": str(film.id)}))
+        self.record(f"get_movie_{name}", movie_id=str(film.id))
         return film
 
-    def of_person(self, what: str, person: Person) -> Person:
+    def of_person(self, name: str, person: Person) -> Person:
         """Look up a property of a person, such as ``details``."""
-        self.calls.append(Call(f"get_person_{what}", {"person_id": str(person.id)}))
+        self.record(f"get_person_{name}", person_id=str(person.id))
         return person
 
     def crew(self, film: Film, job: str) -> Person:
@@ -74,10 +69,9 @@ class Asking:
         Raises:
             Unfit: Several people had it.
         """
-        found = [credit.person for credit in self.of_film("crew", film).crew if credit.role == job]
-        if len(found) != 1:
-            raise Unfit
-        return found[0]
+        people = [credit.person for credit in self.of_film("crew", film).crew if credit.role == job]
+        require(len(people) == 1)
+        return people[0]
 
     def role(self, film: Film) -> Credit:
         """Look up a film's cast, and draw one of its roles."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_servers._frame.tools import AnswerTools, Given, ToolError
+from agentgym_servers._frame.tools import ActionInput, AnswerTools, ToolError
 from agentgym_servers.movie._films import LANGUAGES
 
 if TYPE_CHECKING:
@@ -53,26 +53,26 @@ class MovieTools(AnswerTools):
         self.answer = task.answer
         self._library = library
 
-    def call(self, name: str, given: Given) -> object:
+    def call(self, name: str, arguments: ActionInput) -> object:
         """Call a function."""
         if name == "get_search_movie":
-            return self._search_movie(given["movie_name"])
+            return self._search_movie(arguments["movie_name"])
         if name == "get_search_person":
-            return self._search_person(given["person_name"])
+            return self._search_person(arguments["person_name"])
         if name in _OF_FILM:
-            film = _by_id(self._library.films, given["movie_id"])
+            film = _by_id(self._library.films, arguments["movie_id"])
             return _NOT_FOUND if film is None else _OF_FILM[name](film)
-        person = _by_id(self._library.people, given["person_id"])
+        person = _by_id(self._library.people, arguments["person_id"])
         return _NOT_FOUND if person is None else _OF_PERSON[name](person)
 
     def _search_movie(self, title: object) -> list[dict[str, Any]]:
-        film = _best(title, self._library.films.values(), lambda film: film.title)
+        film = _best_match(title, self._library.films.values(), lambda film: film.title)
         if film is None:
             raise ToolError("IndexError", "list index out of range")
         return [{"id": film.id, "overview": film.overviews["US"], "title": film.title}]
 
     def _search_person(self, name: object) -> list[dict[str, Any]]:
-        person = _best(name, self._library.people.values(), lambda person: person.name)
+        person = _best_match(name, self._library.people.values(), lambda person: person.name)
         return [] if person is None else [{"id": person.id, "name": person.name}]
 
 
@@ -176,22 +176,22 @@ _OF_PERSON: dict[str, Callable[[Person], dict[str, Any]]] = {
 }
 
 
-def _by_id(known: dict[int, T], wanted: object) -> T | None:
+def _by_id(items: dict[int, T], item_id: object) -> T | None:
     """Return the item with an id, which may be a number or a string of digits."""
-    text = str(wanted)[:_MAX_CHARS] if isinstance(wanted, (int, str)) else ""
-    return known.get(int(text)) if text.isascii() and text.isdigit() else None
+    text = str(item_id)[:_MAX_CHARS] if isinstance(item_id, (int, str)) else ""
+    return items.get(int(text)) if text.isascii() and text.isdigit() else None
 
 
-def _best(wanted: object, of: Iterable[T], name: Callable[[T], str]) -> T | None:
+def _best_match(query: object, items: Iterable[T], name_of: Callable[[T], str]) -> T | None:
     """Return the item of a name; else the first whose name begins with it; else one with all its words."""
-    text = " ".join(str(wanted)[:_MAX_CHARS].casefold().split())
+    text = " ".join(str(query)[:_MAX_CHARS].casefold().split())
     words = set(text.split())
     if not words:
         return None
-    each = list(of)
     tests: Sequence[Callable[[str], bool]] = (
-        lambda known: known == text,
-        lambda known: known.startswith(text),
-        lambda known: words <= set(known.split()),
+        lambda name: name == text,
+        lambda name: name.startswith(text),
+        lambda name: words <= set(name.split()),
     )
-    return next((one for test in tests for one in each if test(name(one).casefold())), None)
+    named = [(item, name_of(item).casefold()) for item in items]
+    return next((item for test in tests for item, name in named if test(name)), None)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call, Unfit
+from agentgym_servers._frame.tool_tasks import FunctionCall, require
 from agentgym_servers._frame.tool_world import ToolTask, ToolWorld, draw_tasks
 from agentgym_servers.movie._films import Library
-from agentgym_servers.movie._question_builder import Asking
+from agentgym_servers.movie._question_builder import MovieQuestionBuilder
 from agentgym_servers.movie._questions import KINDS
 
 if TYPE_CHECKING:
@@ -28,11 +28,10 @@ def world_of(seed: int) -> ToolWorld[Library, ToolTask]:
     library = Library(seed)
 
     def task(task_id: int, draw: Draw) -> ToolTask:
-        ask = Asking(draw, library)
-        question = KINDS[task_id % len(KINDS)](ask)
-        if len(ask.calls) > _MOST_CALLS:
-            raise Unfit
-        finish = Call("finish", {"answer": question.answer})
-        return ToolTask(question.goal, question.answer, (*ask.calls, finish))
+        builder = MovieQuestionBuilder(draw, library)
+        question = KINDS[task_id % len(KINDS)](builder)
+        require(len(builder.calls) <= _MOST_CALLS)
+        finish = FunctionCall("finish", {"answer": question.answer})
+        return ToolTask(question.goal, question.answer, (*builder.calls, finish))
 
     return ToolWorld(library, draw_tasks(TASKS, task, "movie", seed, "task"))

@@ -64,32 +64,32 @@ class Data:
 def _documents(file: Path) -> list[str]:
     documents = [_text(row, "contents", where) for where, row in _rows(file)]
     if not documents:
-        raise BadOption(f"{file} holds no document")
+        raise BadOption(f"{file} contains no documents")
     return documents
 
 
 def _questions(folder: Path) -> dict[str, list[SearchQuestion]]:
     """Read the questions of a folder by split."""
-    whole, parts = folder / "questions.jsonl", [folder / f"{split}.jsonl" for split in _SPLITS]
-    files = [file for file in (whole, *parts) if file.is_file()]
-    if not files or (whole in files and len(files) > 1):
-        found = ", ".join(file.name for file in files) or "none of them"
+    combined, split_files = folder / "questions.jsonl", [folder / f"{split}.jsonl" for split in _SPLITS]
+    files = [file for file in (combined, *split_files) if file.is_file()]
+    if not files or (combined in files and len(files) > 1):
+        names = ", ".join(file.name for file in files) or "none of them"
         raise BadOption(
-            f"{folder} must hold questions.jsonl, or test.jsonl and train.jsonl; it holds {found}"
+            f"{folder} must contain questions.jsonl, or test.jsonl and train.jsonl; it contains {names}"
         )
     questions: dict[str, list[SearchQuestion]] = {split: [] for split in _SPLITS}
     for file in files:
         for where, row in _rows(file):
-            split = row.get("split") if file == whole else file.stem
+            split = row.get("split") if file == combined else file.stem
             if split not in _SPLITS:
                 raise BadOption(f"{where}: 'split' must be 'test' or 'train'")
             questions[split].append(SearchQuestion(_text(row, "question", where), _answers(row, where)))
             if len(questions["test"]) > TEST_TASKS:
                 raise BadOption(
-                    f"{where}: this is test question {TEST_TASKS + 1:,}; {TEST_TASKS:,} have an id"
+                    f"{where}: test question {TEST_TASKS + 1:,} exceeds the maximum of {TEST_TASKS:,}"
                 )
     if not any(questions.values()):
-        raise BadOption(f"{folder} holds no question")
+        raise BadOption(f"{folder} contains no questions")
     return questions
 
 
@@ -118,7 +118,7 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
 def _text(row: dict[str, Any], field: str, where: str) -> str:
     text = row.get(field)
     if not isinstance(text, str) or not text.strip():
-        raise BadOption(f"{where}: {field!r} must be a text that is not empty")
+        raise BadOption(f"{where}: {field!r} must be a non-empty string")
     return text
 
 
@@ -131,7 +131,5 @@ def _answers(row: dict[str, Any], where: str) -> tuple[str, ...]:
         or not answers
         or not all(isinstance(a, str) and a.strip() for a in answers)
     ):
-        raise BadOption(
-            f"{where}: 'golden_answers' must be a list of texts, at least one, none of them empty"
-        )
+        raise BadOption(f"{where}: 'golden_answers' must be a non-empty list of non-empty strings")
     return tuple(answers)

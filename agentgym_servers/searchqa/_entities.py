@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
 
-__all__ = ["Entity", "made"]
+__all__ = ["Entity", "make_entities"]
 
 _WORDS = read_json("searchqa", "words.json")
 
@@ -27,7 +27,7 @@ TRADES: Mapping[str, tuple[str, int]] = {
 }
 """By the fact that names a person of a trade: the trade, and how many people have it. Each has two works."""
 
-SOME: Mapping[str, int] = {
+COUNTS: Mapping[str, int] = {
     "region": 24,
     "river": 120,
     "town": 240,
@@ -58,13 +58,13 @@ YEARS: Mapping[str, tuple[int, int]] = {
 }
 """By kind, the first and last year in which an entity was born, founded, opened, finished or published."""
 
-NUMBERS: Mapping[str, tuple[str, int, int]] = {
+NUMBER_FACTS: Mapping[str, tuple[str, int, int]] = {
     "river": ("length", 40, 900),
     "town": ("population", 2_000, 90_000),
 }
 """By kind, the facts that are numbers, each with its least and greatest value."""
 
-SMALL: Mapping[str, tuple[str, ...]] = {
+WORD_FACTS: Mapping[str, tuple[str, ...]] = {
     "region": ("side", "living"),
     "river": ("end",),
     "school": ("subject",),
@@ -78,7 +78,7 @@ SMALL: Mapping[str, tuple[str, ...]] = {
 }
 """By kind, the facts whose values come from the data file's ``values``."""
 
-NAMING: Mapping[str, Mapping[str, str]] = {
+ENTITY_FACTS: Mapping[str, Mapping[str, str]] = {
     "town": {"river": "river", "region": "region"},
     "school": {"town": "town"},
     "scholar": {"town": "town"},
@@ -110,21 +110,21 @@ class Entity:
     facts: Mapping[str, str | Entity]
     text: str
 
-    def said(self, fact: str) -> str:
+    def text_of(self, fact: str) -> str:
         """Return a fact in the words of the document."""
-        known = self.facts[fact]
-        return known.title if isinstance(known, Entity) else known
+        value = self.facts[fact]
+        return value.title if isinstance(value, Entity) else value
 
-    def other(self, fact: str) -> Entity:
+    def entity_of(self, fact: str) -> Entity:
         """Return the entity that a fact names.
 
         Raises:
             TypeError: The fact names no entity that has its own document.
         """
-        known = self.facts[fact]
-        if not isinstance(known, Entity):
+        value = self.facts[fact]
+        if not isinstance(value, Entity):
             raise TypeError(f"the {fact} of a {self.kind} is a text")
-        return known
+        return value
 
     @property
     def document(self) -> str:
@@ -132,7 +132,7 @@ class Entity:
         return f'"{self.title}"\n{self.text}'
 
 
-def made(seed: int) -> dict[str, list[Entity]]:
+def make_entities(seed: int) -> dict[str, list[Entity]]:
     """Return all entities of a world by kind.
 
     Args:
@@ -151,26 +151,27 @@ class _Maker:
 
     def all(self) -> dict[str, list[Entity]]:
         for kind in ("region", "river", "town", "school", "scholar"):
-            self._groups[kind] = self._some(kind, SOME[kind])
+            self._groups[kind] = self._some(kind, COUNTS[kind])
         people: list[Entity] = []
-        for trade, (said, count) in TRADES.items():
-            self._groups[trade] = self._some("person", count, {"trade": said})
+        for trade, (phrase, count) in TRADES.items():
+            self._groups[trade] = self._some("person", count, {"trade": phrase})
             people += self._groups[trade]
         for kind in ("company", "building", "film", "book", "painting", "instrument", "dish"):
-            self._groups[kind] = self._some(kind, SOME[kind])
-        return {**{kind: self._groups[kind] for kind in SOME}, "person": people}
+            self._groups[kind] = self._some(kind, COUNTS[kind])
+        return {**{kind: self._groups[kind] for kind in COUNTS}, "person": people}
 
-    def _some(self, kind: str, count: int, given: Mapping[str, str] | None = None) -> list[Entity]:
-        # Each entity that a fact can name is named as often as any other, within one.
+    def _some(self, kind: str, count: int, facts: Mapping[str, str] | None = None) -> list[Entity]:
+        # A fact names each of its possible entities equally often, within one.
         named = {
-            fact: self._dealt(self._groups[group], count) for fact, group in NAMING.get(kind, {}).items()
+            fact: self._evenly(self._groups[group], count)
+            for fact, group in ENTITY_FACTS.get(kind, {}).items()
         }
         return [
-            self._one(kind, {**(given or {}), **{fact: next(these) for fact, these in named.items()}})
+            self._one(kind, {**(facts or {}), **{fact: next(entities) for fact, entities in named.items()}})
             for _ in range(count)
         ]
 
-    def _dealt(self, group: list[Entity], count: int) -> Iterator[Entity]:
+    def _evenly(self, group: list[Entity], count: int) -> Iterator[Entity]:
         rounds = -(-count // len(group))
         return iter([each for _ in range(rounds) for each in self._draw.shuffled(group)][:count])
 
@@ -179,15 +180,15 @@ class _Maker:
         facts = dict(named)
         if kind in YEARS:
             facts["year"] = str(draw.between(*YEARS[kind]))
-        if kind in NUMBERS:
-            fact, least, most = NUMBERS[kind]
+        if kind in NUMBER_FACTS:
+            fact, least, most = NUMBER_FACTS[kind]
             facts[fact] = str(draw.between(least, most))
-        for fact in SMALL.get(kind, ()):
+        for fact in WORD_FACTS.get(kind, ()):
             facts[fact] = draw.one(_WORDS["values"][fact])
         word = next(self._words)
         title = draw.one(_WORDS["titles"][kind]).format(word=word, first=draw.one(_WORDS["first_names"]))
-        said = {fact: known.title if isinstance(known, Entity) else known for fact, known in facts.items()}
-        text = draw.one(_WORDS["sentences"][kind]).format(title=title, last=word, **said)
+        texts = {fact: each.title if isinstance(each, Entity) else each for fact, each in facts.items()}
+        text = draw.one(_WORDS["sentences"][kind]).format(title=title, last=word, **texts)
         return Entity(kind, title, facts, text)
 
 

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 __all__ = [
-    "Outcome",
     "SearchEpisode",
     "SearchLibrary",
     "SearchQuestion",
-    "asked_for",
+    "TurnResult",
     "information",
-    "normalized",
+    "normalize",
+    "parse_action",
 ]
 
 MAX_ANSWER_CHARS = 10_000
 """The maximum length of a right answer, in characters."""
 
-Kind: TypeAlias = Literal["search", "answer"]
+TagKind: TypeAlias = Literal["search", "answer"]
 
 _PROMPT = """\
 Find the answer to the question below. Begin each reply with your reasoning, inside <think>...</think>. When \
@@ -77,7 +77,7 @@ class SearchLibrary(Protocol):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """The result of one action.
 
     Attributes:
@@ -103,41 +103,41 @@ class SearchEpisode:
 
     def __init__(self, question: SearchQuestion) -> None:
         self.prompt = _PROMPT.format(question=question.text.strip())
-        self._right = frozenset(map(normalized, question.answers))
+        self._right = frozenset(map(normalize, question.answers))
         self._answered = False
 
-    def answer(self, action: str) -> Outcome:
+    def answer(self, action: str) -> TurnResult:
         """Score the last answer in an action. A wrong one ends nothing; only the first right one counts."""
         if not self._is_right(_last_answer(action)):
-            return self.tell(_WRONG)
+            return self.result(_WRONG)
         reward = 0.0 if self._answered else 1.0
         self._answered = True
-        return Outcome(_RIGHT, reward, done=True)
+        return TurnResult(_RIGHT, reward, done=True)
 
-    def tell(self, observation: str = _NEITHER) -> Outcome:
-        """Return an outcome without a reward.
+    def result(self, observation: str = _NEITHER) -> TurnResult:
+        """Return a result without a reward.
 
         Args:
             observation: The observation; by default, the message that the text is not an action.
         """
-        return Outcome(observation, 0.0, done=self._answered)
+        return TurnResult(observation, 0.0, done=self._answered)
 
     def _is_right(self, answer: str | None) -> bool:
         if not answer or len(answer) > MAX_ANSWER_CHARS:
             return False
-        return normalized(answer) in self._right
+        return normalize(answer) in self._right
 
 
-def asked_for(action: str) -> tuple[Kind, str] | None:
+def parse_action(action: str) -> tuple[TagKind, str] | None:
     """Return the kind and the text of the first pair of tags in an action; None without a pair."""
-    first: tuple[int, Kind, str] | None = None
-    kinds: tuple[Kind, ...] = ("search", "answer")
+    first: tuple[int, TagKind, str] | None = None
+    kinds: tuple[TagKind, ...] = ("search", "answer")
     for kind in kinds:
-        opened = action.find(f"<{kind}>")
-        begin = opened + len(kind) + 2
-        end = action.find(f"</{kind}>", begin) if opened >= 0 else -1
-        if end >= 0 and (first is None or opened < first[0]):
-            first = opened, kind, action[begin:end].strip()
+        start = action.find(f"<{kind}>")
+        begin = start + len(kind) + 2
+        end = action.find(f"</{kind}>", begin) if start >= 0 else -1
+        if end >= 0 and (first is None or start < first[0]):
+            first = start, kind, action[begin:end].strip()
     return None if first is None else first[1:]
 
 
@@ -145,21 +145,21 @@ def _last_answer(action: str) -> str | None:
     """Return the text in the last pair of answer tags."""
     # Split once, because a regular expression would search for the end of each open tag separately.
     for piece in reversed(action.split("</answer>")[:-1]):
-        _, opened, answer = piece.partition("<answer>")
-        if opened:
+        _, tag, answer = piece.partition("<answer>")
+        if tag:
             return answer.strip()
     return None
 
 
-def normalized(answer: str) -> str:
+def normalize(answer: str) -> str:
     """Return an answer in lower case, without punctuation, articles and superfluous white space."""
     return " ".join(_ARTICLES.sub(" ", answer.lower().translate(_NO_PUNCTUATION)).split())
 
 
 def information(documents: Iterable[str]) -> str:
     """Return the observation that shows the retrieved documents."""
-    found = "\n".join(
+    text = "\n".join(
         f"Doc {number}(Title: {title}) {text}"
         for number, (title, _, text) in enumerate((each.partition("\n") for each in documents), start=1)
     )
-    return f"<information>{found.strip()}</information>"
+    return f"<information>{text.strip()}</information>"

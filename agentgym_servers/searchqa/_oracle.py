@@ -22,5 +22,5 @@ class SearchQAOracle(SolutionOracle):
 
 
 def _solution(seed: int, task_id: int) -> list[Action]:
-    known = world_of(seed).solution(task_id)
-    return [*map(Search, known.searches), Answer(known.answer)]
+    plan = world_of(seed).solution(task_id)
+    return [*map(Search, plan.searches), Answer(plan.answer)]

@@ -25,7 +25,7 @@ from agentgym_servers.searchqa._entities import Entity
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["ComparisonForm", "Planned", "SearchPlan", "SearchTask", "comparisons", "planned"]
+__all__ = ["ComparisonForm", "LazyTask", "SearchPlan", "SearchTask", "comparisons", "single_entity_tasks"]
 
 _PHRASES = read_json("searchqa", "phrases.json")
 _CHOOSE: Mapping[str, Callable[..., int]] = {"min": min, "max": max}
@@ -65,20 +65,20 @@ class SearchTask:
     solution: SearchPlan
 
 
-class Planned(Protocol):
+class LazyTask(Protocol):
     """A task whose texts are generated on demand."""
 
     def task(self) -> SearchTask:
         """Return the task."""
 
 
-def planned(entities: Mapping[str, Sequence[Entity]]) -> list[Planned]:
+def single_entity_tasks(entities: Mapping[str, Sequence[Entity]]) -> list[LazyTask]:
     """Return all tasks whose questions name one entity.
 
     Args:
         entities: All entities, by kind.
     """
-    return [*_by_way(entities), *_others(entities), *_of_a_decade(entities)]
+    return [*_two_hops(entities), *_same_facts(entities), *_of_a_decade(entities)]
 
 
 def _reference(x: Entity, fact: str) -> str:
@@ -87,36 +87,36 @@ def _reference(x: Entity, fact: str) -> str:
     return phrase.format(x=_PHRASES["titles"].get(x.kind, "{title}").format(title=x.title))
 
 
-def _told(x: Entity) -> set[str]:
+def _fact_texts(x: Entity) -> set[str]:
     """Return all facts in the document of x."""
-    return {x.said(fact) for fact in x.facts}
+    return {x.text_of(fact) for fact in x.facts}
 
 
 @dataclass(frozen=True, slots=True)
-class _ByWay:
+class _TwoHops:
     """A question about a fact of the entity that a fact of x names."""
 
     x: Entity
     fact: str
-    asked: str
+    answer_fact: str
 
     def task(self) -> SearchTask:
-        y = self.x.other(self.fact)
-        question = _PHRASES["questions"][y.kind][self.asked].format(y=_reference(self.x, self.fact))
-        return SearchTask(question, SearchPlan((self.x.title, y.title), y.said(self.asked)))
+        y = self.x.entity_of(self.fact)
+        question = _PHRASES["questions"][y.kind][self.answer_fact].format(y=_reference(self.x, self.fact))
+        return SearchTask(question, SearchPlan((self.x.title, y.title), y.text_of(self.answer_fact)))
 
 
-def _by_way(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
+def _two_hops(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
     for (kind, fact), (named, _) in _REFERENCES.items():
         for x in entities[kind]:
-            told, y = _told(x), x.other(fact)
-            for asked in _PHRASES["questions"][named]:
-                if y.said(asked) not in told:
-                    yield _ByWay(x, fact, asked)
+            known, y = _fact_texts(x), x.entity_of(fact)
+            for answer_fact in _PHRASES["questions"][named]:
+                if y.text_of(answer_fact) not in known:
+                    yield _TwoHops(x, fact, answer_fact)
 
 
 @dataclass(frozen=True, slots=True)
-class _Other:
+class _SameFact:
     """A question about the only other entity with the same value of a fact as x."""
 
     x: Entity
@@ -125,18 +125,18 @@ class _Other:
 
     def task(self) -> SearchTask:
         question = _PHRASES["others"][self.x.kind][self.fact].format(y=_reference(self.x, self.fact))
-        found = f"{self.x.kind} {self.x.said(self.fact)}"
-        return SearchTask(question, SearchPlan((self.x.title, found), self.second.title))
+        second_query = f"{self.x.kind} {self.x.text_of(self.fact)}"
+        return SearchTask(question, SearchPlan((self.x.title, second_query), self.second.title))
 
 
-def _others(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
+def _same_facts(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
     for kind, fact in ((kind, fact) for kind, facts in _PHRASES["others"].items() for fact in facts):
         same = defaultdict[Entity, list[Entity]](list)
         for x in entities[kind]:
-            same[x.other(fact)].append(x)
-        for these in same.values():
-            for x, second in itertools.permutations(these if len(these) == 2 else ()):  # noqa: PLR2004 - a pair
-                yield _Other(x, fact, second)
+            same[x.entity_of(fact)].append(x)
+        for group in same.values():
+            for x, second in itertools.permutations(group if len(group) == 2 else ()):  # noqa: PLR2004 - a pair
+                yield _SameFact(x, fact, second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,29 +145,33 @@ class _OfADecade:
 
     x: Entity
     fact: str
-    found: Entity
+    answer: Entity
 
     def task(self) -> SearchTask:
-        town = self.x.other(self.fact)
-        decade = self.found.said("year")[:-1] + "0"
-        question = _PHRASES["decades"][self.found.kind].format(y=_reference(self.x, self.fact), decade=decade)
+        town = self.x.entity_of(self.fact)
+        decade = self.answer.text_of("year")[:-1] + "0"
+        question = _PHRASES["decades"][self.answer.kind].format(
+            y=_reference(self.x, self.fact), decade=decade
+        )
         return SearchTask(
-            question, SearchPlan((self.x.title, f"{self.found.kind} {town.title}"), self.found.title)
+            question, SearchPlan((self.x.title, f"{self.answer.kind} {town.title}"), self.answer.title)
         )
 
 
-def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[Planned]:
-    alone = defaultdict[Entity, list[Entity]](list)
+def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
+    unique = defaultdict[Entity, list[Entity]](list)
     for kind in _PHRASES["decades"]:
         same = defaultdict[tuple[Entity, str], list[Entity]](list)
         for each in entities[kind]:
-            same[each.other("town"), each.said("year")[:-1]].append(each)
-        for (town, _), these in same.items():
-            if len(these) == 1:
-                alone[town] += these
+            same[each.entity_of("town"), each.text_of("year")[:-1]].append(each)
+        for (town, _), group in same.items():
+            if len(group) == 1:
+                unique[town] += group
     for (kind, fact), (named, _) in _REFERENCES.items():
         for x in entities[kind] if named == "town" else ():
-            yield from (_OfADecade(x, fact, found) for found in alone[x.other(fact)] if found is not x)
+            yield from (
+                _OfADecade(x, fact, answer) for answer in unique[x.entity_of(fact)] if answer is not x
+            )
 
 
 @dataclass(frozen=True)
@@ -180,7 +184,7 @@ class ComparisonForm:
         number: The numeric fact by which they are compared.
         pair: The phrase for the chosen one of the two.
         choose: Chooses the number of that one.
-        asked: The fact that is the answer.
+        answer_fact: The fact that is the answer.
         step: The step from one partner of a thing to the next, in a circle of half of the things. It is
             coprime to the length of that circle.
     """
@@ -190,7 +194,7 @@ class ComparisonForm:
     number: str
     pair: str
     choose: Callable[..., int]
-    asked: str
+    answer_fact: str
     step: int
 
     def task(self, index: int, partner: int) -> SearchTask:
@@ -210,27 +214,27 @@ class ComparisonForm:
         for turn in range(half):
             distance = 1 + turn * self.step % half
             two = self.things[(index + distance) % len(self.things)]
-            chosen = self._chosen(one, two)
+            chosen = self._choose(one, two)
             if chosen is not None:
                 partner -= 1
             if chosen is not None and partner < 0:
-                return self._made(one, two, chosen)
+                return self._task_of(one, two, chosen)
         raise LookupError(f"{one.title} has too few partners")
 
-    def _chosen(self, one: Entity, two: Entity) -> Entity | None:
+    def _choose(self, one: Entity, two: Entity) -> Entity | None:
         """Return the entity that the question is about; None if the question would be trivial."""
-        a, b = one.other(self.fact), two.other(self.fact)
-        numbers = int(a.said(self.number)), int(b.said(self.number))
-        if numbers[0] == numbers[1] or a.said(self.asked) == b.said(self.asked):
+        a, b = one.entity_of(self.fact), two.entity_of(self.fact)
+        numbers = int(a.text_of(self.number)), int(b.text_of(self.number))
+        if numbers[0] == numbers[1] or a.text_of(self.answer_fact) == b.text_of(self.answer_fact):
             return None
         chosen = a if self.choose(numbers) == numbers[0] else b
-        return None if chosen.said(self.asked) in _told(one) | _told(two) else chosen
+        return None if chosen.text_of(self.answer_fact) in _fact_texts(one) | _fact_texts(two) else chosen
 
-    def _made(self, one: Entity, two: Entity, chosen: Entity) -> SearchTask:
+    def _task_of(self, one: Entity, two: Entity, chosen: Entity) -> SearchTask:
         pair = self.pair.format(a=_reference(one, self.fact), b=_reference(two, self.fact))
-        searches = f"{one.title} {two.title}", f"{one.said(self.fact)} {two.said(self.fact)}"
-        question = _PHRASES["questions"][chosen.kind][self.asked].format(y=pair)
-        return SearchTask(question, SearchPlan(searches, chosen.said(self.asked)))
+        searches = f"{one.title} {two.title}", f"{one.text_of(self.fact)} {two.text_of(self.fact)}"
+        question = _PHRASES["questions"][chosen.kind][self.answer_fact].format(y=pair)
+        return SearchTask(question, SearchPlan(searches, chosen.text_of(self.answer_fact)))
 
 
 def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterator[ComparisonForm]:
@@ -244,11 +248,15 @@ def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterato
         if named not in _PHRASES["comparisons"]:
             continue
         comparison = _PHRASES["comparisons"][named]
-        for asked in _PHRASES["questions"][named]:
-            things = [x for x in entities[kind] if x.other(fact).said(asked) not in _told(x)]
+        for answer_fact in _PHRASES["questions"][named]:
+            things = [
+                x for x in entities[kind] if x.entity_of(fact).text_of(answer_fact) not in _fact_texts(x)
+            ]
             half = (len(things) - 1) // 2
             for choose, pair in comparison["pairs"]:
                 step = draw.between(1, half)
                 while math.gcd(step, half) > 1:
                     step += 1
-                yield ComparisonForm(things, fact, comparison["number"], pair, _CHOOSE[choose], asked, step)
+                yield ComparisonForm(
+                    things, fact, comparison["number"], pair, _CHOOSE[choose], answer_fact, step
+                )

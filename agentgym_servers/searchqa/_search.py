@@ -55,12 +55,12 @@ class Index:
         if not words:
             return list(range(min(count, self._count)))
         scores = self._bm25.get_scores_from_ids([self._numbers[word] for word in words])
-        found = []
+        nearest = []
         for _ in range(min(count, self._count)):
             best = int(scores.argmax())  # the first of those with the highest score
-            found.append(best)
+            nearest.append(best)
             scores[best] = -1.0
-        return found
+        return nearest
 
 
 def _words(text: str) -> list[str]:

@@ -14,7 +14,13 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.searchqa._data import Data
-from agentgym_servers.searchqa._game import Outcome, SearchEpisode, SearchLibrary, asked_for, information
+from agentgym_servers.searchqa._game import (
+    SearchEpisode,
+    SearchLibrary,
+    TurnResult,
+    information,
+    parse_action,
+)
 from agentgym_servers.searchqa._search import Index
 from agentgym_servers.searchqa._world import world_of
 
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["create_app"]
 
-FOUND = 3
+DOCUMENTS_PER_SEARCH = 3
 """The number of documents that a search returns."""
 
 MANY_DOCUMENTS = 20_000
@@ -48,13 +54,13 @@ class _CloseBody(BaseModel):
     env_idx: int
 
 
-class _Table:
+class _ServedEnv:
     """One environment: its current question."""
 
     def __init__(self, library: SearchLibrary, task_id: int) -> None:
-        self.deal(library, task_id)
+        self.start(library, task_id)
 
-    def deal(self, library: SearchLibrary, task_id: int | None) -> None:
+    def start(self, library: SearchLibrary, task_id: int | None) -> None:
         """Start a task."""
         if task_id is None:
             raise Failed("id must be a task, not null")
@@ -71,59 +77,59 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
         BadOption: The user's folder has missing or invalid files; see `_data`.
     """
     library: SearchLibrary = world_of(options.seed) if options.data is None else Data(options.data)
-    tables = HeldEnvs[_Table](options)
+    envs = HeldEnvs[_ServedEnv](options)
     app = new_app("SearchQA", options, plain_errors=True)
-    _add_play(app, tables, library)
-    _add_views(app, tables)
+    _add_play(app, envs, library)
+    _add_views(app, envs)
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], library: SearchLibrary) -> None:
+def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], library: SearchLibrary) -> None:
     index = Index(library.documents)
 
-    async def found(query: str) -> str:
+    async def search(query: str) -> str:
         if len(library.documents) < MANY_DOCUMENTS:
-            numbers = index.nearest(query, FOUND)
+            numbers = index.nearest(query, DOCUMENTS_PER_SEARCH)
         else:
-            numbers = await asyncio.to_thread(index.nearest, query, FOUND)
+            numbers = await asyncio.to_thread(index.nearest, query, DOCUMENTS_PER_SEARCH)
         return information(library.documents[number] for number in numbers)
 
     @app.post("/create", response_model=None)
     async def create(body: _CreateBody) -> int:
-        return tables.add(lambda _: _Table(library, body.id))
+        return envs.add(lambda _: _ServedEnv(library, body.id))
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> str:
-        table = tables.get(body.env_idx)
-        table.deal(library, body.id)
-        return table.episode.prompt
+        env = envs.get(body.env_idx)
+        env.start(library, body.id)
+        return env.episode.prompt
 
     @app.post("/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
-        episode = tables.get(body.env_idx).episode
-        match asked_for(body.action):
+        episode = envs.get(body.env_idx).episode
+        match parse_action(body.action):
             case None:
-                return _said(episode.tell())
+                return _response(episode.result())
             case "answer", _:
-                return _said(episode.answer(body.action))
+                return _response(episode.answer(body.action))
             case _, query:
-                return _said(episode.tell(await found(query)))
+                return _response(episode.result(await search(query)))
 
     @app.post("/close", response_model=None)
     async def close(body: _CloseBody) -> bool:
-        return tables.close(body.env_idx)
+        return envs.close(body.env_idx)
 
 
-def _said(outcome: Outcome) -> dict[str, Any]:
-    return {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done, "info": None}
+def _response(result: TurnResult) -> dict[str, Any]:
+    return {"observation": result.observation, "reward": result.reward, "done": result.done, "info": None}
 
 
-def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
     @app.get("/observation", response_model=None)
     async def observation(env_idx: int) -> str:
-        return tables.get(env_idx).episode.prompt
+        return envs.get(env_idx).episode.prompt
 
     # AgentGym's server has no such route, which distinguishes the two: so the schema omits it.
     @app.get("/list_envs", response_model=None, include_in_schema=False)
     async def list_envs() -> list[int]:
-        return tables.ids()
+        return envs.ids()

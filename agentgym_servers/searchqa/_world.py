@@ -9,9 +9,9 @@ import math
 from functools import lru_cache
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.searchqa._entities import made
+from agentgym_servers.searchqa._entities import make_entities
 from agentgym_servers.searchqa._game import SearchQuestion
-from agentgym_servers.searchqa._questions import SearchPlan, SearchTask, comparisons, planned
+from agentgym_servers.searchqa._questions import SearchPlan, SearchTask, comparisons, single_entity_tasks
 
 __all__ = ["TASKS", "World", "world_of"]
 
@@ -33,17 +33,17 @@ class World:
     """
 
     def __init__(self, seed: int) -> None:
-        entities = made(seed)
+        entities = make_entities(seed)
         draw = Draw("searchqa", seed, "questions")
         self.documents = [
             each.document for each in draw.shuffled([e for kind in entities.values() for e in kind])
         ]
-        self._planned = planned(entities)
+        self._single = single_entity_tasks(entities)
         # Pairs of a form and a thing; each has one task per partner.
-        self._compared = [
+        self._comparisons = [
             (form, index) for form in comparisons(entities, draw) for index in range(len(form.things))
         ]
-        self._count = len(self._planned) + len(self._compared) * PARTNERS
+        self._count = len(self._single) + len(self._comparisons) * PARTNERS
         if self._count < TASKS:
             raise ValueError(f"a world of {self._count} questions is too small for {TASKS} tasks")
         # The ids are spread over all questions with a step near the golden section, so that every range of
@@ -74,10 +74,10 @@ class World:
         if task_id not in range(TASKS):
             raise LookupError(f"there is no task {task_id}: they go from 0 to {TASKS - 1}")
         number = (self._first + task_id * self._step) % self._count
-        if number < len(self._planned):
-            return self._planned[number].task()
-        slot, partner = divmod(number - len(self._planned), PARTNERS)
-        form, index = self._compared[slot]
+        if number < len(self._single):
+            return self._single[number].task()
+        pair, partner = divmod(number - len(self._single), PARTNERS)
+        form, index = self._comparisons[pair]
         return form.task(index, partner)
 
 

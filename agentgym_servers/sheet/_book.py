@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from agentgym_servers._frame.tool_tasks import CallRefused
 from agentgym_servers.sheet._cells import (
     EMPTY,
-    Refused,
     SheetCell,
-    calculated,
-    checked,
+    SheetError,
+    calculate,
+    format_value,
+    indices_of,
     matcher,
     name_of,
     order_of,
     place_of,
-    shown,
     value_of,
 )
 
@@ -43,7 +44,7 @@ class Sheet:
 
     def value(self, place: tuple[int, int]) -> str:
         """Return the displayed value of a cell."""
-        return shown(self._cell(place).value)
+        return format_value(self._cell(place).value)
 
     def range_values(self, start: Any, end: Any) -> list[list[str]]:
         """Return the displayed values of a range."""
@@ -56,20 +57,20 @@ class Sheet:
         """Return the note of a cell."""
         return self._cell(place_of(position)).note
 
-    def found(self, query: str, row: int | None, column: int | None) -> list[str]:
+    def find(self, query: str, row: int | None, column: int | None) -> list[str]:
         """Return the names of the cells that match a pattern."""
-        finds = matcher(query)
+        matches = matcher(query)
         return [
             name_of(r, c)
             for r, line in enumerate(self._rows)
             if row in {None, r + 1}
             for c, cell in enumerate(line)
-            if column in {None, c + 1} and cell.value != "" and finds(shown(cell.value))
+            if column in {None, c + 1} and cell.value != "" and matches(format_value(cell.value))
         ]
 
     def calculate(self, operator: Any, places: Iterable[tuple[int, int]]) -> str | float:
         """Return the result of a calculation over cells."""
-        return calculated(operator, [self._cell(place).value for place in places])
+        return calculate(operator, [self._cell(place).value for place in places])
 
     def freeze(self, rows: int) -> None:
         """Exclude the first rows from sorting."""
@@ -77,8 +78,8 @@ class Sheet:
 
     def write(self, cells: Mapping[tuple[int, int], Any]) -> None:
         """Write values into cells and keep their notes."""
-        written = {place: SheetCell(value_of(each), self._cell(place).note) for place, each in cells.items()}
-        self._put(written)
+        new = {place: SheetCell(value_of(each), self._cell(place).note) for place, each in cells.items()}
+        self._put(new)
 
     def put_note(self, position: Any, content: Any) -> None:
         """Set the note of a cell."""
@@ -147,16 +148,16 @@ class Sheet:
         """Replace the rows.
 
         Raises:
-            Refused: The rows are too many, too wide, or contain too much text. The sheet is unchanged.
+            SheetError: The rows are too many, too wide, or contain too much text. The sheet is unchanged.
         """
-        checked(max(1, len(rows)), max(1, *map(len, rows)) if rows else 1)
-        if sum(len(shown(cell.value)) + len(cell.note) for row in rows for cell in row) > _TEXT:
-            raise Refused("APIError", f"the cells of a sheet hold at most {_TEXT} characters")
+        indices_of(max(1, len(rows)), max(1, *map(len, rows)) if rows else 1)
+        if sum(len(format_value(cell.value)) + len(cell.note) for row in rows for cell in row) > _TEXT:
+            raise SheetError("APIError", f"the cells of a sheet hold at most {_TEXT} characters")
         self._rows = rows
 
 
-class NotOpen(Exception):
-    """The message that the server returns in place of a result if no sheet is open."""
+class NotOpen(CallRefused):
+    """No sheet is open."""
 
 
 class Book:
@@ -194,7 +195,7 @@ class Book:
     def open(self, name: Any) -> str:
         """Open a sheet."""
         if not self._has(name):
-            raise Refused("WorksheetNotFound", str(name))
+            raise SheetError("WorksheetNotFound", str(name))
         if name not in self._sheets:
             self._sheets[name] = Sheet(self._first[name])
         self._open = self._sheets[name]
@@ -203,7 +204,7 @@ class Book:
     def delete(self, name: Any) -> str:
         """Delete a sheet."""
         if not self._has(name):
-            raise Refused("WorksheetNotFound", str(name))
+            raise SheetError("WorksheetNotFound", str(name))
         self._deleted.add(name)
         if self._sheets.pop(name, None) is self._open:
             self._open = None
@@ -221,7 +222,7 @@ class Book:
 
 def values_of(rows: Rows) -> list[list[str]]:
     """Return the displayed values of rows, up to the last row and column with any."""
-    values = [[shown(cell.value) for cell in row] for row in rows]
+    values = [[format_value(cell.value) for cell in row] for row in rows]
     height = max((r for r, row in enumerate(values, start=1) if any(row)), default=0)
     width = max((c for row in values for c, each in enumerate(row, start=1) if each), default=0)
     return [(row + [""] * width)[:width] for row in values[:height]] or [[]]

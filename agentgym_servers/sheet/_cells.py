@@ -7,21 +7,23 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from agentgym_servers._frame.tool_tasks import CallRefused
+
 __all__ = [
     "COLUMNS",
     "EMPTY",
     "OPERATORS",
     "ROWS",
-    "Refused",
     "SheetCell",
+    "SheetError",
     "Value",
-    "calculated",
-    "checked",
+    "calculate",
+    "format_value",
+    "indices_of",
     "matcher",
     "name_of",
     "order_of",
     "place_of",
-    "shown",
     "value_of",
 ]
 
@@ -39,8 +41,8 @@ _PLACE = re.compile(r"([A-Z])([1-9][0-9]{0,4})", re.ASCII)
 _SPECIAL = re.compile(r"[][(){}?*+^$|\\]")
 
 
-class Refused(Exception):
-    """The error that the server returns in place of a result, as the ``repr`` of an exception.
+class SheetError(CallRefused):
+    """A call that the spreadsheet refuses; the message is the ``repr`` of an exception.
 
     Args:
         kind: The name of the exception.
@@ -67,28 +69,28 @@ EMPTY = SheetCell()
 """An empty cell."""
 
 
-def value_of(given: Any) -> Value:
+def value_of(entry: Any) -> Value:
     """Return the value to store for an input; text that parses as a number becomes one.
 
     Raises:
-        Refused: The input is neither text nor a number, or it is too long or too large.
+        SheetError: The input is neither text nor a number, or it is too long or too large.
     """
-    if isinstance(given, str):
-        if len(given) > _CHARS:
-            raise Refused("ValueError", f"a cell holds at most {_CHARS} characters")
+    if isinstance(entry, str):
+        if len(entry) > _CHARS:
+            raise SheetError("ValueError", f"a cell holds at most {_CHARS} characters")
         try:
-            number = float(given)
+            number = float(entry)
         except ValueError:
-            return given
-        return number if math.isfinite(number) and abs(number) < _LARGEST else given
-    if not isinstance(given, (bool, int, float)):
-        raise Refused("TypeError", f"a cell holds text or a number, not a {type(given).__name__}")
-    if not abs(given) < _LARGEST:
-        raise Refused("ValueError", f"a number must be below {_LARGEST:g}")
-    return float(given)
+            return entry
+        return number if math.isfinite(number) and abs(number) < _LARGEST else entry
+    if not isinstance(entry, (bool, int, float)):
+        raise SheetError("TypeError", f"a cell holds text or a number, not a {type(entry).__name__}")
+    if not abs(entry) < _LARGEST:
+        raise SheetError("ValueError", f"a number must be below {_LARGEST:g}")
+    return float(entry)
 
 
-def shown(value: Value) -> str:
+def format_value(value: Value) -> str:
     """Return a value as the sheet displays it: integers without decimals, others with two decimal places."""
     if isinstance(value, str):
         return value
@@ -107,22 +109,22 @@ def place_of(name: Any) -> tuple[int, int]:
     """Return the row and the column of a cell, from 0, by a name such as B2.
 
     Raises:
-        Refused: This is not the name of a cell, or it lies outside the sheet.
+        SheetError: This is not the name of a cell, or it lies outside the sheet.
     """
-    found = _PLACE.fullmatch(name) if isinstance(name, str) else None
-    if found is None:
-        raise Refused("IncorrectCellLabel", "positions are written as A1, B2 and so on, from A to Z")
-    return checked(int(found[2]), ord(found[1]) - ord("A") + 1)
+    match = _PLACE.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        raise SheetError("IncorrectCellLabel", "positions are pattern as A1, B2 and so on, from A to Z")
+    return indices_of(int(match[2]), ord(match[1]) - ord("A") + 1)
 
 
-def checked(row: int, column: int) -> tuple[int, int]:
+def indices_of(row: int, column: int) -> tuple[int, int]:
     """Convert a row and a column counted from 1 into indices from 0.
 
     Raises:
-        Refused: The sheet has no such row or column.
+        SheetError: The sheet has no such row or column.
     """
     if not (1 <= row <= ROWS and 1 <= column <= COLUMNS):
-        raise Refused("APIError", f"the range exceeds the grid of {ROWS} rows and {COLUMNS} columns")
+        raise SheetError("APIError", f"the range exceeds the grid of {ROWS} rows and {COLUMNS} columns")
     return row - 1, column - 1
 
 
@@ -147,16 +149,16 @@ OPERATORS: dict[str, Callable[[Sequence[float]], float | None]] = {
 """The operations on the numbers of some cells; each returns None if it is undefined."""
 
 
-def calculated(operator: Any, values: Sequence[Value]) -> Value:
+def calculate(operator: Any, values: Sequence[Value]) -> Value:
     """Return the result of an operation; text is ignored, as in Google's spreadsheets.
 
     Raises:
-        Refused: There is no such operator.
+        SheetError: There is no such operator.
     """
-    calculate = OPERATORS.get(operator) if isinstance(operator, str) else None
-    if calculate is None:
-        raise Refused("ValueError", f"the operator should be one of {list(OPERATORS)}")
-    result = calculate([each for each in values if isinstance(each, float)])
+    operation = OPERATORS.get(operator) if isinstance(operator, str) else None
+    if operation is None:
+        raise SheetError("ValueError", f"the operator should be one of {list(OPERATORS)}")
+    result = operation([each for each in values if isinstance(each, float)])
     if result is None:
         return "#N/A" if operator == "MINUS" else "#DIV/0!"
     return result if abs(result) < _LARGEST else "#NUM!"
@@ -170,62 +172,64 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     escapes a character.
 
     Raises:
-        Refused: The pattern has other special characters of regular expressions, or is too long.
+        SheetError: The pattern has other special characters of regular expressions, or is too long.
     """
     if len(pattern) > _CHARS:
-        raise Refused("error", f"a pattern has at most {_CHARS} characters")
+        raise SheetError("error", f"a pattern has at most {_CHARS} characters")
     all_begin, all_end = pattern.startswith("^("), pattern.endswith(")$")
     inner = pattern[all_begin:]
     inner = inner[: len(inner) - all_end]
     if inner.startswith("(") and inner.endswith(")"):
         inner = inner[1:-1]
-    ways = [_Way(each, begin=all_begin, end=all_end) for each in inner.split("|")]
-    return lambda text: any(way.finds(text) for way in ways)
+    alternatives = [_Alternative(each, begin=all_begin, end=all_end) for each in inner.split("|")]
+    return lambda text: any(each.matches(text) for each in alternatives)
 
 
-class _Way:
+class _Alternative:
     """One alternative of a pattern: pieces of text with anything between them."""
 
-    def __init__(self, written: str, *, begin: bool, end: bool) -> None:
-        self._begin = begin or written.startswith("^")
-        self._end = end or (written.endswith("$") and not written.endswith("\\$"))
-        inner = written.removeprefix("^")
+    def __init__(self, pattern: str, *, begin: bool, end: bool) -> None:
+        self._begin = begin or pattern.startswith("^")
+        self._end = end or (pattern.endswith("$") and not pattern.endswith("\\$"))
+        inner = pattern.removeprefix("^")
         inner = inner.removesuffix("$") if self._end else inner
         self._pieces = [_piece(each) for each in inner.split(".*")]
 
-    def finds(self, text: str) -> bool:
+    def matches(self, text: str) -> bool:
         """Return whether the text matches; each piece is searched once, from the end of the previous one."""
-        here = 0
+        position = 0
         *firsts, (last, length) = self._pieces
         for number, (piece, _) in enumerate(firsts):
-            found = piece.match(text, here) if self._begin and number == 0 else piece.search(text, here)
-            if found is None:
+            match = (
+                piece.match(text, position) if self._begin and number == 0 else piece.search(text, position)
+            )
+            if match is None:
                 return False
-            here = found.end()
+            position = match.end()
         if self._end:
             start = len(text) - length
             at_begin = start == 0 or not self._begin or bool(firsts)
-            return start >= here and at_begin and last.match(text, start) is not None
-        fits = last.match if self._begin and not firsts else last.search
-        return fits(text, here) is not None
+            return start >= position and at_begin and last.match(text, start) is not None
+        search = last.match if self._begin and not firsts else last.search
+        return search(text, position) is not None
 
 
-def _piece(written: str) -> tuple[re.Pattern[str], int]:
+def _piece(pattern: str) -> tuple[re.Pattern[str], int]:
     """Return a regular expression without repetition for a piece, and the number of characters it matches.
 
     Raises:
-        Refused: The piece has unsupported special characters of regular expressions.
+        SheetError: The piece has unsupported special characters of regular expressions.
     """
-    found = []
-    rest = iter(written)
+    parts = []
+    rest = iter(pattern)
     for sign in rest:
         if sign == "\\":
-            following = next(rest, "")
-            if not following or following.isalnum():
-                raise Refused("error", "this server reads no classes in patterns")
-            found.append(re.escape(following))
+            escaped = next(rest, "")
+            if not escaped or escaped.isalnum():
+                raise SheetError("error", "this server reads no classes in patterns")
+            parts.append(re.escape(escaped))
         elif _SPECIAL.fullmatch(sign):
-            raise Refused("error", f"this server reads no {sign} here in patterns")
+            raise SheetError("error", f"this server reads no {sign} here in patterns")
         else:
-            found.append("." if sign == "." else re.escape(sign))
-    return re.compile("".join(found), re.DOTALL), len(found)
+            parts.append("." if sign == "." else re.escape(sign))
+    return re.compile("".join(parts), re.DOTALL), len(parts)

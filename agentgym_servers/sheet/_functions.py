@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from agentgym_servers.sheet._cells import COLUMNS, ROWS, Refused, checked, name_of, place_of, shown
+from agentgym_servers.sheet._cells import (
+    COLUMNS,
+    ROWS,
+    SheetError,
+    format_value,
+    indices_of,
+    name_of,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from agentgym_servers.sheet._book import Book
@@ -18,16 +26,16 @@ Names = Callable[[Callable[[str], bool]], tuple[str, ...]]
 """Returns the argument names of a function; its parameter tests whether an argument is present."""
 
 
-def _whole(value: Any) -> int:
+def _integer(value: Any) -> int:
     """Return an integer, which the agent may write as text.
 
     Raises:
-        Refused: The value is not an integer.
+        SheetError: The value is not an integer.
     """
     if isinstance(value, str) and value.isdecimal() and value.isascii() and len(value) <= _MOST_DIGITS:
         return int(value)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise Refused("ValueError", "a whole number is expected")
+        raise SheetError("ValueError", "a whole number is expected")
     return value
 
 
@@ -35,18 +43,18 @@ def _table(values: Any) -> list[list[Any]]:
     """Return a list of lists.
 
     Raises:
-        Refused: The value is not a list of lists, or is too large for a sheet.
+        SheetError: The value is not a list of lists, or is too large for a sheet.
     """
     if not isinstance(values, list) or not all(isinstance(each, list) for each in values):
-        raise Refused("TypeError", "values_list must be a list of lists")
+        raise SheetError("TypeError", "values_list must be a list of lists")
     if len(values) > ROWS or any(len(each) > ROWS for each in values):
-        raise Refused("APIError", "values_list is larger than a sheet")
+        raise SheetError("APIError", "values_list is larger than a sheet")
     return values
 
 
-def _texts(values: Any) -> list[Any]:
+def _positions(values: Any) -> list[Any]:
     if not isinstance(values, list) or len(values) > ROWS * COLUMNS:
-        raise Refused("TypeError", "position_list must be a list of positions")
+        raise SheetError("TypeError", "position_list must be a list of positions")
     return values
 
 
@@ -70,11 +78,11 @@ def _del_sheet(book: Book, name: Any) -> str:
 
 def _freeze_data(book: Book, dimension: Any, num: Any) -> str:
     """Exclude the first rows or columns from sorting."""
-    sheet, count = book.sheet, _whole(num)
+    sheet, count = book.sheet, _integer(num)
     if dimension not in ("rows", "columns"):
-        raise Refused("ValueError", "the dimension is rows or columns")
+        raise SheetError("ValueError", "the dimension is rows or columns")
     if not 0 <= count < (ROWS if dimension == "rows" else COLUMNS):
-        raise Refused("APIError", "so many cannot be frozen")
+        raise SheetError("APIError", "so many cannot be frozen")
     if dimension == "rows":
         sheet.freeze(count)
     return f"You have successfully freeze the {dimension} {count}"
@@ -82,32 +90,34 @@ def _freeze_data(book: Book, dimension: Any, num: Any) -> str:
 
 def _get_a1_annotation(book: Book, row: Any, col: Any) -> str:
     book.check_open()
-    return name_of(*checked(_whole(row), _whole(col)))
+    return name_of(*indices_of(_integer(row), _integer(col)))
 
 
 def _insert_cols(book: Book, values_list: Any, col_idx: Any) -> list[list[str]]:
     sheet = book.sheet
-    sheet.insert_columns(_table(values_list), checked(1, _whole(col_idx))[1])
+    sheet.insert_columns(_table(values_list), indices_of(1, _integer(col_idx))[1])
     return sheet.values()
 
 
 def _insert_rows(book: Book, values_list: Any, row_idx: Any) -> list[list[str]]:
     sheet = book.sheet
-    sheet.insert_rows(_table(values_list), checked(_whole(row_idx), 1)[0])
+    sheet.insert_rows(_table(values_list), indices_of(_integer(row_idx), 1)[0])
     return sheet.values()
 
 
 def _delete_batch_data(book: Book, dimension: Any, index_list: Any) -> list[list[str]]:
     sheet, values = book.sheet, book.sheet.values()
     if dimension not in ("row", "col"):
-        raise Refused("ValueError", "the dimension is row or col")
+        raise SheetError("ValueError", "the dimension is row or col")
     if not isinstance(index_list, list) or len(index_list) > ROWS:
-        raise Refused("TypeError", "index_list must be a list of numbers")
+        raise SheetError("TypeError", "index_list must be a list of numbers")
     rows = dimension == "row"
-    found = {checked(_whole(each), 1)[0] if rows else checked(1, _whole(each))[1] for each in index_list}
-    if len(found) >= (len(values) - 1 if rows else len(values[0])):
-        raise Refused("ValueError", "the whole sheet cannot be deleted at once")
-    (sheet.delete_rows if rows else sheet.delete_columns)(found)
+    indices = {
+        indices_of(_integer(each), 1)[0] if rows else indices_of(1, _integer(each))[1] for each in index_list
+    }
+    if len(indices) >= (len(values) - 1 if rows else len(values[0])):
+        raise SheetError("ValueError", "the whole sheet cannot be deleted at once")
+    (sheet.delete_rows if rows else sheet.delete_columns)(indices)
     return sheet.values()
 
 
@@ -135,12 +145,12 @@ def _update_cell_by_formula(
 def _update_range(book: Book, start_position: Any, end_position: Any, values_list: Any) -> list[list[str]]:
     sheet, values = book.sheet, book.sheet.values()
     if place_of(start_position) == (0, 0) and place_of(end_position) == (len(values) - 1, len(values[0]) - 1):
-        raise Refused("ValueError", "the whole sheet cannot be written at once")
+        raise SheetError("ValueError", "the whole sheet cannot be written at once")
     table, places = _table(values_list), set(_range(start_position, end_position))
     top, left = min(places)
     cells = {(top + r, left + c): each for r, row in enumerate(table) for c, each in enumerate(row)}
     if not set(cells) <= places:
-        raise Refused("APIError", "values_list is larger than the range")
+        raise SheetError("APIError", "values_list is larger than the range")
     sheet.write(cells)
     return sheet.values()
 
@@ -148,8 +158,8 @@ def _update_range(book: Book, start_position: Any, end_position: Any, values_lis
 def _sort_sheet_by_col(book: Book, col_num: Any, order: Any) -> list[list[str]]:
     sheet = book.sheet
     if order not in ("asc", "des"):
-        raise Refused("ValueError", "the order is asc or des")
-    sheet.sort(checked(1, _whole(col_num))[1], descending=order == "des")
+        raise SheetError("ValueError", "the order is asc or des")
+    sheet.sort(indices_of(1, _integer(col_num))[1], descending=order == "des")
     return sheet.values()
 
 
@@ -187,14 +197,14 @@ def _get_value_by_formula(
 ) -> str:
     """Return the result of a calculation."""
     sheet = book.sheet
-    return shown(sheet.calculate(operator, _places(position_list, start_position, end_position)))
+    return format_value(sheet.calculate(operator, _places(position_list, start_position, end_position)))
 
 
 def _filter_cells(book: Book, query: Any, in_row: Any = None, in_column: Any = None) -> list[str]:
     """Return the names of the cells that match a pattern."""
     sheet = book.sheet
-    row, column = (None if each is None else _whole(each) for each in (in_row, in_column))
-    return sheet.found(str(query), row, column)
+    row, column = (None if each is None else _integer(each) for each in (in_row, in_column))
+    return sheet.find(str(query), row, column)
 
 
 def _get_note(book: Book, position: Any) -> str:
@@ -202,43 +212,49 @@ def _get_note(book: Book, position: Any) -> str:
 
 
 def _places(position_list: Any, start: Any, end: Any) -> list[tuple[int, int]]:
-    return _range(start, end) if position_list is None else [place_of(each) for each in _texts(position_list)]
-
-
-def _takes(*names: str) -> Names:
-    return lambda _given: names
-
-
-def _over_cells(*names: str) -> Names:
-    """Return the arguments of a formula: a list of cells if the agent passes one, else a range."""
-    return lambda given: (
-        ("position_list", *names) if given("position_list") else ("start_position", "end_position", *names)
+    return (
+        _range(start, end)
+        if position_list is None
+        else [place_of(each) for each in _positions(position_list)]
     )
 
 
-def _may(required: str, *optional: str) -> Names:
-    return lambda given: (required, *(each for each in optional if given(each)))
+def _exactly(*names: str) -> Names:
+    return lambda _has_argument: names
+
+
+def _cells_or_range(*names: str) -> Names:
+    """Return the arguments of a formula: a list of cells if the agent passes one, else a range."""
+    return lambda has_argument: (
+        ("position_list", *names)
+        if has_argument("position_list")
+        else ("start_position", "end_position", *names)
+    )
+
+
+def _with_optional(required: str, *optional: str) -> Names:
+    return lambda has_argument: (required, *(each for each in optional if has_argument(each)))
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., object], Names]] = {
-    "open_sheet": (_open_sheet, _takes("name")),
-    "del_sheet": (_del_sheet, _takes("name")),
-    "freeze_data": (_freeze_data, _takes("dimension", "num")),
-    "get_A1_annotation": (_get_a1_annotation, _takes("row", "col")),
-    "insert_cols": (_insert_cols, _takes("values_list", "col_idx")),
-    "insert_rows": (_insert_rows, _takes("values_list", "row_idx")),
-    "delete_batch_data": (_delete_batch_data, _takes("dimension", "index_list")),
-    "update_cell": (_update_cell, _takes("position", "value")),
-    "update_cell_by_formula": (_update_cell_by_formula, _over_cells("operator", "result_position")),
-    "update_range": (_update_range, _takes("start_position", "end_position", "values_list")),
-    "sort_sheet_by_col": (_sort_sheet_by_col, _takes("col_num", "order")),
-    "merge_cells": (_merge_cells, _takes("start_position", "end_position")),
-    "update_note": (_update_note, _takes("position", "content")),
-    "get_all_values": (_get_all_values, _takes()),
-    "get_range_values": (_get_range_values, _takes("start_position", "end_position")),
-    "get_cell_value": (_get_cell_value, _takes("position")),
-    "get_value_by_formula": (_get_value_by_formula, _over_cells("operator")),
-    "filter_cells": (_filter_cells, _may("query", "in_row", "in_column")),
-    "get_note": (_get_note, _takes("position")),
+    "open_sheet": (_open_sheet, _exactly("name")),
+    "del_sheet": (_del_sheet, _exactly("name")),
+    "freeze_data": (_freeze_data, _exactly("dimension", "num")),
+    "get_A1_annotation": (_get_a1_annotation, _exactly("row", "col")),
+    "insert_cols": (_insert_cols, _exactly("values_list", "col_idx")),
+    "insert_rows": (_insert_rows, _exactly("values_list", "row_idx")),
+    "delete_batch_data": (_delete_batch_data, _exactly("dimension", "index_list")),
+    "update_cell": (_update_cell, _exactly("position", "value")),
+    "update_cell_by_formula": (_update_cell_by_formula, _cells_or_range("operator", "result_position")),
+    "update_range": (_update_range, _exactly("start_position", "end_position", "values_list")),
+    "sort_sheet_by_col": (_sort_sheet_by_col, _exactly("col_num", "order")),
+    "merge_cells": (_merge_cells, _exactly("start_position", "end_position")),
+    "update_note": (_update_note, _exactly("position", "content")),
+    "get_all_values": (_get_all_values, _exactly()),
+    "get_range_values": (_get_range_values, _exactly("start_position", "end_position")),
+    "get_cell_value": (_get_cell_value, _exactly("position")),
+    "get_value_by_formula": (_get_value_by_formula, _cells_or_range("operator")),
+    "filter_cells": (_filter_cells, _with_optional("query", "in_row", "in_column")),
+    "get_note": (_get_note, _exactly("position")),
 }
 """All functions except ``finish``, in AgentGym's order."""

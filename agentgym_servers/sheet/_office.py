@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers.sheet._cells import EMPTY, name_of
-from agentgym_servers.sheet._tables import WORDS, SheetDraft, delete_rows, duties, fill, listed, sort, write
+from agentgym_servers.sheet._tables import (
+    WORDS,
+    SheetDraft,
+    delete_rows,
+    duties,
+    fill,
+    format_rows,
+    sort,
+    write,
+)
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -19,7 +28,7 @@ def _completed(draw: Draw) -> SheetDraft:
     """Delete the completed tasks."""
     table = duties(draw, 11)
     cells = table.cells
-    find = Call("filter_cells", {"query": "Completed", "in_column": table.at("Status") + 1})
+    find = FunctionCall("filter_cells", {"query": "Completed", "in_column": table.at("Status") + 1})
     calls = delete_rows(table, lambda record: record["Status"] == "Completed")
     goal = (
         'Delete the tasks with the status "Completed" from "{sheet}". Then sort the others by "Hours" in '
@@ -44,7 +53,7 @@ def _progress(draw: Draw) -> SheetDraft:
         for column, each in (("Status", status), ("Hours", spent))
     ]
     goal = (
-        f'There is news of some tasks in "{{sheet}}": {listed(["Task", "Status", "Hours"], new)}. Enter '
+        f'There is news of some tasks in "{{sheet}}": {format_rows(["Task", "Status", "Hours"], new)}. Enter '
         "it, and "
         'then sort the tasks by "Hours" in ascending order.'
     )
@@ -64,8 +73,7 @@ def _missing(draw: Draw) -> SheetDraft:
     changes = [write(table, row, "Responsible", each) for row, each in zip(rows, names, strict=True)]
     goal = (
         f'Some tasks in "{{sheet}}" have nobody responsible. Fill in these names, from the first such row '
-        "to the "
-        f'last: {names}. Then sort the tasks by "Task" in ascending order.'
+        f'to the last: {names}. Then sort the tasks by "Task" in ascending order.'
     )
     return SheetDraft(goal, cells, (*changes, *sort(table, "Task", "asc")))
 
@@ -82,7 +90,7 @@ def _team_hours(draw: Draw) -> SheetDraft | None:
     teams = table.column("Team")
     hours = {team: sum(r["Hours"] for r in table.records() if r["Team"] == team) for team in teams}
     merges = [
-        Call(
+        FunctionCall(
             "merge_cells",
             {
                 "start_position": table.cell(first, "Team Hours"),
@@ -97,8 +105,7 @@ def _team_hours(draw: Draw) -> SheetDraft | None:
     filled = fill(table, "Team Hours", [hours[each] for each in teams])
     goal = (
         'Sort the tasks in "{sheet}" by "Team" in ascending order. Then write into "Team Hours" the sum of '
-        "the hours "
-        "of all tasks of the same team, and merge the cells of each team into one."
+        "the hours of all tasks of the same team, and merge the cells of each team into one."
     )
     return SheetDraft(goal, cells, (*calls, filled, *merges))
 
@@ -115,14 +122,13 @@ def _gaps(draw: Draw) -> SheetDraft:
         rows.insert(line, [EMPTY] * len(rows[0]))
     empty = [number + 1 for number, row in enumerate(rows) if all(cell == EMPTY for cell in row)]
     calls = (
-        Call("delete_batch_data", {"dimension": "row", "index_list": empty}),
-        Call("delete_batch_data", {"dimension": "col", "index_list": [column + 1]}),
-        Call("merge_cells", {"start_position": name_of(0, 0), "end_position": name_of(0, 1)}),
+        FunctionCall("delete_batch_data", {"dimension": "row", "index_list": empty}),
+        FunctionCall("delete_batch_data", {"dimension": "col", "index_list": [column + 1]}),
+        FunctionCall("merge_cells", {"start_position": name_of(0, 0), "end_position": name_of(0, 1)}),
     )
     goal = (
         'Delete the empty rows and the empty column of "{sheet}", and then merge the headings of the first '
-        "and "
-        "second column into one cell."
+        "and second column into one cell."
     )
     return SheetDraft(goal, rows, calls)
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call
-from agentgym_servers.sheet._tables import WORDS, SheetDraft, delete_rows, fill, grades, listed, sort, write
+from agentgym_servers._frame.tool_tasks import FunctionCall
+from agentgym_servers.sheet._tables import (
+    WORDS,
+    SheetDraft,
+    delete_rows,
+    fill,
+    format_rows,
+    grades,
+    sort,
+    write,
+)
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -31,8 +40,7 @@ def _sums(draw: Draw) -> SheetDraft | None:
     )
     goal = (
         'Fill the columns "Sum" and "Average" of "{sheet}" with the sum and the average of the points of '
-        "each "
-        'pupil. Then sort the pupils by "Sum" in descending order.'
+        'each pupil. Then sort the pupils by "Sum" in descending order.'
     )
     return SheetDraft(goal, cells, (*calls, *sort(table, "Sum", "des")))
 
@@ -42,11 +50,10 @@ def _ranks(draw: Draw) -> SheetDraft:
     table = grades(draw)
     subject = draw.one(WORDS["subjects"])
     column = ["Rank", *range(1, len(table.rows) + 1)]
-    insert = Call("insert_cols", {"values_list": [column], "col_idx": table.at(subject) + 2})
+    insert = FunctionCall("insert_cols", {"values_list": [column], "col_idx": table.at(subject) + 2})
     goal = (
         f'Sort the pupils in "{{sheet}}" by "{subject}" in descending order. Then insert a column "Rank" '
-        "right of "
-        f'"{subject}" with the rank of each pupil in that subject; the best one has 1.'
+        f'right of "{subject}" with the rank of each pupil in that subject; the best one has 1.'
     )
     return SheetDraft(goal, table.cells, (*sort(table, subject, "des"), insert))
 
@@ -60,8 +67,7 @@ def _impossible(draw: Draw) -> SheetDraft:
     calls = delete_rows(table, lambda record: any(not 0 <= record[each] <= 100 for each in WORDS["subjects"]))  # noqa: PLR2004
     goal = (
         'In each subject there are 0 to 100 points. Delete all pupils from "{sheet}" that have other '
-        "points in "
-        "any subject. Leave the order of the others as it is."
+        "points in any subject. Leave the order of the others as it is."
     )
     return SheetDraft(goal, cells, calls)
 
@@ -74,10 +80,10 @@ def _newcomers(draw: Draw) -> SheetDraft:
         [each, draw.one(WORDS["classes"]), *(float(draw.between(45, 99)) for _ in WORDS["subjects"])]
         for each in names
     ]
-    told = listed(table.heading, new)
-    insert = Call("insert_rows", {"values_list": new, "row_idx": len(table.rows) + 2})
+    listing = format_rows(table.heading, new)
+    insert = FunctionCall("insert_rows", {"values_list": new, "row_idx": len(table.rows) + 2})
     goal = (
-        f'Two pupils are new in "{{sheet}}": {told}. Enter them, and then sort all by "Name" in ascending '
+        f'Two pupils are new in "{{sheet}}": {listing}. Enter them, and then sort all by "Name" in ascending '
         "order."
     )
     return SheetDraft(goal, table.cells, (insert, *sort(table, "Name", "asc")))
@@ -94,8 +100,7 @@ def _largest_class(draw: Draw) -> SheetDraft | None:
     calls = delete_rows(table, lambda record: record["Class"] != largest[0])
     goal = (
         'Find the class with the most pupils in "{sheet}" and delete the pupils of all other classes. Then '
-        "sort "
-        'the pupils by "Chemistry" in descending order.'
+        'sort the pupils by "Chemistry" in descending order.'
     )
     return SheetDraft(goal, cells, (*calls, *sort(table, "Chemistry", "des")))
 
@@ -108,8 +113,7 @@ def _without_the_best(draw: Draw) -> SheetDraft:
     calls = delete_rows(table, lambda record: any(record[each] == best[each] for each in WORDS["subjects"]))
     goal = (
         'Delete from "{sheet}" each pupil that has the most points of all in any subject. Then sort the '
-        "others by "
-        '"Biology" in ascending order.'
+        'others by "Biology" in ascending order.'
     )
     return SheetDraft(goal, cells, (*calls, *sort(table, "Biology", "asc")))
 
@@ -123,12 +127,11 @@ def _noted(draw: Draw) -> SheetDraft:
         table.notes[row, "Name"] = f"{subject}: {points:g} points"
     cells = table.cells
     names = [table.column("Name")[row] for row in rows]
-    look = [Call("get_note", {"position": table.cell(row, "Name")}) for row in rows]
+    look = [FunctionCall("get_note", {"position": table.cell(row, "Name")}) for row in rows]
     calls = [write(table, *each) for each in changes]
     goal = (
         f'In "{{sheet}}" the points of {names[0]}, {names[1]} and {names[2]} are wrong: the notes on their '
-        "names "
-        'say what is right. Correct them, and then sort the pupils by "English" in descending order.'
+        'names say what is right. Correct them, and then sort the pupils by "English" in descending order.'
     )
     return SheetDraft(goal, cells, (*look, *calls, *sort(table, "English", "des")))
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentgym_gym.local_servers import ServerOptions
-from agentgym_servers._frame.tools import Given, Tools, tool_app
+from agentgym_servers._frame.tools import ActionInput, Tools, tool_app
 from agentgym_servers.sheet._book import Book, NotOpen
-from agentgym_servers.sheet._cells import Refused
 from agentgym_servers.sheet._functions import FUNCTIONS
 from agentgym_servers.sheet._world import SheetTask, world_of
 
@@ -36,22 +35,18 @@ class SheetTools(Tools):
         """Return the observation for an unknown function: the list of all functions."""
         return f"ERROR | Invalid action: {name}. Please choose another valid action from {list(self.names)}"
 
-    def call(self, name: str, given: Given) -> object:
+    def call(self, name: str, arguments: ActionInput) -> object:
         """Call a function of the spreadsheet."""
         function, names = FUNCTIONS[name]
-        arguments = {each: given[each] for each in names(given.__contains__)}
-        try:
-            return function(self._book, **arguments)
-        except (NotOpen, Refused) as said:
-            return said
+        return function(self._book, **{each: arguments[each] for each in names(arguments.__contains__)})
 
-    def finish(self, given: Given) -> tuple[object, float]:
+    def finish(self, arguments: ActionInput) -> tuple[object, float]:
         """Score the sheet of the task; return the sheet that is open."""
         score = self._task.score(self._book.values(self._task.sheet))
         try:
             return self._book.sheet.values(), score
-        except NotOpen as said:
-            return said, score
+        except NotOpen as refusal:
+            return refusal, score
 
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:

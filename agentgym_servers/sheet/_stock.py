@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call
-from agentgym_servers.sheet._tables import SheetDraft, delete_rows, fill, inventory, listed, sort, write
+from agentgym_servers._frame.tool_tasks import FunctionCall
+from agentgym_servers.sheet._tables import SheetDraft, delete_rows, fill, format_rows, inventory, sort, write
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -19,11 +19,11 @@ def _sales(draw: Draw) -> SheetDraft:
     table = inventory(draw)
     cells = table.cells
     sold = [float(draw.between(1, 39)) for _ in table.rows]
-    told = listed(["Product", "Sold"], zip(table.column("Product"), sold, strict=True))
-    left = [before - less for before, less in zip(table.column("Quantity"), sold, strict=True)]
-    calls = (fill(table, "Quantity", left), *sort(table, "Quantity", "des"))
+    listing = format_rows(["Product", "Sold"], zip(table.column("Product"), sold, strict=True))
+    remaining = [before - less for before, less in zip(table.column("Quantity"), sold, strict=True)]
+    calls = (fill(table, "Quantity", remaining), *sort(table, "Quantity", "des"))
     goal = (
-        f'The stock of a shop is in "{{sheet}}". This was sold today: {told}. Take it off the column '
+        f'The stock of a shop is in "{{sheet}}". This was sold today: {listing}. Take it off the column '
         '"Quantity", then sort the products by "Quantity" in descending order.'
     )
     return SheetDraft(goal, cells, calls)
@@ -62,30 +62,28 @@ def _value(draw: Draw) -> SheetDraft:
     for row in table.rows:
         row.append("")
     cells = table.cells
-    worth = [record["Price"] * record["Quantity"] for record in table.records()]
+    values = [record["Price"] * record["Quantity"] for record in table.records()]
     goal = (
         'In "{sheet}", fill the column "Value": it is the price of a product times its quantity. Then sort '
-        "the "
-        'products by "Value" in descending order.'
+        'the products by "Value" in descending order.'
     )
-    return SheetDraft(goal, cells, (fill(table, "Value", worth), *sort(table, "Value", "des")))
+    return SheetDraft(goal, cells, (fill(table, "Value", values), *sort(table, "Value", "des")))
 
 
 def _close_store(draw: Draw) -> SheetDraft | None:
     """Delete the store with the largest stock."""
     table = inventory(draw, 12)
     cells = table.cells
-    held: dict[str, float] = {}
+    quantities: dict[str, float] = {}
     for record in table.records():
-        held[record["Store"]] = held.get(record["Store"], 0.0) + record["Quantity"]
-    most = [store for store, quantity in held.items() if quantity == max(held.values())]
+        quantities[record["Store"]] = quantities.get(record["Store"], 0.0) + record["Quantity"]
+    most = [store for store, quantity in quantities.items() if quantity == max(quantities.values())]
     if len(most) > 1:
         return None
     calls = delete_rows(table, lambda record: record["Store"] == most[0])
     goal = (
         'Find the store in "{sheet}" whose products have the greatest total quantity, and delete all '
-        "products "
-        'of that store. Then sort the others by "Quantity" in descending order.'
+        'products of that store. Then sort the others by "Quantity" in descending order.'
     )
     return SheetDraft(goal, cells, (*calls, *sort(table, "Quantity", "des")))
 
@@ -100,7 +98,7 @@ def _fewer_columns(draw: Draw) -> SheetDraft:
         '"Product" in '
         "ascending order."
     )
-    deleted = Call("delete_batch_data", {"dimension": "col", "index_list": columns})
+    deleted = FunctionCall("delete_batch_data", {"dimension": "col", "index_list": columns})
     return SheetDraft(goal, table.cells, (deleted, *sort(table, "Product", "asc")))
 
 
@@ -127,13 +125,13 @@ def _new_discounts(draw: Draw) -> SheetDraft:
     cells = table.cells
     rows = draw.some(range(len(table.rows)), 5)
     new = [round(0.25 + draw.below(5) * 0.03, 2) for _ in rows]
-    told = listed(
+    listing = format_rows(
         ["Product", "Discount"], [(table.column("Product")[r], d) for r, d in zip(rows, new, strict=True)]
     )
     changes = [write(table, row, "Discount", each) for row, each in zip(rows, new, strict=True)]
     goal = (
-        f'Some products in "{{sheet}}" have new discounts: {told}. Enter them, and then sort the products by '
-        '"Quantity" in ascending order.'
+        f'Some products in "{{sheet}}" have new discounts: {listing}. Enter them, and then sort the products '
+        'by "Quantity" in ascending order.'
     )
     return SheetDraft(goal, cells, (*changes, *sort(table, "Quantity", "asc")))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentgym_servers._frame.data_files import read_json
-from agentgym_servers._frame.tool_tasks import Call
-from agentgym_servers.sheet._cells import SheetCell, Value, name_of, shown
+from agentgym_servers._frame.tool_tasks import FunctionCall
+from agentgym_servers.sheet._cells import SheetCell, Value, format_value, name_of
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
@@ -20,9 +20,9 @@ __all__ = [
     "delete_rows",
     "duties",
     "fill",
+    "format_rows",
     "grades",
     "inventory",
-    "listed",
     "sort",
     "write",
 ]
@@ -88,7 +88,7 @@ class SheetDraft:
 
     goal: str
     cells: Sequence[Sequence[SheetCell]]
-    calls: tuple[Call, ...]
+    calls: tuple[FunctionCall, ...]
 
 
 def inventory(draw: Draw, rows: int = 10) -> SheetTable:
@@ -148,25 +148,25 @@ def duties(draw: Draw, rows: int = 9) -> SheetTable:
     )
 
 
-def sort(table: SheetTable, column: str, order: str) -> tuple[Call, ...]:
+def sort(table: SheetTable, column: str, order: str) -> tuple[FunctionCall, ...]:
     """Return the calls that sort the rows below the heading."""
     return (
-        Call("freeze_data", {"dimension": "rows", "num": 1}),
-        Call("sort_sheet_by_col", {"col_num": table.at(column) + 1, "order": order}),
+        FunctionCall("freeze_data", {"dimension": "rows", "num": 1}),
+        FunctionCall("sort_sheet_by_col", {"col_num": table.at(column) + 1, "order": order}),
     )
 
 
-def write(table: SheetTable, row: int, column: str, value: Value) -> Call:
+def write(table: SheetTable, row: int, column: str, value: Value) -> FunctionCall:
     """Return the call that writes a value into a cell; also write it into the table."""
     table.rows[row][table.at(column)] = value
-    return Call("update_cell", {"position": table.cell(row, column), "value": value})
+    return FunctionCall("update_cell", {"position": table.cell(row, column), "value": value})
 
 
-def fill(table: SheetTable, column: str, values: Sequence[Value]) -> Call:
+def fill(table: SheetTable, column: str, values: Sequence[Value]) -> FunctionCall:
     """Return the call that writes all values of a column; also write them into the table."""
     for row, value in zip(table.rows, values, strict=True):
         row[table.at(column)] = value
-    return Call(
+    return FunctionCall(
         "update_range",
         {
             "start_position": table.cell(0, column),
@@ -176,13 +176,13 @@ def fill(table: SheetTable, column: str, values: Sequence[Value]) -> Call:
     )
 
 
-def delete_rows(table: SheetTable, gone: Callable[[dict[str, Any]], bool]) -> tuple[Call, ...]:
+def delete_rows(table: SheetTable, condition: Callable[[dict[str, Any]], bool]) -> tuple[FunctionCall, ...]:
     """Return the call that deletes the rows that match a condition; also delete them from the table."""
-    found = [row for row, record in enumerate(table.records()) if gone(record)]
-    table.rows = [row for number, row in enumerate(table.rows) if number not in found]
-    return (Call("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in found]}),)
+    deleted = [row for row, record in enumerate(table.records()) if condition(record)]
+    table.rows = [row for number, row in enumerate(table.rows) if number not in deleted]
+    return (FunctionCall("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in deleted]}),)
 
 
-def listed(heading: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:
+def format_rows(heading: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:
     """Return rows in the form that goals use."""
-    return str([list(heading), *([shown(each) for each in row] for row in rows)])
+    return str([list(heading), *([format_value(each) for each in row] for row in rows)])

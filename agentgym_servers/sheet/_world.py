@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers._frame.tool_world import ToolWorld, draw_tasks
 from agentgym_servers.sheet._book import Book, Rows, values_of
 from agentgym_servers.sheet._functions import FUNCTIONS
@@ -45,7 +45,7 @@ class SheetTask:
     sheet: str
     first: Sequence[Sequence[str]]
     end: Sequence[Sequence[str]]
-    solution: tuple[Call, ...]
+    solution: tuple[FunctionCall, ...]
 
     def score(self, values: Sequence[Sequence[str]]) -> float:
         """Return the progress of values from the initial sheet to the final one, from 0 to 1.
@@ -53,8 +53,8 @@ class SheetTask:
         This is the share of cells that equal the final sheet, relative to the share at the start. Missing and
         superfluous cells count as wrong.
         """
-        before = _part(self.first, self.end)
-        return max(0.0, (_part(values, self.end) - before) / (1 - before))
+        before = _equal_share(self.first, self.end)
+        return max(0.0, (_equal_share(values, self.end) - before) / (1 - before))
 
 
 @lru_cache(maxsize=2)
@@ -67,15 +67,15 @@ def world_of(seed: int) -> ToolWorld[Mapping[str, Rows], SheetTask]:
         if draft is None:
             return None
         sheets[name] = draft.cells  # of the last draw, which is valid
-        return _made(draft, name)
+        return _task_of(draft, name)
 
     tasks = draw_tasks(TASKS, task, "sheet", seed)
     return ToolWorld(sheets, tasks)
 
 
-def _made(draft: SheetDraft, name: str) -> SheetTask | None:
+def _task_of(draft: SheetDraft, name: str) -> SheetTask | None:
     """Return the task of a draft; None if too few rows remain at the end."""
-    solution = (Call("open_sheet", {"name": name}), Call("get_all_values", {}), *draft.calls)
+    solution = (FunctionCall("open_sheet", {"name": name}), FunctionCall("get_all_values", {}), *draft.calls)
     book = Book({name: draft.cells})
     if any(call.arguments.get("index_list") == [] for call in solution):
         return None
@@ -85,10 +85,10 @@ def _made(draft: SheetDraft, name: str) -> SheetTask | None:
     if len(end) < _FEWEST or first == end:
         return None
     goal = draft.goal.replace("{sheet}", name)
-    return SheetTask(goal, name, first, end, (*solution, Call("finish", {})))
+    return SheetTask(goal, name, first, end, (*solution, FunctionCall("finish", {})))
 
 
-def _part(values: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> float:
+def _equal_share(values: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> float:
     """Return the share of equal cells of two sheets that are laid over each other."""
     height = max(len(values), len(right))
     width = max(max(map(len, values), default=0), max(map(len, right), default=0))

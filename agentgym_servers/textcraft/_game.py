@@ -13,12 +13,18 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from agentgym_servers.textcraft._recipes import NAMESPACE, CraftIngredient, CraftRecipe, RecipeBook, spoken
+from agentgym_servers.textcraft._recipes import (
+    NAMESPACE,
+    CraftIngredient,
+    CraftRecipe,
+    RecipeBook,
+    name_in_game,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MAX_DIGITS", "Game", "Outcome"]
+__all__ = ["MAX_DIGITS", "Game", "TurnResult"]
 
 MAX_DIGITS = 600
 """The maximum number of digits of a number in an action.
@@ -33,7 +39,7 @@ _COUNTED = re.compile(r"([0-9]+) (.*)")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """The result of one action.
 
     Attributes:
@@ -47,7 +53,7 @@ class Outcome:
     done: bool = False
 
 
-class _Refused(Exception):
+class _ActionRefused(Exception):
     """The action has no effect; the message is the observation."""
 
 
@@ -64,7 +70,7 @@ class Game:
         self._goal = goal
         self._held: dict[str, int] = {}
 
-    def play(self, action: str) -> Outcome:
+    def play(self, action: str) -> TurnResult:
         """Play one action. Never raises, with any text.
 
         Args:
@@ -76,32 +82,34 @@ class Game:
                 return self._craft(*match.groups())
             if match := _GET.match(action):
                 return self._get(*match.groups())
-        except _Refused as refusal:
-            return Outcome(str(refusal))
+        except _ActionRefused as refusal:
+            return TurnResult(str(refusal))
         if action.startswith("inventory"):
-            return Outcome(f"Inventory: {self._inventory()}")
-        return Outcome(f"Could not execute {action}")
+            return TurnResult(f"Inventory: {self._inventory()}")
+        return TurnResult(f"Could not execute {action}")
 
     def _inventory(self) -> str:
         if not self._held:
             return "You are not carrying anything."
-        return "".join(f"[{spoken(item_id)}] ({count}) " for item_id, count in self._held.items())
+        return "".join(f"[{name_in_game(item_id)}] ({count}) " for item_id, count in self._held.items())
 
-    def _get(self, digits: str, what: str) -> Outcome:
+    def _get(self, digits: str, name: str) -> TurnResult:
         count = _number(digits)
-        item_id = self._named(what).name
+        item_id = self._named(name).name
         if not self._book.can_get(item_id):
-            raise _Refused(f"Could not find {what}")
-        return self._gain(item_id, count, f"Got {count} {what}")
+            raise _ActionRefused(f"Could not find {name}")
+        return self._gain(item_id, count, f"Got {count} {name}")
 
-    def _craft(self, output_text: str, inputs_text: str) -> Outcome:
+    def _craft(self, output_text: str, inputs_text: str) -> TurnResult:
         output = self._counted(output_text) or self._named(output_text)
         inputs = [self._input(part.strip()) for part in inputs_text.split(",")]
         if not all(self._holds(each) for each in inputs):
-            raise _Refused(f"Could not find enough items to craft {None if output.is_tag else output.name}")
+            raise _ActionRefused(
+                f"Could not find enough items to craft {None if output.is_tag else output.name}"
+            )
         recipe = self._recipe_for(output, inputs)
         if recipe is None:
-            raise _Refused(f"Could not find a valid recipe for {output.record}")
+            raise _ActionRefused(f"Could not find a valid recipe for {output.record}")
         for each in inputs:
             self._spend(each)
         return self._gain(recipe.output, recipe.count, f"Crafted {recipe.count} {recipe.output}")
@@ -112,35 +120,35 @@ class Game:
         return next((recipe for recipe in recipes if self._fits(recipe, inputs)), None)
 
     def _fits(self, recipe: CraftRecipe, inputs: Sequence[CraftIngredient]) -> bool:
-        left = list(inputs)
-        for wanted in recipe.inputs:
-            given = next((each for each in left if self._book.accepts(wanted, each.name)), None)
-            if given is None or given.count != wanted.count:
+        unused = list(inputs)
+        for ingredient in recipe.inputs:
+            used = next((each for each in unused if self._book.accepts(ingredient, each.name)), None)
+            if used is None or used.count != ingredient.count:
                 return False
-            left.remove(given)
-        return not left
+            unused.remove(used)
+        return not unused
 
-    def _holds(self, wanted: CraftIngredient) -> bool:
+    def _holds(self, ingredient: CraftIngredient) -> bool:
         # The agent holds only items, so it never has enough of a tag.
-        held = None if wanted.is_tag else self._held.get(wanted.name)
-        return held is not None and held >= wanted.count
+        held = None if ingredient.is_tag else self._held.get(ingredient.name)
+        return held is not None and held >= ingredient.count
 
-    def _spend(self, spent: CraftIngredient) -> None:
+    def _spend(self, ingredient: CraftIngredient) -> None:
         # No recipe takes one item under two names (a test checks the book for this), so the separate checks
         # of `_holds` also hold together.
-        self._held[spent.name] -= spent.count
-        if not self._held[spent.name]:
-            del self._held[spent.name]
+        self._held[ingredient.name] -= ingredient.count
+        if not self._held[ingredient.name]:
+            del self._held[ingredient.name]
 
-    def _gain(self, item_id: str, count: int, observation: str) -> Outcome:
+    def _gain(self, item_id: str, count: int, observation: str) -> TurnResult:
         self._held[item_id] = self._held.get(item_id, 0) + count
         won = item_id == self._goal
-        return Outcome(observation, reward=int(won), done=won)
+        return TurnResult(observation, reward=int(won), done=won)
 
     def _input(self, text: str) -> CraftIngredient:
         ingredient = self._counted(text)
         if ingredient is None:
-            raise _Refused(f"Wrong item format: {text}")
+            raise _ActionRefused(f"Wrong item format: {text}")
         return ingredient
 
     def _counted(self, text: str) -> CraftIngredient | None:
@@ -155,5 +163,5 @@ class Game:
 
 def _number(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
-        raise _Refused(f"Could not use a number of more than {MAX_DIGITS} digits")
+        raise _ActionRefused(f"Could not use a number of more than {MAX_DIGITS} digits")
     return int(digits)

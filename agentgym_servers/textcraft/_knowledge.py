@@ -17,22 +17,22 @@ from agentgym_gym.errors import ActionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Knowledge", "Serve", "Take", "Way"]
+__all__ = ["Knowledge", "TakeFromWorld", "UseMember", "Way"]
 
 
 @dataclass(frozen=True)
-class Take:
+class TakeFromWorld:
     """Take the item from the world."""
 
 
 @dataclass(frozen=True)
-class Serve:
+class UseMember:
     """Use an item as a member of the kind."""
 
     member: str
 
 
-Way: TypeAlias = Craft | Take | Serve
+Way: TypeAlias = Craft | TakeFromWorld | UseMember
 """A way to get an item. A :class:`Craft` is a recipe, with the numbers of one batch."""
 
 
@@ -47,10 +47,10 @@ class Knowledge:
         self._makers: dict[str, list[Craft]] = {}
         for recipe in recipes:
             self._makers.setdefault(recipe.item, []).append(recipe)
-        self._origins = {item: self._made_from(item) for item in self._makers}
-        self._not_there: set[str] = set()
-        self._serves: dict[tuple[str, str], bool] = {}  # whether a member belongs to a kind, where known
-        self._refused: set[Craft] = set()
+        self._origins = {item: self._ingredients_of(item) for item in self._makers}
+        self._missing: set[str] = set()
+        self._is_member: dict[tuple[str, str], bool] = {}  # whether a member belongs to a kind, where known
+        self._rejected: set[Craft] = set()
 
     @classmethod
     def of(cls, observation: str) -> Knowledge:
@@ -64,51 +64,51 @@ class Knowledge:
 
     def ways(self, name: str) -> list[Way]:
         """Return the ways to get an item that are not known to fail; only those of the likeliest type."""
-        crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._refused]
+        crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._rejected]
         if name in self._makers:
             return crafts  # the output of a recipe cannot be taken from the world
-        alike = self._members(name, lambda item: item.endswith(f" {name}"))
-        takes: list[Way] = [] if name in self._not_there else [Take()]
-        if alike or takes:
-            return alike or takes
+        members = self._members(name, lambda item: item.endswith(f" {name}"))
+        from_world: list[Way] = [] if name in self._missing else [TakeFromWorld()]
+        if members or from_world:
+            return members or from_world
         words = set(map(_stem, name.split()))
         return self._members(name, lambda item: not words.isdisjoint(map(_stem, item.split()))) or (
             self._members(name, lambda _: True)
         )
 
-    def not_there(self, name: str) -> None:
+    def record_missing(self, name: str) -> None:
         """Record that an item cannot be taken from the world."""
-        self._not_there.add(name)
+        self._missing.add(name)
 
-    def worked(self, served: Sequence[tuple[str, str]]) -> None:
+    def record_accepted(self, members: Sequence[tuple[str, str]]) -> None:
         """Record that a recipe accepted these members for these kinds."""
-        self._serves.update(dict.fromkeys(served, True))
+        self._is_member.update(dict.fromkeys(members, True))
 
-    def failed(self, recipe: Craft, served: Sequence[tuple[str, str]]) -> None:
+    def record_rejected(self, recipe: Craft, members: Sequence[tuple[str, str]]) -> None:
         """Record that a recipe did not accept these members for these kinds."""
-        doubtful = [pair for pair in served if pair not in self._serves]
-        self._serves.update(dict.fromkeys(doubtful, False))
-        if not doubtful:
-            self._refused.add(recipe)
+        untested = [pair for pair in members if pair not in self._is_member]
+        self._is_member.update(dict.fromkeys(untested, False))
+        if not untested:
+            self._rejected.add(recipe)
 
     def _members(self, kind: str, fits: Callable[[str], bool]) -> list[Way]:
         """Return possible members of a kind: outputs of recipes that take no item with the kind's name."""
         return [
-            Serve(item)
+            UseMember(item)
             for item in self._makers
-            if fits(item) and kind not in self._origins[item] and self._serves.get((kind, item), True)
+            if fits(item) and kind not in self._origins[item] and self._is_member.get((kind, item), True)
         ]
 
-    def _made_from(self, item: str) -> set[str]:
+    def _ingredients_of(self, item: str) -> set[str]:
         """Return all direct and indirect ingredients of an item."""
-        found: set[str] = set()
+        ingredients: set[str] = set()
         names = [item]
         while names:
             for recipe in self._makers.get(names.pop(), ()):
-                new = {part.item for part in recipe.ingredients} - found
-                found |= new
+                new = {part.item for part in recipe.ingredients} - ingredients
+                ingredients |= new
                 names += new
-        return found
+        return ingredients
 
 
 @lru_cache(maxsize=4096)  # many tasks show the same recipes

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TextCraftOracle"]
 
-_HELD = re.compile(r"\[([^\]]+)\] \((\d+)\)")
-_PATIENCE = 3  # the number of consecutive observations it fails to parse before it gives up
+_ITEMS = re.compile(r"\[([^\]]+)\] \((\d+)\)")
+_MAX_UNPARSED = 3  # the number of consecutive observations it fails to parse before it gives up
 
 
 class TextCraftOracle:
@@ -45,39 +45,39 @@ class _Game:
     def __init__(self, observation: str, goal: str) -> None:
         self._known = Knowledge.of(observation)
         self._goal = goal
-        self._held: Counter[str] = Counter()
+        self._inventory: Counter[str] = Counter()
         self._plan: list[Step] = []  # the next step is the last
-        self._asked: Step | Inventory | None = None  # the action that the next observation responds to
-        self._lost = 0  # the number of consecutive observations that could not be parsed
+        self._pending: Step | Inventory | None = None  # the action that the next observation responds to
+        self._unparsed = 0  # the number of consecutive observations that could not be parsed
 
     def act(self, observation: str) -> Action | None:
-        if isinstance(self._asked, Inventory):
-            self._held = Counter({item: int(count) for item, count in _HELD.findall(observation)})
-        elif self._asked is not None and not self._learn(self._asked, observation):
-            self._asked = Inventory()
-            return self._asked if self._lost < _PATIENCE else None
+        if isinstance(self._pending, Inventory):
+            self._inventory = Counter({item: int(count) for item, count in _ITEMS.findall(observation)})
+        elif self._pending is not None and not self._learn(self._pending, observation):
+            self._pending = Inventory()
+            return self._pending if self._unparsed < _MAX_UNPARSED else None
         if not self._plan:
-            self._plan = (plan(self._goal, self._held, self._known) or [])[::-1]
-        self._asked = self._plan.pop() if self._plan else None
-        return None if self._asked is None else self._asked.action
+            self._plan = (plan(self._goal, self._inventory, self._known) or [])[::-1]
+        self._pending = self._plan.pop() if self._plan else None
+        return None if self._pending is None else self._pending.action
 
     def _learn(self, step: Step, observation: str) -> bool:
         """Record the effect of a step; return whether it is clear."""
         action = step.action
         if isinstance(action, Get) and observation.startswith("Got "):
-            self._held[action.item] += action.count
+            self._inventory[action.item] += action.count
         elif isinstance(action, Craft) and observation.startswith("Crafted "):
-            self._held[action.item] += action.count
-            self._held.subtract({part.item: part.count for part in action.ingredients})
-            self._known.worked(step.served)
+            self._inventory[action.item] += action.count
+            self._inventory.subtract({part.item: part.count for part in action.ingredients})
+            self._known.record_accepted(step.members)
         else:
             self._plan = []
             if isinstance(action, Get) and observation.startswith("Could not find "):
-                self._known.not_there(action.item)
+                self._known.record_missing(action.item)
             elif step.recipe is not None and observation.startswith("Could not find a valid recipe"):
-                self._known.failed(step.recipe, step.served)
+                self._known.record_rejected(step.recipe, step.members)
             else:
-                self._lost += 1
+                self._unparsed += 1
                 return False
-        self._lost = 0
+        self._unparsed = 0
         return True

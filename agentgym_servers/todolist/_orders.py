@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call, Draft
-from agentgym_servers.todolist._scene import Scene, change, look, look_at_durations
+from agentgym_servers._frame.tool_tasks import Draft, FunctionCall
+from agentgym_servers.todolist._scene import Scene, change, look_up, look_up_durations
 
 if TYPE_CHECKING:
     from agentgym_servers.todolist._account import Todo
@@ -17,27 +17,27 @@ _URGENT = 4
 _MOST_CHANGES = 5  # together with the look-ups they stay within the turn limit
 
 
-def _draft(goal: str, *calls: Call) -> Draft:
+def _draft(goal: str, *calls: FunctionCall) -> Draft:
     return Draft(goal, "done", calls)
 
 
-def _some_of(found: Sequence[Todo], of: Sequence[Todo]) -> bool:
+def _some_of(matches: Sequence[Todo], todos: Sequence[Todo]) -> bool:
     """Return whether a rule matches some tasks, but neither all nor too many to change."""
-    return 0 < len(found) < len(of) and len(found) <= _MOST_CHANGES
+    return 0 < len(matches) < len(todos) and len(matches) <= _MOST_CHANGES
 
 
 def _complete(scene: Scene) -> Draft:
     """Complete a task."""
     project, todo = scene.todo()
     goal = f'I am done with "{todo.content}" in "{project.name}". Mark that task as completed.'
-    return _draft(goal, *look([project]), *change("complete_task", [todo]))
+    return _draft(goal, *look_up([project]), *change("complete_task", [todo]))
 
 
 def _delete(scene: Scene) -> Draft:
     """Delete a task."""
     project, todo = scene.todo()
     goal = f'The task "{todo.content}" of the project "{project.name}" is no longer needed. Delete it.'
-    return _draft(goal, *look([project]), *change("delete_task", [todo]))
+    return _draft(goal, *look_up([project]), *change("delete_task", [todo]))
 
 
 def _reschedule(scene: Scene) -> Draft | None:
@@ -47,7 +47,7 @@ def _reschedule(scene: Scene) -> Draft | None:
     if day == todo.due:
         return None
     goal = f'Set the due date of "{todo.content}" in "{project.name}" to {day}.'
-    return _draft(goal, *look([project]), *change("update_task", [todo], day))
+    return _draft(goal, *look_up([project]), *change("update_task", [todo], day))
 
 
 def _postpone(scene: Scene) -> Draft:
@@ -56,7 +56,7 @@ def _postpone(scene: Scene) -> Draft:
     days = scene.draw.between(2, 9)
     day = scene.day(scene.days_until(todo) + days)
     goal = f'Put off the due date of the task "{todo.content}" by {days} days.'
-    return _draft(goal, *look(scene.projects[: project.order]), *change("update_task", [todo], day))
+    return _draft(goal, *look_up(scene.projects[: project.order]), *change("update_task", [todo], day))
 
 
 def _favorite(scene: Scene) -> Draft:
@@ -64,7 +64,7 @@ def _favorite(scene: Scene) -> Draft:
     project = scene.project()
     goal = f'Make the project "{project.name}" one of my favourites.'
     arguments = {"project_id": project.project_id, "is_favorite": "True"}
-    return _draft(goal, Call("get_projects", {}), Call("update_project", arguments))
+    return _draft(goal, FunctionCall("get_projects", {}), FunctionCall("update_project", arguments))
 
 
 def _favorite_of_task(scene: Scene) -> Draft:
@@ -72,51 +72,51 @@ def _favorite_of_task(scene: Scene) -> Draft:
     project, todo = scene.todo()
     goal = f'Make the project that has the task "{todo.content}" one of my favourites.'
     arguments = {"project_id": project.project_id, "is_favorite": "True"}
-    return _draft(goal, *look(scene.projects[: project.order]), Call("update_project", arguments))
+    return _draft(goal, *look_up(scene.projects[: project.order]), FunctionCall("update_project", arguments))
 
 
 def _complete_until(scene: Scene) -> Draft | None:
     """Complete the tasks of a project that are due by a date."""
     project, day = scene.project(), scene.day(scene.draw.between(0, 12))
-    found = [each for each in project.todos if each.due <= day]
-    if not _some_of(found, project.todos):
+    matches = [each for each in project.todos if each.due <= day]
+    if not _some_of(matches, project.todos):
         return None
     goal = f'Mark all tasks of "{project.name}" as completed that are due on {day} or before.'
-    return _draft(goal, *look([project]), *change("complete_task", found))
+    return _draft(goal, *look_up([project]), *change("complete_task", matches))
 
 
 def _delete_overdue(scene: Scene) -> Draft | None:
     """Delete overdue tasks."""
-    found = [each for each in scene.todos if scene.days_until(each) < 0]
-    if not _some_of(found, scene.todos):
+    matches = [each for each in scene.todos if scene.days_until(each) < 0]
+    if not _some_of(matches, scene.todos):
         return None
     named = scene.projects[0].name
     goal = f'In all my projects, from "{named}" to the last, delete the tasks that were due before today.'
-    return _draft(goal, *look(scene.projects, today=True), *change("delete_task", found))
+    return _draft(goal, *look_up(scene.projects, today=True), *change("delete_task", matches))
 
 
 def _move_urgent(scene: Scene) -> Draft | None:
     """Move the urgent tasks of a project, or the others."""
     project, urgent = scene.project(), scene.draw.chance(0.5)
     days = scene.draw.between(2, 20)
-    found = [each for each in project.todos if (each.priority == _URGENT) is urgent]
+    matches = [each for each in project.todos if (each.priority == _URGENT) is urgent]
     day = scene.day(days)
-    if not _some_of(found, project.todos) or any(each.due == day for each in found):
+    if not _some_of(matches, project.todos) or any(each.due == day for each in matches):
         return None
     which = "with" if urgent else "without"
     goal = f'Move the tasks in "{project.name}" {which} priority 4 to the day that is {days} days from today.'
-    return _draft(goal, *look([project], today=True), *change("update_task", found, day))
+    return _draft(goal, *look_up([project], today=True), *change("update_task", matches, day))
 
 
 def _complete_most_urgent(scene: Scene) -> Draft | None:
     """Complete the task with the highest priority."""
     project = scene.project()
     most = max(each.priority for each in project.todos)
-    found = [each for each in project.todos if each.priority == most]
-    if len(found) > 1:
+    matches = [each for each in project.todos if each.priority == most]
+    if len(matches) > 1:
         return None
     goal = f'Mark the task of the highest priority in the project "{project.name}" as completed.'
-    return _draft(goal, *look([project]), *change("complete_task", found))
+    return _draft(goal, *look_up([project]), *change("complete_task", matches))
 
 
 def _swap(scene: Scene) -> Draft | None:
@@ -128,18 +128,18 @@ def _swap(scene: Scene) -> Draft | None:
         f'Swap the due dates of "{first.content}" in "{one.name}" and "{second.content}" in "{other.name}".'
     )
     changes = change("update_task", [first], second.due) + change("update_task", [second], first.due)
-    return _draft(goal, *look([one, other]), *changes)
+    return _draft(goal, *look_up([one, other]), *changes)
 
 
 def _delete_long(scene: Scene) -> Draft | None:
     """Delete the long tasks of a project."""
     project, minutes = scene.project(), scene.draw.between(6, 20) * 5
-    found = [each for each in project.todos if each.minutes > minutes]
-    if not _some_of(found, project.todos):
+    matches = [each for each in project.todos if each.minutes > minutes]
+    if not _some_of(matches, project.todos):
         return None
     goal = f'Delete all tasks in "{project.name}" that take more than {minutes} minutes.'
-    calls = look([project]) + look_at_durations(project.todos)
-    return _draft(goal, *calls, *change("delete_task", found))
+    calls = look_up([project]) + look_up_durations(project.todos)
+    return _draft(goal, *calls, *change("delete_task", matches))
 
 
 def _day_after(scene: Scene) -> Draft | None:
@@ -152,7 +152,7 @@ def _day_after(scene: Scene) -> Draft | None:
         f'"{first.content}" in "{one.name}" cannot be done before "{second.content}" in "{other.name}" is: '
         "set its due date to the day after that of the latter."
     )
-    return _draft(goal, *look([one, other]), *change("update_task", [first], day))
+    return _draft(goal, *look_up([one, other]), *change("update_task", [first], day))
 
 
 ORDERS: tuple[Callable[[Scene], Draft | None], ...] = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call, Draft
-from agentgym_servers.todolist._scene import Scene, look, look_at_durations
+from agentgym_servers._frame.tool_tasks import Draft, FunctionCall, yes_or_no
+from agentgym_servers.todolist._scene import Scene, look_up, look_up_durations
 
 if TYPE_CHECKING:
     from agentgym_servers.todolist._account import Todo
@@ -27,21 +27,21 @@ def _due_date(scene: Scene) -> Draft:
     """When is a task due?"""
     project, todo = scene.todo()
     goal = f'By which day must "{todo.content}" in the project "{project.name}" be done? {_DATE}'
-    return Draft(goal, todo.due, look([project]))
+    return Draft(goal, todo.due, look_up([project]))
 
 
 def _priority(scene: Scene) -> Draft:
     """How urgent is a task?"""
     project, todo = scene.todo()
     goal = f'What is the priority of "{todo.content}" in my project "{project.name}"? {_NUMBER}'
-    return Draft(goal, todo.priority, look([project]))
+    return Draft(goal, todo.priority, look_up([project]))
 
 
 def _duration(scene: Scene) -> Draft:
     """How long does a task take?"""
     project, todo = scene.todo()
     goal = f'How many minutes does "{todo.content}" in "{project.name}" take? {_NUMBER}'
-    return Draft(goal, todo.minutes, look([project]) + look_at_durations([todo]))
+    return Draft(goal, todo.minutes, look_up([project]) + look_up_durations([todo]))
 
 
 def _all_durations(scene: Scene) -> Draft:
@@ -49,57 +49,57 @@ def _all_durations(scene: Scene) -> Draft:
     project = scene.project()
     goal = f'How many minutes do all tasks of the project "{project.name}" take together? {_NUMBER}'
     minutes = sum(each.minutes for each in project.todos)
-    return Draft(goal, minutes, look([project]) + look_at_durations(project.todos))
+    return Draft(goal, minutes, look_up([project]) + look_up_durations(project.todos))
 
 
 def _longest(scene: Scene) -> Draft | None:
     """Which task takes longest?"""
     project = scene.project()
     most = max(each.minutes for each in project.todos)
-    found = [each for each in project.todos if each.minutes == most]
-    if len(found) > 1:
+    matches = [each for each in project.todos if each.minutes == most]
+    if len(matches) > 1:
         return None
     goal = f'Which task of "{project.name}" takes the most time? {_NAME}'
-    return Draft(goal, found[0].content, look([project]) + look_at_durations(project.todos))
+    return Draft(goal, matches[0].content, look_up([project]) + look_up_durations(project.todos))
 
 
 def _due_before(scene: Scene) -> Draft | None:
     """Which tasks of a project are due before a date?"""
     project, day = scene.project(), scene.day(scene.draw.between(0, 12))
-    found = [each for each in project.todos if each.due < day]
-    if not 0 < len(found) < len(project.todos):
+    matches = [each for each in project.todos if each.due < day]
+    if not 0 < len(matches) < len(project.todos):
         return None
     goal = f'Which tasks of the project "{project.name}" are due before {day}? {_LIST}'
-    return Draft(goal, _names(found), look([project]))
+    return Draft(goal, _names(matches), look_up([project]))
 
 
 def _count_due_before(scene: Scene) -> Draft | None:
     """How many tasks are due before a date?"""
     day = scene.day(scene.draw.between(0, 12))
-    found = [each for each in scene.todos if each.due < day]
+    matches = [each for each in scene.todos if each.due < day]
     goal = f"How many tasks, in all my projects together, are due before {day}? {_NUMBER}"
-    return Draft(goal, len(found), look(scene.projects)) if found else None
+    return Draft(goal, len(matches), look_up(scene.projects)) if matches else None
 
 
 def _urgent(scene: Scene) -> Draft | None:
     """Which tasks of a project are urgent?"""
     project, least = scene.project(), scene.draw.between(2, 4)
-    found = [each for each in project.todos if each.priority >= least]
-    if not 0 < len(found) < len(project.todos):
+    matches = [each for each in project.todos if each.priority >= least]
+    if not 0 < len(matches) < len(project.todos):
         return None
     goal = f'Which tasks in "{project.name}" have a priority of {least} or more? {_LIST}'
-    return Draft(goal, _names(found), look([project]))
+    return Draft(goal, _names(matches), look_up([project]))
 
 
 def _due_first(scene: Scene) -> Draft | None:
     """Which task is due first, or last?"""
     project, last = scene.project(), scene.draw.chance(0.5)
     day = (max if last else min)(each.due for each in project.todos)
-    found = [each for each in project.todos if each.due == day]
-    if len(found) > 1:
+    matches = [each for each in project.todos if each.due == day]
+    if len(matches) > 1:
         return None
     goal = f'Which task of my project "{project.name}" is due {"last" if last else "first"}? {_NAME}'
-    return Draft(goal, found[0].content, look([project]))
+    return Draft(goal, matches[0].content, look_up([project]))
 
 
 def _place(scene: Scene) -> Draft:
@@ -107,25 +107,25 @@ def _place(scene: Scene) -> Draft:
     project, todo = scene.todo()
     where = todo.description.removeprefix("Place: ").partition(". ")[0]
     goal = f'At which place is "{todo.content}" of "{project.name}" done? Answer as its description has it.'
-    calls = (*look([project]), Call("get_task_description", {"task_id": todo.todo_id}))
+    calls = (*look_up([project]), FunctionCall("get_task_description", {"task_id": todo.todo_id}))
     return Draft(goal, where, calls)
 
 
 def _bring(scene: Scene) -> Draft:
     """Which things does a task need, if its project is not given?"""
     project, todo = scene.todo()
-    what = todo.description.partition("Bring: ")[2].removesuffix(".")
-    seen = scene.projects[: project.order]
+    things = todo.description.partition("Bring: ")[2].removesuffix(".")
+    listed = scene.projects[: project.order]
     goal = f'What must I bring for the task "{todo.content}"? Answer as its description has it.'
-    calls = (*look(seen), Call("get_task_description", {"task_id": todo.todo_id}))
-    return Draft(goal, what, calls)
+    calls = (*look_up(listed), FunctionCall("get_task_description", {"task_id": todo.todo_id}))
+    return Draft(goal, things, calls)
 
 
 def _holder(scene: Scene) -> Draft:
     """Which project contains a task?"""
     project, todo = scene.todo()
     goal = f'In which project is the task "{todo.content}"? {_NAME}'
-    return Draft(goal, project.name, look(scene.projects[: project.order]))
+    return Draft(goal, project.name, look_up(scene.projects[: project.order]))
 
 
 def _days_left(scene: Scene) -> Draft | None:
@@ -135,7 +135,7 @@ def _days_left(scene: Scene) -> Draft | None:
     if days < 1:
         return None
     goal = f'In how many days from today is "{todo.content}" in "{project.name}" due? {_NUMBER}'
-    return Draft(goal, days, look([project], today=True))
+    return Draft(goal, days, look_up([project], today=True))
 
 
 def _two_due_dates(scene: Scene) -> Draft:
@@ -145,7 +145,7 @@ def _two_due_dates(scene: Scene) -> Draft:
         f'What are the due dates of "{first.content}" in "{one.name}" and "{second.content}" in '
         f"\"{other.name}\"? Answer with a list: ['YYYY-MM-DD', 'YYYY-MM-DD']."
     )
-    return Draft(goal, sorted([first.due, second.due]), look([one, other]))
+    return Draft(goal, sorted([first.due, second.due]), look_up([one, other]))
 
 
 def _earlier(scene: Scene) -> Draft | None:
@@ -157,32 +157,32 @@ def _earlier(scene: Scene) -> Draft | None:
         f'Is "{first.content}" in "{one.name}" due before "{second.content}" in "{other.name}"? '
         "Answer 'Yes' or 'No'."
     )
-    return Draft(goal, "Yes" if first.due < second.due else "No", look([one, other]))
+    return Draft(goal, yes_or_no(first.due < second.due), look_up([one, other]))
 
 
 def _within_days(scene: Scene) -> Draft | None:
     """Which tasks are due in the next days, except those of one project?"""
-    left_out, days = scene.project(), scene.draw.between(1, 5)
-    of = [each for each in scene.projects if each is not left_out]
-    found = [todo for each in of for todo in each.todos if 0 <= scene.days_until(todo) <= days]
-    if not found:
+    excluded, days = scene.project(), scene.draw.between(1, 5)
+    others = [each for each in scene.projects if each is not excluded]
+    matches = [todo for each in others for todo in each.todos if 0 <= scene.days_until(todo) <= days]
+    if not matches:
         return None
     goal = (
-        f'Which of my tasks, apart from those of the project "{left_out.name}", are due between today and '
+        f'Which of my tasks, apart from those of the project "{excluded.name}", are due between today and '
         f"{scene.day(days)}, both included? {_LIST}"
     )
-    return Draft(goal, _names(found), look(of, today=True))
+    return Draft(goal, _names(matches), look_up(others, today=True))
 
 
 def _most_tasks(scene: Scene) -> Draft | None:
     """Which project has the most tasks?"""
     most = max(len(each.todos) for each in scene.projects)
-    found = [each for each in scene.projects if len(each.todos) == most]
-    if len(found) > 1:
+    matches = [each for each in scene.projects if len(each.todos) == most]
+    if len(matches) > 1:
         return None
     named = ", ".join(f'"{each.name}"' for each in scene.projects)
     goal = f"Which of my projects {named} has the most tasks? {_NAME}"
-    return Draft(goal, found[0].name, look(scene.projects))
+    return Draft(goal, matches[0].name, look_up(scene.projects))
 
 
 QUESTIONS: tuple[Callable[[Scene], Draft | None], ...] = (

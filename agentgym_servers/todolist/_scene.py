@@ -8,13 +8,13 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_servers._frame.data_files import read_json
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers.todolist._account import Project, Todo
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["PROJECTS", "Chore", "Scene", "change", "look", "look_at_durations"]
+__all__ = ["PROJECTS", "Chore", "Scene", "change", "look_up", "look_up_durations"]
 
 _FIRST_DAY = date(2024, 3, 1)
 _DAYS = 500
@@ -61,9 +61,9 @@ class Scene:
         self.today = _FIRST_DAY + timedelta(days=self.draw.below(_DAYS))
         names = self.draw.some(list(PROJECTS), self.draw.between(4, 5))
         self._next_id = 7_000_000_000 + self.draw.below(900_000_000)
-        self.projects = tuple(self._drawn(name, order) for order, name in enumerate(names, start=1))
+        self.projects = tuple(self._make_project(name, order) for order, name in enumerate(names, start=1))
 
-    def _drawn(self, name: str, order: int) -> Project:
+    def _make_project(self, name: str, order: int) -> Project:
         chores = self.draw.some(PROJECTS[name], self.draw.between(3, 5))
         project_id = self._id()
         todos = tuple(
@@ -112,19 +112,19 @@ class Scene:
         return [todo for project in self.projects for todo in project.todos]
 
 
-def look(projects: Iterable[Project], *, today: bool = False) -> tuple[Call, ...]:
+def look_up(projects: Iterable[Project], *, today: bool = False) -> tuple[FunctionCall, ...]:
     """Return the calls that list the tasks of some projects, after the call for the date if it matters."""
-    first = [Call("get_user_current_date", {})] if today else []
-    tasks = [Call("get_tasks", {"project_id": each.project_id}) for each in projects]
-    return (*first, Call("get_projects", {}), *tasks)
+    first = [FunctionCall("get_user_current_date", {})] if today else []
+    tasks = [FunctionCall("get_tasks", {"project_id": each.project_id}) for each in projects]
+    return (*first, FunctionCall("get_projects", {}), *tasks)
 
 
-def look_at_durations(todos: Iterable[Todo]) -> tuple[Call, ...]:
+def look_up_durations(todos: Iterable[Todo]) -> tuple[FunctionCall, ...]:
     """Return the calls that look up the durations of some tasks."""
-    return tuple(Call("get_task_duration", {"task_id": each.todo_id}) for each in todos)
+    return tuple(FunctionCall("get_task_duration", {"task_id": each.todo_id}) for each in todos)
 
 
-def change(name: str, todos: Iterable[Todo], due: str | None = None) -> tuple[Call, ...]:
+def change(name: str, todos: Iterable[Todo], due: str | None = None) -> tuple[FunctionCall, ...]:
     """Return the calls that change some tasks in the same way."""
     more = {} if due is None else {"due_date": due}
-    return tuple(Call(name, {"task_id": each.todo_id, **more}) for each in todos)
+    return tuple(FunctionCall(name, {"task_id": each.todo_id, **more}) for each in todos)

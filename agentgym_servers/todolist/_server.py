@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.local_servers import ServerOptions
-from agentgym_servers._frame.tools import AnswerTools, Given, tool_app
-from agentgym_servers.todolist._account import Account, Refused
+from agentgym_servers._frame.tool_tasks import CallRefused
+from agentgym_servers._frame.tools import ActionInput, AnswerTools, tool_app
+from agentgym_servers.todolist._account import Account
 from agentgym_servers.todolist._world import TodoTask, world_of
 
 if TYPE_CHECKING:
@@ -47,14 +48,8 @@ class TodoTools(AnswerTools):
         """Return 1 for the right answer if the account is in the task's final state, else 0."""
         return super().judge(answer) if self._account.state == self._task.end else 0.0
 
-    def call(self, name: str, given: Given) -> object:
+    def call(self, name: str, arguments: ActionInput) -> object:
         """Call a function of the account."""
-        try:
-            return self._call(name, given)
-        except Refused as refused:
-            return refused
-
-    def _call(self, name: str, given: Given) -> object:
         simple = {
             "get_user_current_date": lambda: self._task.today,
             "get_user_current_location": lambda: self._task.city,
@@ -63,25 +58,27 @@ class TodoTools(AnswerTools):
         if name in simple:
             return simple[name]()
         if name == "get_tasks":
-            return self._account.get_tasks(str(given["project_id"]))
+            return self._account.get_tasks(str(arguments["project_id"]))
         if name == "update_project":
-            return self._account.update_project(str(given["project_id"]), _truth(given["is_favorite"]))
+            return self._account.update_project(
+                str(arguments["project_id"]), _boolean(arguments["is_favorite"])
+            )
         if name == "update_task":
-            return self._account.update_task(str(given["task_id"]), str(given["due_date"]))
-        return getattr(self._account, name)(str(given["task_id"]))
+            return self._account.update_task(str(arguments["task_id"]), str(arguments["due_date"]))
+        return getattr(self._account, name)(str(arguments["task_id"]))
 
 
-def _truth(value: object) -> bool:
+def _boolean(value: object) -> bool:
     """Return a boolean, which the agent may write as text.
 
     Raises:
-        Refused: The value is not a boolean.
+        CallRefused: The value is not a boolean.
     """
     words = {"true": True, "false": False}
     try:
         return words[str(value).lower()]
     except KeyError:
-        raise Refused("Invalid is_favorite: True or False is expected") from None
+        raise CallRefused("Invalid is_favorite: True or False is expected") from None
 
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers._frame.tool_world import ToolTask, ToolWorld, draw_tasks
 from agentgym_servers.todolist._account import Account, Project
 from agentgym_servers.todolist._orders import ORDERS
@@ -64,7 +64,7 @@ def _task(task_id: int, draw: Draw) -> TodoTask | None:
         end=account.state,
         today=scene.today.isoformat(),
         city=draw.one(_CITIES),
-        solution=(*draft.calls, Call("finish", {"answer": draft.answer})),
+        solution=(*draft.calls, FunctionCall("finish", {"answer": draft.answer})),
     )
 
 

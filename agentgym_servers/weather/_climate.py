@@ -143,10 +143,10 @@ def height_at(latitude: float, longitude: float) -> float:
     x, y, z = _on_sphere(latitude, longitude)
     weights = heights = 0.0
     for (a, b, c), height in _HEIGHTS:
-        apart = (x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2
-        if apart < _NEAR:
+        distance_squared = (x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2
+        if distance_squared < _NEAR:
             return height
-        weight = 1 / apart**2
+        weight = 1 / distance_squared**2
         weights += weight
         heights += weight * height
     return float(round(heights / weights))

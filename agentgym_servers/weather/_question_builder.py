@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall, QuestionBuilder
 from agentgym_servers.weather._climate import distance_km, height_at
 from agentgym_servers.weather._places import CITIES, City
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
     from agentgym_servers.weather._climate import Climate, Day
 
-__all__ = ["NUMBER", "Asking"]
+__all__ = ["NUMBER", "WeatherQuestionBuilder"]
 
 NUMBER = "Please provide the answer as a number, to one decimal place."
 
@@ -21,30 +21,27 @@ _FIRST = date(2021, 1, 1)
 _DAYS = 1095  # of three years; none of their dates is a 29 February
 
 
-class Asking:
-    """Draws the subjects of a question, and records the calls that find its answer.
+class WeatherQuestionBuilder(QuestionBuilder):
+    """Draws the user, places and dates, and records the calls that look up the weather.
 
     Args:
         draw: The source of random draws.
         climate: The weather of the world.
 
     Attributes:
-        draw: The source of random draws.
         today: The user's date.
         home: The user's city.
-        calls: The recorded calls, in order.
     """
 
     def __init__(self, draw: Draw, climate: Climate) -> None:
-        self.draw = draw
+        super().__init__(draw)
         self.today = _FIRST + timedelta(draw.below(_DAYS))
-        self.home, *self._others = draw.some(CITIES, 5)
-        self.calls: list[Call] = []
+        self.home, *self._unused = draw.some(CITIES, 5)
         self._climate = climate
 
     def place(self) -> City:
         """Return an unused place, which the goal names."""
-        return self._others.pop()
+        return self._unused.pop()
 
     def somewhere(self) -> tuple[City, str]:
         """Return a place and its phrase in the goal: a named place, or the user's location."""
@@ -75,7 +72,7 @@ class Asking:
 
     def height(self, place: City) -> float:
         """Look up the height of a place."""
-        self._call("get_elevation", **self._where(place))
+        self.record("get_elevation", **self._where(place))
         return height_at(place.latitude, place.longitude)
 
     def distance(self, one: City, other: City) -> float:
@@ -86,12 +83,12 @@ class Asking:
             for name, degrees in self._where(place).items():
                 arguments[f"{name}{number}"] = degrees
                 ends.append(degrees)
-        self._call("get_distance", **arguments)
+        self.record("get_distance", **arguments)
         return distance_km(*ends)
 
     def level(self, index: int) -> None:
         """Look up the level of an air quality index."""
-        self._call("get_air_quality_level", air_quality_index=index)
+        self.record("get_air_quality_level", air_quality_index=index)
 
     def same_day_last_year(self) -> int:
         """Return the offset in days from today to the same date last year."""
@@ -100,23 +97,20 @@ class Asking:
     def _days(self, kind: str, place: City, first: int, last: int) -> list[Day]:
         where = self._where(place)
         if first == last == 0:
-            self._call(f"get_current_{kind}", **where, current_date=self.today.isoformat())
+            self.record(f"get_current_{kind}", **where, current_date=self.today.isoformat())
         else:
             name = f"get_historical_{kind}" if last < 0 else f"get_{kind}_forecast"
             dates = {"start_date": self.day(first).isoformat(), "end_date": self.day(last).isoformat()}
-            self._call(name, **where, **dates)
+            self.record(name, **where, **dates)
         return self._climate.days(place.latitude, place.longitude, self.day(first), last - first + 1)
 
     def _where(self, place: City) -> dict[str, Any]:
         """Look up the coordinates of a place, once."""
         if place is self.home and not self._has_called("get_user_current_location"):
-            self._call("get_user_current_location")
+            self.record("get_user_current_location")
         if not self._has_called("get_latitude_longitude", name=place.name):
-            self._call("get_latitude_longitude", name=place.name)
+            self.record("get_latitude_longitude", name=place.name)
         return {"latitude": place.latitude, "longitude": place.longitude}
 
-    def _call(self, name: str, /, **arguments: Any) -> None:
-        self.calls.append(Call(name, arguments))
-
     def _has_called(self, name: str, /, **arguments: Any) -> bool:
-        return (name, arguments) in self.calls
+        return FunctionCall(name, arguments) in self.calls

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Question, Unfit
+from agentgym_servers._frame.tool_tasks import Question, require, single_best, yes_or_no
 from agentgym_servers.weather._climate import air_quality_level
-from agentgym_servers.weather._question_builder import NUMBER, Asking
+from agentgym_servers.weather._question_builder import NUMBER, WeatherQuestionBuilder
 
 if TYPE_CHECKING:
     from agentgym_servers.weather._places import City
 
 __all__ = ["KINDS"]
-
-T = TypeVar("T")
 
 _LITTLE = 0.2  # millimetres or centimetres: less than this is rounded to 0
 
@@ -30,27 +28,27 @@ _CITY = "Please answer with the name of the city."
 _COUNT = "Please provide the answer as a number."
 
 
-def _mean_of_a_day(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    ago = ask.draw.between(1, 30)
-    (day,) = ask.temperatures(place, -ago, -ago)
+def _mean_of_a_day(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    ago = builder.draw.between(1, 30)
+    (day,) = builder.temperatures(place, -ago, -ago)
     when = "yesterday" if ago == 1 else f"{ago} days ago"
     return Question(f"What was the average temperature in Celsius {where} {when}? {NUMBER}", day.mean)
 
 
-def _highest_last_year(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    offset = ask.same_day_last_year()
-    (day,) = ask.temperatures(place, offset, offset)
+def _highest_last_year(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    offset = builder.same_day_last_year()
+    (day,) = builder.temperatures(place, offset, offset)
     return Question(
         f"What was the highest temperature in Celsius {where} on this day last year? {NUMBER}", day.highest
     )
 
 
-def _difference_tomorrow(ask: Asking) -> Question:
-    one, other = ask.place(), ask.place()
-    which = ask.draw.one(("highest", "lowest"))
-    values = [getattr(ask.temperatures(place, 1, 1)[0], which) for place in (one, other)]
+def _difference_tomorrow(builder: WeatherQuestionBuilder) -> Question:
+    one, other = builder.place(), builder.place()
+    which = builder.draw.one(("highest", "lowest"))
+    values = [getattr(builder.temperatures(place, 1, 1)[0], which) for place in (one, other)]
     return Question(
         f"By how many degrees Celsius will the {which} temperature of tomorrow differ between {one.name} and "
         f"{other.name}? {NUMBER}",
@@ -58,148 +56,148 @@ def _difference_tomorrow(ask: Asking) -> Question:
     )
 
 
-def _warmest_of_three_days(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    ago = sorted(ask.draw.some(range(1, 31), 3), reverse=True)
-    days = [d for d in ask.temperatures(place, -ago[0], -ago[-1]) if (ask.today - d.date).days in ago]
+def _warmest_of_three_days(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    ago = sorted(builder.draw.some(range(1, 31), 3), reverse=True)
+    days = [d for d in builder.temperatures(place, -ago[0], -ago[-1]) if (builder.today - d.date).days in ago]
     dates = ", ".join(str(day.date) for day in days[:-1])
     return Question(
         f"Which of the days {dates} and {days[-1].date} had the highest average temperature {where}? {_DATE}",
-        str(_most(days, lambda day: day.mean).date),
+        str(single_best(days, lambda day: day.mean).date),
     )
 
 
-def _warmer_city(ask: Asking) -> Question:
-    places = [ask.place(), ask.place()]
-    ahead = ask.draw.between(1, 14)
-    days = {place.name: ask.temperatures(place, ahead, ahead)[0].mean for place in places}
+def _warmer_city(builder: WeatherQuestionBuilder) -> Question:
+    places = [builder.place(), builder.place()]
+    ahead = builder.draw.between(1, 14)
+    days = {place.name: builder.temperatures(place, ahead, ahead)[0].mean for place in places}
     when = "tomorrow" if ahead == 1 else f"in {ahead} days"
     return Question(
         f"Which city will have the higher average temperature {when}: {places[0].name} or {places[1].name}? "
         f"{_CITY}",
-        _most(days, lambda name: days[name]),
+        single_best(days, lambda name: days[name]),
     )
 
 
-def _rain_so_far(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count = ask.draw.between(2, 20)
-    total = _sum(day.rain for day in ask.rain(place, -count, -1))
-    _need(total > _LITTLE)
+def _rain_so_far(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count = builder.draw.between(2, 20)
+    total = _sum(day.rain for day in builder.rain(place, -count, -1))
+    require(total > _LITTLE)
     return Question(
         f"How many millimetres of rain fell {where} over the past {count} days, today not counted? {NUMBER}",
         total,
     )
 
 
-def _will_it_rain(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    ahead = ask.draw.between(1, 20)
-    (day,) = ask.rain(place, ahead, ahead)
-    return Question(f"Will there be any rain {where} on {day.date}? {_YES_OR_NO}", _yes(day.rain > 0))
+def _will_it_rain(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    ahead = builder.draw.between(1, 20)
+    (day,) = builder.rain(place, ahead, ahead)
+    return Question(f"Will there be any rain {where} on {day.date}? {_YES_OR_NO}", yes_or_no(day.rain > 0))
 
 
-def _days_of_rain_to_come(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count, least = ask.draw.between(7, 25), ask.draw.one((0, 1, 2, 5))
-    found = sum(day.rain > least for day in ask.rain(place, 1, count))
-    _need(found > 0)
+def _days_of_rain_to_come(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count, least = builder.draw.between(7, 25), builder.draw.one((0, 1, 2, 5))
+    rainy = sum(day.rain > least for day in builder.rain(place, 1, count))
+    require(rainy > 0)
     return Question(
         f"On how many of the next {count} days, beginning tomorrow, will more than {least} mm of rain fall "
         f"{where}? {_COUNT}",
-        found,
+        rainy,
     )
 
 
-def _hot_days_to_come(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count = ask.draw.between(5, 20)
-    days = ask.temperatures(place, 1, count)
-    limit = round(sorted(day.highest for day in days)[-ask.draw.between(2, 5)])
-    found = [str(day.date) for day in days if day.highest > limit]
-    _need(bool(found))
+def _hot_days_to_come(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count = builder.draw.between(5, 20)
+    days = builder.temperatures(place, 1, count)
+    limit = round(sorted(day.highest for day in days)[-builder.draw.between(2, 5)])
+    dates = [str(day.date) for day in days if day.highest > limit]
+    require(bool(dates))
     return Question(
         f"On which of the next {count} days, beginning tomorrow, will the temperature {where} rise above "
         f"{limit} degrees Celsius? {_DATES}",
-        found,
+        dates,
     )
 
 
-def _snow_so_far(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count = ask.draw.between(3, 20)
-    total = _sum(day.snow for day in ask.snow(place, -count, -1))
-    _need(total > _LITTLE)
+def _snow_so_far(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count = builder.draw.between(3, 20)
+    total = _sum(day.snow for day in builder.snow(place, -count, -1))
+    require(total > _LITTLE)
     return Question(
         f"How many centimetres of snow fell {where} over the past {count} days, today not counted? {NUMBER}",
         total,
     )
 
 
-def _most_snow(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count = ask.draw.between(5, 25)
-    day = _most(ask.snow(place, 1, count), lambda day: day.snow)
-    _need(day.snow > 0)
+def _most_snow(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count = builder.draw.between(5, 25)
+    day = single_best(builder.snow(place, 1, count), lambda day: day.snow)
+    require(day.snow > 0)
     return Question(
         f"On which of the next {count} days, beginning tomorrow, will the most snow fall {where}? {_DATE}",
         str(day.date),
     )
 
 
-def _height(ask: Asking) -> Question:
-    place = ask.place()
-    return Question(f"How many metres above the sea is {place.name}? {_COUNT}", ask.height(place))
+def _height(builder: WeatherQuestionBuilder) -> Question:
+    place = builder.place()
+    return Question(f"How many metres above the sea is {place.name}? {_COUNT}", builder.height(place))
 
 
-def _height_difference(ask: Asking) -> Question:
-    place, other = ask.place(), ask.draw.one((ask.home, ask.place()))
-    than = "where I am now" if other is ask.home else other.name
-    higher = ask.height(place) - ask.height(other)
-    _need(higher > 0)
+def _height_difference(builder: WeatherQuestionBuilder) -> Question:
+    place, other = builder.place(), builder.draw.one((builder.home, builder.place()))
+    than = "where I am now" if other is builder.home else other.name
+    higher = builder.height(place) - builder.height(other)
+    require(higher > 0)
     return Question(f"How many metres higher is {place.name} than {than}? {_COUNT}", higher)
 
 
-def _highest_city(ask: Asking) -> Question:
-    places = [ask.place() for _ in range(3)]
-    heights = {place.name: ask.height(place) for place in places}
+def _highest_city(builder: WeatherQuestionBuilder) -> Question:
+    places = [builder.place() for _ in range(3)]
+    heights = {place.name: builder.height(place) for place in places}
     return Question(
-        f"Which of these cities is the highest above the sea: {_listed(places)}? {_CITY}",
-        _most(heights, lambda name: heights[name]),
+        f"Which of these cities is the highest above the sea: {_alternatives(places)}? {_CITY}",
+        single_best(heights, lambda name: heights[name]),
     )
 
 
-def _distance(ask: Asking) -> Question:
-    place, other = ask.place(), ask.draw.one((ask.home, ask.place()))
-    origin = "from me" if other is ask.home else f"from {other.name}"
+def _distance(builder: WeatherQuestionBuilder) -> Question:
+    place, other = builder.place(), builder.draw.one((builder.home, builder.place()))
+    origin = "from me" if other is builder.home else f"from {other.name}"
     return Question(
-        f"How many kilometres away is {place.name} {origin}? {NUMBER}", ask.distance(other, place)
+        f"How many kilometres away is {place.name} {origin}? {NUMBER}", builder.distance(other, place)
     )
 
 
-def _nearest(ask: Asking) -> Question:
-    places = [ask.place(), ask.place()]
-    apart = {place.name: ask.distance(ask.home, place) for place in places}
+def _nearest(builder: WeatherQuestionBuilder) -> Question:
+    places = [builder.place(), builder.place()]
+    distances = {place.name: builder.distance(builder.home, place) for place in places}
     return Question(
         f"I can travel to {places[0].name} or to {places[1].name}. Which is nearer to where I am now? "
         f"{_CITY}",
-        _most(apart, lambda name: -apart[name]),
+        single_best(distances, lambda name: -distances[name]),
     )
 
 
-def _air_of_a_day(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    ago = ask.draw.between(0, 30)
-    (day,) = ask.air(place, -ago, -ago)
+def _air_of_a_day(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    ago = builder.draw.between(0, 30)
+    (day,) = builder.air(place, -ago, -ago)
     verb, when = ("is", "today") if ago == 0 else ("was", f"on {day.date}")
     return Question(f"What {verb} the air quality index {where} {when}? {_COUNT}", day.air)
 
 
-def _air_level(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    ago = ask.draw.between(0, 20)
-    (day,) = ask.air(place, -ago, -ago)
-    ask.level(day.air)
+def _air_level(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    ago = builder.draw.between(0, 20)
+    (day,) = builder.air(place, -ago, -ago)
+    builder.level(day.air)
     verb, when = ("is", "today") if ago == 0 else ("was", f"{ago} days ago" if ago > 1 else "yesterday")
     return Question(
         f"What {verb} the air quality level {where} {when}? Please provide the answer as a string.",
@@ -207,34 +205,37 @@ def _air_level(ask: Asking) -> Question:
     )
 
 
-def _cleaner_air(ask: Asking) -> Question:
-    places = [ask.place(), ask.place()]
-    found = {place.name: ask.air(place, 0, 0)[0].air for place in places}
+def _cleaner_air(builder: WeatherQuestionBuilder) -> Question:
+    places = [builder.place(), builder.place()]
+    indices = {place.name: builder.air(place, 0, 0)[0].air for place in places}
     return Question(
         f"Which city has the lower air quality index today: {places[0].name} or {places[1].name}? {_CITY}",
-        _most(found, lambda name: -found[name]),
+        single_best(indices, lambda name: -indices[name]),
     )
 
 
-def _rain_and_snow(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count = ask.draw.between(5, 28)
-    rain, snow = ask.rain(place, -count, -1), ask.snow(place, -count, -1)
-    found = sum(one.rain > 0 and other.snow > 0 for one, other in zip(rain, snow, strict=True))
-    _need(found > 0)
+def _rain_and_snow(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count = builder.draw.between(5, 28)
+    rain, snow = builder.rain(place, -count, -1), builder.snow(place, -count, -1)
+    both = sum(one.rain > 0 and other.snow > 0 for one, other in zip(rain, snow, strict=True))
+    require(both > 0)
     return Question(
         f"On how many of the past {count} days, today not counted, did both rain and snow fall {where}? "
         f"{_COUNT}",
-        found,
+        both,
     )
 
 
-def _warmer_than_before(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    offset, when = ask.draw.one(
-        [(ask.same_day_last_year(), "the same day last year"), *((-n, f"{n} days ago") for n in range(2, 31))]
+def _warmer_than_before(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    offset, when = builder.draw.one(
+        [
+            (builder.same_day_last_year(), "the same day last year"),
+            *((-n, f"{n} days ago") for n in range(2, 31)),
+        ]
     )
-    now, then = ask.temperatures(place, 0, 0)[0].mean, ask.temperatures(place, offset, offset)[0].mean
+    now, then = builder.temperatures(place, 0, 0)[0].mean, builder.temperatures(place, offset, offset)[0].mean
     return Question(
         f"How does the average temperature of today {where} compare to {when}? Please answer with 'higher', "
         "'lower' or 'same'.",
@@ -242,9 +243,9 @@ def _warmer_than_before(ask: Asking) -> Question:
     )
 
 
-def _range_of_today(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    (day,) = ask.temperatures(place, 0, 0)
+def _range_of_today(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    (day,) = builder.temperatures(place, 0, 0)
     return Question(
         f"How many degrees Celsius lie between the lowest and the highest temperature of today {where}? "
         f"{NUMBER}",
@@ -252,12 +253,12 @@ def _range_of_today(ask: Asking) -> Question:
     )
 
 
-def _snow_of_cold_days(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count, limit = ask.draw.between(4, 20), ask.draw.one((-5, -2, 0, 1))
-    days, snow = ask.temperatures(place, -count, -1), ask.snow(place, -count, -1)
+def _snow_of_cold_days(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count, limit = builder.draw.between(4, 20), builder.draw.one((-5, -2, 0, 1))
+    days, snow = builder.temperatures(place, -count, -1), builder.snow(place, -count, -1)
     total = _sum(each.snow for day, each in zip(days, snow, strict=True) if day.mean < limit)
-    _need(total > _LITTLE)
+    require(total > _LITTLE)
     return Question(
         f"How many centimetres of snow fell {where} in the past {count} days, today not counted, on days "
         f"with an average temperature below {limit} degrees Celsius? {NUMBER}",
@@ -265,10 +266,10 @@ def _snow_of_cold_days(ask: Asking) -> Question:
     )
 
 
-def _coldest_day(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count = ask.draw.between(4, 25)
-    day = _most(ask.temperatures(place, 1, count), lambda day: -day.lowest)
+def _coldest_day(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count = builder.draw.between(4, 25)
+    day = single_best(builder.temperatures(place, 1, count), lambda day: -day.lowest)
     return Question(
         f"Which of the next {count} days, beginning tomorrow, will be the one with the lowest temperature "
         f"{where}? {_DATE}",
@@ -276,10 +277,10 @@ def _coldest_day(ask: Asking) -> Question:
     )
 
 
-def _average_of_days(ask: Asking) -> Question:
-    place, where = ask.somewhere()
-    count = ask.draw.between(2, 15)
-    days = ask.temperatures(place, 1, count)
+def _average_of_days(builder: WeatherQuestionBuilder) -> Question:
+    place, where = builder.somewhere()
+    count = builder.draw.between(2, 15)
+    days = builder.temperatures(place, 1, count)
     return Question(
         f"What is the mean of the average temperatures in Celsius {where} of the next {count} days, "
         f"beginning tomorrow? {NUMBER}",
@@ -287,17 +288,17 @@ def _average_of_days(ask: Asking) -> Question:
     )
 
 
-def _rainier_city(ask: Asking) -> Question:
-    places, count = [ask.place(), ask.place()], ask.draw.between(3, 14)
-    totals = {place.name: _sum(day.rain for day in ask.rain(place, 1, count)) for place in places}
+def _rainier_city(builder: WeatherQuestionBuilder) -> Question:
+    places, count = [builder.place(), builder.place()], builder.draw.between(3, 14)
+    totals = {place.name: _sum(day.rain for day in builder.rain(place, 1, count)) for place in places}
     return Question(
         f"Which city will have more rain in all over the next {count} days, beginning tomorrow: "
         f"{places[0].name} or {places[1].name}? {_CITY}",
-        _most(totals, lambda name: totals[name]),
+        single_best(totals, lambda name: totals[name]),
     )
 
 
-KINDS: Sequence[Callable[[Asking], Question]] = (
+KINDS: Sequence[Callable[[WeatherQuestionBuilder], Question]] = (
     _mean_of_a_day,
     _highest_last_year,
     _difference_tomorrow,
@@ -328,31 +329,9 @@ KINDS: Sequence[Callable[[Asking], Question]] = (
 """All kinds of questions; each draws a question, or raises `Unfit`."""
 
 
-def _need(holds: bool) -> None:
-    if not holds:
-        raise Unfit
-
-
-def _most(of: Iterable[T], value: Callable[[T], Any]) -> T:
-    """Return the item with the greatest value.
-
-    Raises:
-        Unfit: Several items have it.
-    """
-    each = list(of)
-    greatest = max(map(value, each))
-    found = [one for one in each if value(one) == greatest]
-    _need(len(found) == 1)
-    return found[0]
-
-
 def _sum(numbers: Iterable[float]) -> float:
     return round(math.fsum(numbers), 2)
 
 
-def _yes(holds: bool) -> str:
-    return "Yes" if holds else "No"
-
-
-def _listed(places: Sequence[City]) -> str:
+def _alternatives(places: Sequence[City]) -> str:
     return f"{', '.join(place.name for place in places[:-1])} or {places[-1].name}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from agentgym_servers._frame.tools import AnswerTools, Given, ToolError
+from agentgym_servers._frame.tools import ActionInput, AnswerTools, ToolError
 from agentgym_servers.weather._climate import (
     Climate,
     Day,
@@ -30,7 +30,7 @@ MOST_DAYS = 30
 """The maximum number of days between the first and the last day of a request."""
 
 _TOLERANCE = 0.05 + 1e-6  # half of the tenth that goals require, plus the error of floating point
-_MAX_FOUND = 3
+_MAX_PLACES = 3
 _MAX_NAME_CHARS = 100
 
 _Column = Callable[[Day], object]
@@ -90,7 +90,7 @@ class WeatherTools(AnswerTools):
         number = _number(answer) if _is_number(answer) else None
         return float(number is not None and abs(number - self.answer) <= _TOLERANCE)
 
-    def call(self, name: str, given: Given) -> object:
+    def call(self, name: str, arguments: ActionInput) -> object:
         """Call a function."""
         kind = name.removeprefix("get_")
         if kind == "user_current_date":
@@ -98,16 +98,16 @@ class WeatherTools(AnswerTools):
         if kind == "user_current_location":
             return self._home.name
         if kind in _OF_PLACES:
-            return _OF_PLACES[kind](given)
-        return self._weather(kind, given)
+            return _OF_PLACES[kind](arguments)
+        return self._weather(kind, arguments)
 
-    def _weather(self, kind: str, given: Given) -> object:
+    def _weather(self, kind: str, arguments: ActionInput) -> object:
         """Return the weather of past days, of the current day, or of future days."""
-        point = _point(given)
+        point = _point(arguments)
         if kind.startswith("current_"):
-            first = last = _date(given["current_date"])
+            first = last = _date(arguments["current_date"])
             return self._reply(kind.removeprefix("current_"), point, first, last)
-        first, last = _date(given["start_date"]), _date(given["end_date"])
+        first, last = _date(arguments["start_date"]), _date(arguments["end_date"])
         past = kind.startswith("historical_")
         for name, day in (("start_date", first), ("end_date", last)):
             if past and day >= self._today:
@@ -148,16 +148,16 @@ def find_places(name: object) -> dict[str, Any]:
     Raises:
         ToolError: There is none.
     """
-    wanted = " ".join(str(name)[:_MAX_NAME_CHARS].split(",")[0].casefold().split())
-    alike = [place for place in PLACES if place.name.casefold() == wanted]
-    if len(wanted) > 1:
-        alike += [p for p in PLACES if p.name.casefold().startswith(wanted) and p not in alike]
-    if not alike:
+    query = " ".join(str(name)[:_MAX_NAME_CHARS].split(",")[0].casefold().split())
+    matches = [place for place in PLACES if place.name.casefold() == query]
+    if len(query) > 1:
+        matches += [p for p in PLACES if p.name.casefold().startswith(query) and p not in matches]
+    if not matches:
         raise ToolError("KeyError", "'results'")
-    return {"results": [_shown(place) for place in alike[:_MAX_FOUND]]}
+    return {"results": [_place_record(place) for place in matches[:_MAX_PLACES]]}
 
 
-def _shown(place: City) -> dict[str, Any]:
+def _place_record(place: City) -> dict[str, Any]:
     return {
         "name": place.name,
         "latitude": place.latitude,
@@ -166,42 +166,42 @@ def _shown(place: City) -> dict[str, Any]:
     }
 
 
-def _distance(given: Given) -> float:
+def _distance(arguments: ActionInput) -> float:
     degrees = []
     for number in "12":
         for name, most in (("latitude", 90), ("longitude", 180)):
-            value = _number(given[name + number])
+            value = _number(arguments[name + number])
             if value is None or abs(value) > most:
                 raise ToolError("ValueError", f"{name}{number} must be a number from -{most} to {most}")
             degrees.append(value)
     return distance_km(*degrees)
 
 
-def _level(given: Given) -> str:
-    index = given["air_quality_index"]
+def _level(arguments: ActionInput) -> str:
+    index = arguments["air_quality_index"]
     if not _is_number(index):
         raise ToolError("TypeError", "air_quality_index must be a number")
     return air_quality_level(index)
 
 
-def _elevation(given: Given) -> object:
-    point = _point(given)
+def _elevation(arguments: ActionInput) -> object:
+    point = _point(arguments)
     return point if isinstance(point, str) else {"elevation": [height_at(*point)]}
 
 
-_OF_PLACES: dict[str, Callable[[Given], object]] = {
-    "latitude_longitude": lambda given: find_places(given["name"]),
+_OF_PLACES: dict[str, Callable[[ActionInput], object]] = {
+    "latitude_longitude": lambda arguments: find_places(arguments["name"]),
     "elevation": _elevation,
     "distance": _distance,
     "air_quality_level": _level,
 }
 
 
-def _point(given: Given) -> tuple[float, float] | str:
+def _point(arguments: ActionInput) -> tuple[float, float] | str:
     """Return the requested point, or the observation if it does not exist."""
     point = []
     for name, most in (("latitude", 90), ("longitude", 180)):
-        value = _number(given[name])
+        value = _number(arguments[name])
         if value is None:
             return _refusal(f"{name} must be a number")
         if abs(value) > most:
@@ -244,5 +244,5 @@ def _date(value: object) -> date:
     try:
         return datetime.strptime(value, "%Y-%m-%d").date()  # noqa: DTZ007 - a day, which has no zone
     except ValueError:
-        shown = value[:_MAX_NAME_CHARS]
-        raise ToolError("ValueError", f"time data {shown!r} does not match format '%Y-%m-%d'") from None
+        excerpt = value[:_MAX_NAME_CHARS]
+        raise ToolError("ValueError", f"time data {excerpt!r} does not match format '%Y-%m-%d'") from None

@@ -7,10 +7,10 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Call
+from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers._frame.tool_world import ToolTask, ToolWorld, draw_tasks
 from agentgym_servers.weather._climate import Climate
-from agentgym_servers.weather._question_builder import Asking
+from agentgym_servers.weather._question_builder import WeatherQuestionBuilder
 from agentgym_servers.weather._questions import KINDS
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def world_of(seed: int) -> ToolWorld[Climate, WeatherTask]:
     climate = Climate(seed)
 
     def task(task_id: int, draw: Draw) -> WeatherTask:
-        ask = Asking(draw, climate)
-        question = KINDS[task_id % len(KINDS)](ask)
-        finish = Call("finish", {"answer": question.answer})
-        solution = (Call("get_user_current_date", {}), *ask.calls, finish)
-        return WeatherTask(question.goal, question.answer, solution, ask.today, ask.home)
+        builder = WeatherQuestionBuilder(draw, climate)
+        question = KINDS[task_id % len(KINDS)](builder)
+        finish = FunctionCall("finish", {"answer": question.answer})
+        solution = (FunctionCall("get_user_current_date", {}), *builder.calls, finish)
+        return WeatherTask(question.goal, question.answer, solution, builder.today, builder.home)
 
     return ToolWorld(climate, draw_tasks(TASKS, task, "weather", seed, "task"))

@@ -23,7 +23,7 @@ def digest(seed: int) -> str:
     network = world_of(seed).setting
     told = [
         [(t.goal, t.answer, t.solution) for t in world_of(seed).tasks],
-        [(p.title, p.cited, p.shown) for p in network.papers.values()],
+        [(p.title, p.cited, p.attributes) for p in network.papers.values()],
         dict(network.organizations),
     ]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agentgym_gym.envs.movie import MOVIE
-from agentgym_servers._frame.tools import Given, ToolError
+from agentgym_servers._frame.tools import ActionInput, ToolError
 from agentgym_servers.movie._films import FILMS
 from agentgym_servers.movie._service import MovieTools
 from agentgym_servers.movie._world import world_of
@@ -28,14 +28,14 @@ def tools_of(task_id: int = 0, seed: int = 0) -> MovieTools:
 
 
 def call(name: str, **arguments: object) -> object:
-    return tools_of().call(name, Given(arguments))
+    return tools_of().call(name, ActionInput(arguments))
 
 
 def everything(world: ToolWorld) -> str:
     """Return all that the functions tell of all films and people, and all tasks, as text."""
     tools = MovieTools(world.setting, world.tasks[0])
     told = [
-        tools.call(name, Given({"movie_id": film} if "movie" in name else {"person_id": film}))
+        tools.call(name, ActionInput({"movie_id": film} if "movie" in name else {"person_id": film}))
         for name in MovieTools.names
         if name.startswith("get_") and "search" not in name
         for film in (world.setting.films if "movie" in name else world.setting.people)
@@ -184,8 +184,8 @@ def test_no_argument_does_harm(odd):
     tools = tools_of()
     for name in MovieTools.names[:-2]:
         for given in (
-            Given(dict.fromkeys(("movie_name", "movie_id", "person_name", "person_id"), odd)),
-            Given(odd),
+            ActionInput(dict.fromkeys(("movie_name", "movie_id", "person_name", "person_id"), odd)),
+            ActionInput(odd),
         ):
             with contextlib.suppress(ToolError):
                 assert len(str(tools.call(name, given))) < 1000
@@ -199,9 +199,9 @@ def test_the_solution_of_every_task_reaches_the_top_within_the_turns(seed):
     for task_id, task in enumerate(world_of(seed).tasks):
         tools = tools_of(task_id, seed)
         *calls, (last, finish) = task.solution
-        told = [tools.call(name, Given(arguments)) for name, arguments in calls]
+        told = [tools.call(name, ActionInput(arguments)) for name, arguments in calls]
         assert not [text for text in told if isinstance(text, str)]
-        assert (last, tools.finish(Given(finish))[1]) == ("finish", 1.0)
+        assert (last, tools.finish(ActionInput(finish))[1]) == ("finish", 1.0)
         assert len(task.solution) <= MOVIE.max_turns
         assert_told(task, json.dumps(told, ensure_ascii=False))
 
@@ -229,7 +229,7 @@ def test_nothing_is_asked_by_an_id_that_was_not_told():
                 assert next(iter(arguments.values())) in task.goal + told
             else:
                 assert f'"id": {next(iter(arguments.values()))},' in told
-            told += json.dumps(tools.call(name, Given(arguments)))
+            told += json.dumps(tools.call(name, ActionInput(arguments)))
 
 
 def test_yes_and_no_are_both_right_at_times():
@@ -244,7 +244,7 @@ def test_an_answer_must_be_equal_and_of_the_type():
     text = next(n for n, task in enumerate(tasks) if type(task.answer) is str)
 
     def worth(task_id: int, answer: object) -> float:
-        return tools_of(task_id).finish(Given({"answer": answer}))[1]
+        return tools_of(task_id).finish(ActionInput({"answer": answer}))[1]
 
     right = tasks[number].answer
     assert [worth(number, each) for each in (right, float(right))] == [1.0, 1.0]
@@ -258,5 +258,5 @@ def test_an_answer_must_be_equal_and_of_the_type():
 
 
 def test_a_search_is_quick():
-    tools, given = tools_of(), Given({"person_name": "x " * 100})
+    tools, given = tools_of(), ActionInput({"person_name": "x " * 100})
     assert cpu_seconds(lambda: tools.call("get_search_person", given), enough=0.05) <= 0.05

@@ -66,9 +66,9 @@ def test_one_split_is_enough(folder):
         (b"\xff\xfe\xfd", "not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b"[]", "expected a JSON object"),
-        ({"id": "1"}, "'contents' must be a text that is not empty"),
-        ({"contents": 7}, "'contents' must be a text"),
-        ({"contents": " \n"}, "'contents' must be a text"),
+        ({"id": "1"}, "'contents' must be a non-empty string"),
+        ({"contents": 7}, "'contents' must be a non-empty string"),
+        ({"contents": " \n"}, "'contents' must be a non-empty string"),
     ],
 )
 def test_a_wrong_document_is_named(folder, line, message):
@@ -81,11 +81,11 @@ def test_a_wrong_document_is_named(folder, line, message):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"question": ""}, "'question' must be a text"),
-        ({"golden_answers": []}, "'golden_answers' must be a list of texts"),
-        ({"golden_answers": [""]}, "'golden_answers' must be a list of texts"),
-        ({"golden_answers": ["Paris", 1]}, "'golden_answers' must be a list of texts"),
-        ({"golden_answers": None}, "'golden_answers' must be a list of texts"),
+        ({"question": ""}, "'question' must be a non-empty string"),
+        ({"golden_answers": []}, "'golden_answers' must be a non-empty list of non-empty strings"),
+        ({"golden_answers": [""]}, "'golden_answers' must be a non-empty list of non-empty strings"),
+        ({"golden_answers": ["Paris", 1]}, "'golden_answers' must be a non-empty list of non-empty strings"),
+        ({"golden_answers": None}, "'golden_answers' must be a non-empty list of non-empty strings"),
         ({"split": "dev"}, "'split' must be 'test' or 'train'"),
         ({"split": ["test"]}, "'split' must be 'test' or 'train'"),
     ],
@@ -100,21 +100,21 @@ def test_files_that_are_missing_are_named(tmp_path):
     with pytest.raises(BadOption, match=r"cannot read .*corpus\.jsonl: No such file"):
         Data(tmp_path)
     write(tmp_path / "corpus.jsonl", b"")
-    with pytest.raises(BadOption, match=r"corpus\.jsonl holds no document"):
+    with pytest.raises(BadOption, match=r"corpus\.jsonl contains no documents"):
         Data(tmp_path)
     write(tmp_path / "corpus.jsonl", *DOCUMENTS)
-    with pytest.raises(BadOption, match=r"it holds none of them"):
+    with pytest.raises(BadOption, match=r"it contains none of them"):
         Data(tmp_path)
     write(tmp_path / "test.jsonl", b"")
-    with pytest.raises(BadOption, match=r"holds no question"):
+    with pytest.raises(BadOption, match=r"contains no questions"):
         Data(tmp_path)
     write(tmp_path / "questions.jsonl", {**FIRST, "split": "test"})
-    with pytest.raises(BadOption, match=r"it holds questions\.jsonl, test\.jsonl"):
+    with pytest.raises(BadOption, match=r"it contains questions\.jsonl, test\.jsonl"):
         Data(tmp_path)
 
 
 def test_more_test_questions_than_have_an_id_are_refused(folder, monkeypatch):
     monkeypatch.setattr(data, "TEST_TASKS", 2)
     write(folder / "test.jsonl", FIRST, SECOND, FIRST)
-    with pytest.raises(BadOption, match=r"test\.jsonl, line 3: .* test question 3; 2 have an id"):
+    with pytest.raises(BadOption, match=r"test\.jsonl, line 3: test question 3 exceeds the maximum of 2"):
         Data(folder)

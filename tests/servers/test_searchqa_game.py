@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agentgym_servers.searchqa._game import SearchEpisode, SearchQuestion, asked_for, information
+from agentgym_servers.searchqa._game import SearchEpisode, SearchQuestion, information, parse_action
 from agentgym_servers.searchqa._search import Index
 from clock import cpu_seconds
 
@@ -35,7 +35,7 @@ TEXTS = [
 def test_the_first_pair_of_tags_is_what_is_asked_for(text):
     """By the pattern of AgentGym's server, which takes a time that grows with the square of some texts."""
     pair = re.search(r"<(search|answer)>(.*?)</\1>", text, re.DOTALL)
-    assert asked_for(text) == (None if pair is None else (pair[1], pair[2].strip()))
+    assert parse_action(text) == (None if pair is None else (pair[1], pair[2].strip()))
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -81,7 +81,7 @@ def test_a_wrong_answer_ends_nothing_and_a_right_one_is_paid_for_once():
     outcomes = [episode.answer(action) for action in (wrong, right, right, wrong)]
     assert [(each.reward, each.done) for each in outcomes] == [(0, False), (1, True), (0, True), (0, True)]
     assert len({each.observation for each in outcomes}) == 2
-    assert episode.tell("found").done
+    assert episode.result("found").done
 
 
 def test_the_question_is_at_the_end_of_what_is_told_first():
@@ -129,5 +129,5 @@ def test_so_much_of_a_query_is_read():
 def test_a_text_of_a_megabyte_takes_milliseconds(unit):
     text = unit * (1_000_000 // len(unit))
     for action in (text, f"<answer>{text}</answer>", f"<search>{text}</search>"):
-        assert cpu_seconds(lambda action=action: asked_for(action), enough=0.2) <= 0.2
+        assert cpu_seconds(lambda action=action: parse_action(action), enough=0.2) <= 0.2
         assert cpu_seconds(lambda action=action: SearchEpisode(QUESTION).answer(action), enough=0.2) <= 0.2

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search
-from agentgym_servers.searchqa._game import information, normalized
+from agentgym_servers.searchqa._game import information, normalize
 from agentgym_servers.searchqa._search import Index
 from agentgym_servers.searchqa._world import TASKS, World, world_of
 from clock import cpu_seconds
@@ -32,7 +32,7 @@ def found(made, index, query):
 
 
 def stands_in(answer, documents):
-    return any(f" {normalized(answer)} " in f" {normalized(document)} " for document in documents)
+    return any(f" {normalize(answer)} " in f" {normalize(document)} " for document in documents)
 
 
 def digest(texts):

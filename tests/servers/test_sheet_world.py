@@ -13,7 +13,7 @@ import pytest
 from agentgym_gym.envs.sheet import SHEET
 from agentgym_servers._frame.tools import Trial
 from agentgym_servers.sheet._book import Book
-from agentgym_servers.sheet._cells import Refused, SheetCell, matcher, shown, value_of
+from agentgym_servers.sheet._cells import SheetCell, SheetError, format_value, matcher, value_of
 from agentgym_servers.sheet._server import SheetTools
 from agentgym_servers.sheet._world import TASKS, world_of
 from clock import cpu_seconds
@@ -240,7 +240,11 @@ def test_merged_cells_show_the_first(bench):
     ["Ada", "^(Ada|Cy)$", "A", ".*da", "^.d", "o.*b", "1.50", r"1\.5", "a$", "^A.*a$", "b|C", "^20$", "x"],
 )
 def test_patterns_find_what_regular_expressions_find(bench, query):
-    cells = [(f"{'AB'[c]}{r + 1}", shown(value)) for r, row in enumerate(ROWS) for c, value in enumerate(row)]
+    cells = [
+        (f"{'AB'[c]}{r + 1}", format_value(value))
+        for r, row in enumerate(ROWS)
+        for c, value in enumerate(row)
+    ]
     assert bench.values("filter_cells", query=query) == [n for n, text in cells if re.search(query, text)]
 
 
@@ -351,7 +355,7 @@ def test_whatever_is_called_is_answered_within_bounds(seed):
 
 @pytest.mark.parametrize("value", [None, [1], {"a": 1}, 10**400, 1e15, float("inf"), "x" * 201])
 def test_what_no_cell_can_hold_is_refused(value):
-    with pytest.raises(Refused):
+    with pytest.raises(SheetError):
         value_of(value)
 
 
@@ -360,7 +364,7 @@ def test_what_no_cell_can_hold_is_refused(value):
     [("nan", "nan"), ("1e400", "1e400"), ("=SUM(A1)", "=SUM(A1)"), ("-0.001", "0"), (True, "1")],
 )
 def test_what_cells_show(value, text):
-    assert shown(value_of(value)) == text
+    assert format_value(value_of(value)) == text
 
 
 def test_a_world_is_made_in_a_second():

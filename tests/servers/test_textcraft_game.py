@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 import programs
 from agentgym_gym.errors import MissingExtra
 from agentgym_servers.textcraft import _recipes as recipes
-from agentgym_servers.textcraft._game import MAX_DIGITS, Game, Outcome
+from agentgym_servers.textcraft._game import MAX_DIGITS, Game, TurnResult
 from agentgym_servers.textcraft._recipes import (
     MAX_DISTRACTORS,
     TASKS,
     CraftRecipe,
     RecipeBook,
+    name_in_game,
     recipe_book,
     recipe_files,
-    spoken,
 )
 
 BOOK = recipe_book()
@@ -42,7 +42,7 @@ print(hashlib.sha256(texts.encode()).hexdigest(), 'textcraft' in sys.modules)
 """
 
 
-def play(*actions: str, goal: str = "minecraft:stick") -> Outcome:
+def play(*actions: str, goal: str = "minecraft:stick") -> TurnResult:
     game = Game(BOOK, goal)
     return [game.play(action) for action in actions][-1]
 
@@ -110,7 +110,7 @@ def test_a_task_shows_what_it_takes_and_few_distractors():
         assert len(shown) == len({recipe.text for recipe in needed}) + len(distractors)
         assert len(distractors) <= MAX_DISTRACTORS
         assert all(taken & {each.name for each in every[text].inputs} for text in distractors)
-        assert task.text == f"Crafting commands:\n{task.commands}\n\nGoal: craft {spoken(task.goal)}."
+        assert task.text == f"Crafting commands:\n{task.commands}\n\nGoal: craft {name_in_game(task.goal)}."
 
 
 def test_no_recipe_takes_one_item_under_two_names():
@@ -145,16 +145,16 @@ def solve(name: str, count: int, shown: dict[str, CraftRecipe]) -> Iterator[str]
     """Actions that bring so many of an item, by recipes that are shown and nothing else."""
     recipe = shown.get(name)
     if recipe is None:
-        yield f"get {count} {spoken(name)}"
+        yield f"get {count} {name_in_game(name)}"
         return
     for _ in range(-(-count // recipe.count)):
         inputs = []
         for each in recipe.inputs:
             members = [item for item, tag in BOOK.tag_of.items() if tag == each.name and item in shown]
             item = members[0] if each.is_tag else each.name
-            inputs.append(f"{each.count} {spoken(item)}")
+            inputs.append(f"{each.count} {name_in_game(item)}")
             yield from solve(item, each.count, shown)
-        yield f"craft {recipe.count} {spoken(name)} using {', '.join(inputs)}"
+        yield f"craft {recipe.count} {name_in_game(name)} using {', '.join(inputs)}"
 
 
 def test_every_task_is_won_with_what_it_shows():
@@ -207,13 +207,13 @@ def test_every_task_is_won_with_what_it_shows():
     ],
 )
 def test_what_an_action_is_answered(actions, observation):
-    assert play(*actions, goal="minecraft:none") == Outcome(observation)
+    assert play(*actions, goal="minecraft:none") == TurnResult(observation)
 
 
 def test_an_ingredient_given_by_tag_is_met_by_any_item_that_carries_it():
     planks = ["get 1 oak logs", "craft 4 oak planks using 1 oak logs"]
     table = play(*planks, "craft 1 crafting table using 4 oak planks", goal="minecraft:crafting_table")
-    assert table == Outcome("Crafted 1 minecraft:crafting_table", reward=1, done=True)
+    assert table == TurnResult("Crafted 1 minecraft:crafting_table", reward=1, done=True)
 
 
 def test_a_refused_craft_takes_nothing():
@@ -225,7 +225,7 @@ def test_a_refused_craft_takes_nothing():
     "shape", ["get {} bamboo", "craft {} stick using 2 bamboo", "craft stick using {} bamboo"]
 )
 def test_a_number_too_long_is_refused(shape):
-    refusal = Outcome(f"Could not use a number of more than {MAX_DIGITS} digits")
+    refusal = TurnResult(f"Could not use a number of more than {MAX_DIGITS} digits")
     assert play("get 2 bamboo", shape.format("9" * (MAX_DIGITS + 1))) == refusal
     assert play("get 2 bamboo", shape.format("9" * MAX_DIGITS)) != refusal
 

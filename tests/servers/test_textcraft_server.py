@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from agentgym_servers.textcraft._recipes import TASKS, recipe_book, spoken
+from agentgym_servers.textcraft._recipes import TASKS, name_in_game, recipe_book
 from in_process import replayed
 
 JSON = {"content-type": "application/json"}
@@ -22,7 +22,7 @@ UNLIKE = {
 }
 """Recorded exchanges that are not compared, by path, and why."""
 
-INDEX_OF = {spoken(goal): index for index, goal in enumerate(recipe_book().goals)}
+INDEX_OF = {name_in_game(goal): index for index, goal in enumerate(recipe_book().goals)}
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_commands_and_goal_answer(shared):
     commands = shared.get("/commands", params={"id": env_id}).json()
     goal = shared.get("/goal", params={"id": env_id}).json()
     assert goal == recipe_book().goals[7]
-    assert text == f"Crafting commands:\n{commands}\n\nGoal: craft {spoken(goal)}."
+    assert text == f"Crafting commands:\n{commands}\n\nGoal: craft {name_in_game(goal)}."
 
 
 @pytest.mark.parametrize(

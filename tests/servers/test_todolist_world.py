@@ -10,8 +10,9 @@ from datetime import date, timedelta
 import pytest
 
 from agentgym_gym.envs.todolist import TODOLIST
+from agentgym_servers._frame.tool_tasks import CallRefused
 from agentgym_servers._frame.tools import Trial
-from agentgym_servers.todolist._account import Account, Refused, is_day
+from agentgym_servers.todolist._account import Account, is_day
 from agentgym_servers.todolist._questions import QUESTIONS
 from agentgym_servers.todolist._scene import PROJECTS
 from agentgym_servers.todolist._server import TodoTools
@@ -179,7 +180,7 @@ def test_functions_return_what_todoist_is_recorded_to_return(account):
 )
 def test_what_there_is_not_is_refused_and_nothing_changes(account, name, arguments, words):
     before = account.state
-    with pytest.raises(Refused, match=words):
+    with pytest.raises(CallRefused, match=words):
         getattr(account, name)(*arguments)
     assert account.state == before
 
@@ -189,7 +190,7 @@ def test_what_there_is_not_is_refused_and_nothing_changes(account, name, argumen
 )
 def test_no_day_of_the_calendar(account, day):
     assert not is_day(day)
-    with pytest.raises(Refused, match="Invalid due date"):
+    with pytest.raises(CallRefused, match="Invalid due date"):
         account.update_task(ALL[0].projects[0].todos[0].todo_id, day)
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from agentgym_gym.actions import MAX_ACTION_CHARS
-from agentgym_servers._frame.tools import AnswerTools, Given, ToolError, Trial, read
+from agentgym_servers._frame.tool_tasks import CallRefused
+from agentgym_servers._frame.tools import ActionInput, AnswerTools, ToolError, Trial, parse_action
 from clock import cpu_seconds
 
-FORMAT_ERROR = read("")
+FORMAT_ERROR = parse_action("")
 NOT_PLAIN = "Parameters in action input are not valid, please change your action input."
 
 
@@ -21,8 +22,10 @@ class Echo(AnswerTools):
     def __init__(self, answer: Any) -> None:
         self.answer = answer
 
-    def call(self, name: str, given: Given) -> object:
-        return name, given["x"]
+    def call(self, name: str, arguments: ActionInput) -> object:
+        if arguments["x"] == "refused":
+            raise CallRefused("There is no x of this name.")
+        return name, arguments["x"]
 
 
 def trial(answer: Any = "a") -> Trial:
@@ -151,10 +154,21 @@ def test_a_function_that_returns_the_answer_is_not_paid():
 
 
 def test_an_argument_may_be_asked_for_by_name():
-    assert Given({"a": 1}).get("a") == 1
-    assert Given({"a": 1}).get("b") is None
-    assert Given([1]).get("b") is None
-    assert "a" in Given({"a": 1})
-    assert "a" not in Given("a")
+    assert ActionInput({"a": 1}).get("a") == 1
+    assert ActionInput({"a": 1}).get("b") is None
+    assert ActionInput([1]).get("b") is None
+    assert "a" in ActionInput({"a": 1})
+    assert "a" not in ActionInput("a")
     with pytest.raises(ToolError):
-        Given("a")["a"]
+        ActionInput("a")["a"]
+
+
+def test_a_refused_call_is_observed_as_its_message_and_the_trial_continues():
+    played = trial()
+    refused = played.step("Action: echo with Action Input: {'x': 'refused'}")
+    assert refused == {
+        "observation": "Observation: There is no x of this name.\nGive me one action.",
+        "reward": 0.0,
+        "done": False,
+    }
+    assert played.step("Action: finish with Action Input: {'answer': 'a'}")["done"]

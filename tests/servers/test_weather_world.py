@@ -13,7 +13,7 @@ from itertools import pairwise
 import pytest
 
 from agentgym_gym.envs.weather import WEATHER
-from agentgym_servers._frame.tools import Given, ToolError
+from agentgym_servers._frame.tools import ActionInput, ToolError
 from agentgym_servers.weather._climate import Climate, air_quality_level, distance_km, height_at
 from agentgym_servers.weather._places import CITIES, PLACES
 from agentgym_servers.weather._service import WeatherTools, find_places
@@ -31,7 +31,7 @@ def tools_of(task_id: int = 0, seed: int = 0) -> WeatherTools:
 
 
 def call(name: str, **arguments: object) -> object:
-    return tools_of().call(name, Given(arguments))
+    return tools_of().call(name, ActionInput(arguments))
 
 
 def played(seed: int, task_id: int) -> tuple[list, object, float]:
@@ -39,8 +39,8 @@ def played(seed: int, task_id: int) -> tuple[list, object, float]:
     tools, task = tools_of(task_id, seed), world_of(seed).tasks[task_id]
     *calls, (last, finish) = task.solution
     assert last == "finish"
-    told = [tools.call(name, Given(arguments)) for name, arguments in calls]
-    return told, *tools.finish(Given(finish))
+    told = [tools.call(name, ActionInput(arguments)) for name, arguments in calls]
+    return told, *tools.finish(ActionInput(finish))
 
 
 # --- the world ---
@@ -267,12 +267,12 @@ def test_no_argument_does_harm(odd):
     for name in WeatherTools.names[:-2]:
         for key in [*sound, "current_date", "air_quality_index"]:
             try:
-                told = tools.call(name, Given({**sound, key: odd}))
+                told = tools.call(name, ActionInput({**sound, key: odd}))
             except ToolError as error:
                 told = error.text
             assert len(str(told)) < 1000
         with contextlib.suppress(ToolError):
-            tools.call(name, Given(odd))
+            tools.call(name, ActionInput(odd))
 
 
 # --- the tasks ---
@@ -364,11 +364,11 @@ def test_a_list_may_be_in_any_order():
     )
     right = world_of(0).tasks[task_id].answer
     worth = tools_of(task_id)
-    assert worth.finish(Given({"answer": right[::-1]}))[1] == 1.0
+    assert worth.finish(ActionInput({"answer": right[::-1]}))[1] == 1.0
     wrong = [right[1:], [*right, right[0]], str(right), tuple(right), [], None]
-    assert [worth.finish(Given({"answer": each}))[1] for each in wrong] == [0.0] * len(wrong)
+    assert [worth.finish(ActionInput({"answer": each}))[1] for each in wrong] == [0.0] * len(wrong)
     with pytest.raises(ToolError):
-        worth.finish(Given({"answer": [1, "a"]}))
+        worth.finish(ActionInput({"answer": [1, "a"]}))
 
 
 def test_a_text_must_be_equal():
@@ -384,5 +384,5 @@ def test_a_text_must_be_equal():
 
 def test_the_longest_call_is_quick():
     tools = tools_of()
-    longest = Given({**HERE, "start_date": "2015-01-01", "end_date": "2015-01-31"})
+    longest = ActionInput({**HERE, "start_date": "2015-01-01", "end_date": "2015-01-31"})
     assert cpu_seconds(lambda: tools.call("get_historical_temp", longest), enough=0.05) <= 0.05

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 
 import agentgym_gym
-from agentgym_servers.textcraft._recipes import recipe_book, spoken
+from agentgym_servers.textcraft._recipes import name_in_game, recipe_book
 from agentgym_servers.wordle._world import WORDS
 
 # Tasks of environments without a local server, as in their data sets, and of those with a single task.
@@ -126,7 +126,7 @@ def _goals(name):
 
 def _of_textcraft():
     book = recipe_book()
-    return (f"Goal: craft {spoken(book.task(task).goal)}." for task in range(_GOALS))
+    return (f"Goal: craft {name_in_game(book.task(task).goal)}." for task in range(_GOALS))
 
 
 def _of_babyai():
@@ -164,7 +164,7 @@ _OWN_GOALS = {
 
 def _items(name):
     if name == "TextCraft":
-        return [spoken(item) for item in sorted(recipe_book().items)][::12]
+        return [name_in_game(item) for item in sorted(recipe_book().items)][::12]
     if name == "Wordle":
         return [*WORDS[::100], *(" ".join(word) for word in WORDS[50::200])]
     return []
