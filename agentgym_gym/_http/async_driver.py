@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import abandoned, connection_ids
+from agentgym_gym._http import connection_ids
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
 from agentgym_gym._threads import call_in_thread
-from agentgym_gym.calls import InThread, MaybeRestarted, Reply
+from agentgym_gym.calls import InThread, MaybeRestarted
 from agentgym_gym.errors import InUse, SetupError
 
 if TYPE_CHECKING:
@@ -196,8 +196,6 @@ class FlowFuture(asyncio.Future[T]):
                 self.set_exception(error)
         except BaseException:
             self.cancel()  # such as Ctrl-C
-            if isinstance(how, Reply):
-                abandoned.pass_on(how)
             raise
 
     def _resume(self, how: object) -> Send | Pause | InThread:

@@ -1,8 +1,8 @@
 """One kept-alive connection in an event loop, with one request under way at a time.
 
-asyncio transports the bytes and httptools parses them. A client library has too much overhead per request for
-rollouts: with 64 environments in lockstep, on a server that takes 50 ms per step, aiohttp by itself reaches
-.8 of the ideal throughput (``benchmarks/side_by_side.py``).
+asyncio transports the bytes and httptools parses them. A client library has too much overhead per request:
+with 64 environments in lockstep, on a server that takes 50 ms per step, aiohttp by itself reaches .8 of the
+ideal throughput (``benchmarks/side_by_side.py``).
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
+from agentgym_gym._http.receive_buffer import buffer_of
 from agentgym_gym._http.sockets import (
     ATTEMPT_DELAY,
+    combine_errors,
     interleave,
     is_address,
     is_hung_up,
     is_readable,
-    combine_errors,
     tls_context,
     unreachable,
 )
@@ -41,7 +42,7 @@ __all__ = ["Connection"]
 _Address: TypeAlias = tuple[Any, ...]  # as `socket.getaddrinfo` returns it
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection to one server; created by `open`.
 
     It is not reused after an error, after bytes beyond the reply, or if the server will close it: a late
@@ -66,6 +67,9 @@ class Connection(asyncio.Protocol):
         self._descriptor = -1
         self._parser: ResponseParser | None = None
         self._call: Call | None = None
+        self._buffer = buffer_of(self._loop)
+        self._received: list[bytes] = []  # of the reply under way, for a thread that reads the rest
+        self._kept = 0  # length of that list before the last read
         self._answer: Callable[[Reply | Fault], None] | None = None
         self._deadline = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -148,8 +152,11 @@ class Connection(asyncio.Protocol):
         data = request_of(request.call, self._headers)
         if self._transport is None:
             raise ConnectionLost(f"{request.call} lost its connection before it was sent")
-        self._call, self._answer, self._parser = request.call, answer, ResponseParser(request.call)
+        parser = ResponseParser(request.call)
         self._wake_at(request.deadline)
+        self._received, self._kept = [], 0
+        # Last, because an interrupt from here on leaves a reply to expect.
+        self._call, self._answer, self._parser = request.call, answer, parser
         self._transport.write(data)
 
     def give_up(self) -> None:
@@ -190,8 +197,17 @@ class Connection(asyncio.Protocol):
         self._transport = transport  # type: ignore[assignment]  # that of a stream
         self._descriptor = transport.get_extra_info("socket").fileno()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer for received data."""
+        self._kept = len(self._received)
+        return self._buffer.lend(self)
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Parse received data."""
+        data = self._buffer.received(nbytes)
+        if self._call is not None and self._call.late is not None:
+            self._received.append(data)
+        self._buffer.clear(nbytes)
         if self._parser is None:
             self.close()  # data without a request
             return
@@ -227,13 +243,18 @@ class Connection(asyncio.Protocol):
     def _settle(self, how: Reply | Fault, *, last: bool = False) -> None:
         """Pass the outcome to the caller, as the last action here."""
         self.status = 0 if self._parser is None else self._parser.status
-        answer, self._answer, self._parser = self._answer, None, None
-        if isinstance(how, ConnectionLost) or (isinstance(how, Reply) and how.closing):
-            self.close()
-        elif last or isinstance(how, Fault):
-            self.give_up()
-        if answer is not None:
-            answer(how)
+        try:
+            answer, self._answer, self._parser = self._answer, None, None
+            if isinstance(how, ConnectionLost) or (isinstance(how, Reply) and how.closing):
+                self.close()
+            elif last or isinstance(how, Fault):
+                self.give_up()
+            if answer is not None:
+                answer(how)
+        except BaseException:
+            if isinstance(how, Reply):
+                abandoned.pass_on(how)  # Ctrl-C came before the flow could use the reply
+            raise
 
     def _leave(self) -> None:
         """Read the rest of the reply in another thread, if the call has a handler for late replies.
@@ -241,14 +262,18 @@ class Connection(asyncio.Protocol):
         That thread reads from a copy of the socket, so that this connection can be closed. Under TLS there is
         no copy.
         """
-        call, parser, transport = self._call, self._parser, self._transport
-        if call is None or call.late is None or parser is None or transport is None:
+        call, transport = self._call, self._transport
+        if call is None or call.late is None or transport is None:
             return
         if transport.get_extra_info("sslcontext") is not None or transport.get_write_buffer_size():
             return
-        with contextlib.suppress(
-            OSError, TypeError, AttributeError
-        ):  # transports of other event loops may not support copies
+        parser = ResponseParser(call)  # a new parser: an interrupt may have stopped the old one half-way
+        # Transports of other event loops may not support copies.
+        with contextlib.suppress(Fault, OSError, TypeError, AttributeError):
+            if len(self._received) == self._kept:
+                self._received.append(self._buffer.interrupted(self))
+            for data in filter(None, self._received):
+                parser.feed(data)
             copy: socket.socket = transport.get_extra_info("socket").dup()
             if not abandoned.listen(copy, parser, call, self.number):
                 copy.close()

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._http import connection_ids
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.http11 import Headers, joined, redirected
 from agentgym_gym._http.limits import check_size
 from agentgym_gym._imports import import_object
@@ -258,7 +258,12 @@ class AwaitedClient(_Client):
             how = ServerTimeout(f"{request.call} had no whole reply in the time allowed")
         except Exception as error:  # noqa: BLE001 - it is for the caller
             how = error
-        answer(how)
+        try:
+            answer(how)
+        except BaseException:
+            if isinstance(how, Reply):
+                abandoned.pass_on(how)  # Ctrl-C came before the flow could use the reply
+            raise
 
     async def _answer(self, request: Send) -> Reply:
         call, client = request.call, self._get()

@@ -191,7 +191,8 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
             finally:
                 if before < stats.connections and stats.connections > 1:
                     _reconnected(call, stats, before)
-            call = replace(call, witness=call.repeatable and isinstance(failed, ConnectionLost))
+            lost = isinstance(failed, ConnectionLost)
+            call = replace(call, witness=call.repeatable and (lost or call.witness))
             stats.retries += 1
             wait = max(server_delay or 0.0, backoff(min(attempt, _RETRIES), _BACKOFF, math.inf, _JITTER))
             wait = min(wait, max(0.0, deadline - time.monotonic()))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPT_DELAY",
+    "combine_errors",
     "connect",
     "interleave",
     "is_address",
@@ -33,7 +34,6 @@ __all__ = [
     "is_readable",
     "nobody_listens",
     "receiver",
-    "combine_errors",
     "tls_context",
     "unreachable",
 ]

@@ -72,7 +72,6 @@ class SyncDriver:
         """
         work = with_retries(flow, self.limits, self.stats, until)
         operation: Any = None
-        self._reply = None
         try:
             operation = next(work)
             while True:
@@ -93,8 +92,9 @@ class SyncDriver:
             result: T = stop.value
             return result
         except BaseException as error:
-            if not isinstance(error, Exception) and self._reply is not None and isinstance(operation, Send):
-                abandoned.pass_on(self._reply)  # Ctrl-C came before the flow could use the reply
+            reply, call = self._reply, operation.call if isinstance(operation, Send) else None
+            if not isinstance(error, Exception) and reply is not None and reply.call is call:
+                abandoned.pass_on(reply)  # Ctrl-C came before the flow could use the reply
             raise
         finally:
             work.close()

@@ -8,7 +8,6 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from fake_server import Answer, Connection, FakeServer, Request, as_json
 
@@ -30,16 +29,16 @@ class GameServer(FakeServer):
     Attributes:
         open: The environments that were created and not closed: id, task and number of steps.
         most: The most environments that were open at a time.
-        fault: Called with the number of each request, from 1 since `arm`, and its answer; returns the answer
-            to send. None for no fault.
+        unknown: Environments whose id no client can know, because the reply to their creation was cut off.
+        fault: Called with a function that plays a request; returns the answer to send. None for no fault.
     """
 
     def __init__(self, *, closes: bool = True) -> None:
         self.closes = closes
         self.open: dict[int, list[int]] = {}
         self.most = 0
-        self.fault: Callable[[int, Callable[[], Answer]], Answer] | None = None
-        self.count = 0
+        self.unknown: set[int] = set()
+        self.fault: Callable[[Callable[[], Answer]], Answer] | None = None
         self._ids = itertools.count()
         self._lock = threading.Lock()
         super().__init__(self._answer)
@@ -54,11 +53,6 @@ class GameServer(FakeServer):
         """A reply that is a step."""
         return ACTION if self.closes else "Action: move up"
 
-    def arm(self, fault: Callable[[int, Callable[[], Answer]], Answer] | None) -> None:
-        """Set the fault, and count the requests from now on."""
-        with self._lock:
-            self.fault, self.count = fault, 0
-
     def restart(self) -> None:
         """Lose all environments and end all connections, as a new process of the server does."""
         with self._lock:
@@ -67,15 +61,19 @@ class GameServer(FakeServer):
             reset(connected)
 
     def _answer(self, request: Request) -> Answer:
-        with self._lock:
-            self.count += 1
-            number, fault = self.count, self.fault
+        fault = self.fault
 
         def play() -> Answer:
             with self._lock:
                 return self._play(request.path.removeprefix("/maze"), request)
 
-        return play() if fault is None else fault(number, play)
+        if fault is None:
+            return play()
+        before = set(self.open)
+        answer = fault(play)
+        if callable(answer) and getattr(answer, "cut_off", False):
+            self.unknown |= set(self.open) - before
+        return answer
 
     def _play(self, path: str, request: Request) -> Answer:
         if path in {"/", ""}:
@@ -85,22 +83,22 @@ class GameServer(FakeServer):
             self.open[env_id] = [-1, 0]
             self.most = max(self.most, len(self.open))
             return {"id": env_id}
-        env_id = int(request.query.removeprefix("id=")) if request.query else request.json["id"]
         if path == "/close" and self.closes:
-            return self.open.pop(env_id, None) is not None
+            return self.open.pop(request.json["id"], None) is not None
+        if path not in {"/reset", "/step", "/observation"}:
+            return 404, {"detail": "Not Found"}
+        env_id = int(request.query.removeprefix("id=")) if request.query else request.json["id"]
         game = self.open.get(env_id)
         if game is None:
             return {"error": "no such id"}
-        if path == "/reset":
-            game[:] = [request.json["data_idx" if self.closes else "game"], 0]
-            return {"observation": observation(*game), "reward": 0, "done": False}
-        if path == "/step":
-            game[1] += 1
-            won = game[1] == WIN
-            return {"observation": observation(*game), "reward": float(won), "done": won}
         if path == "/observation":
             return observation(*game)
-        return 404, {"detail": "Not Found"}
+        if path == "/reset":
+            game[:] = [request.json["data_idx" if self.closes else "game"], 0]
+        else:
+            game[1] += 1
+        won = game[1] == WIN
+        return {"observation": observation(*game), "reward": float(won), "done": won}
 
 
 def observation(task: int, step: int) -> str:
@@ -125,18 +123,29 @@ def lost_before(play: Callable[[], Answer]) -> Answer:
 def lost_after(play: Callable[[], Answer]) -> Answer:
     """Play the request and close the connection before the reply."""
     play()
-    return lambda connection: connection.hang_up()
+    return CutOff(b"")
 
 
 def lost_within(play: Callable[[], Answer]) -> Answer:
     """Play the request, and close the connection in the middle of the reply."""
-    whole = _bytes(play())
+    return CutOff(_bytes(play())[:-5])
 
-    def answer(connection: Connection) -> None:
-        connection.send(whole[: len(whole) - 5])
+
+class CutOff:
+    """An answer that ends in the middle.
+
+    Args:
+        sent: The bytes before the end of the connection.
+    """
+
+    cut_off = True
+
+    def __init__(self, sent: bytes) -> None:
+        self._sent = sent
+
+    def __call__(self, connection: Connection) -> None:
+        connection.send(self._sent)
         connection.hang_up()
-
-    return answer
 
 
 def error_500(play: Callable[[], Answer]) -> Answer:
@@ -185,11 +194,6 @@ FAULTS: dict[str, Callable[[Callable[[], Answer]], Answer]] = {
     "in parts": in_two_parts,
 }
 """The faults of one request."""
-
-
-def at_request(number: int, fault: Callable[[Callable[[], Answer]], Answer]) -> Any:
-    """Return a fault of the n-th request; the others are answered."""
-    return lambda count, play: fault(play) if count == number else play()
 
 
 def _bytes(answer: Answer) -> bytes:

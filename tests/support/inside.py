@@ -9,7 +9,7 @@ import httpx
 
 import agentgym_gym
 from agentgym_gym import AgentGymEnv, _base_env, _exit
-from agentgym_gym._http import retry
+from agentgym_gym._http import abandoned, retry
 from agentgym_gym._http.httpx_client import BlockingClient
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import circuit_breaker, recognition, slots, state_folder
@@ -18,6 +18,7 @@ from agentgym_gym._leasing.journal import records
 from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._text import scrub
+from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import ServerUnreachable
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ __all__ = [
     "scrub",
     "slots",
     "state_folder",
+    "wait_for_background",
 ]
 
 
@@ -105,6 +107,13 @@ def forget_held() -> None:
 def release_all() -> None:
     """Release what this process holds, as when it ends."""
     _exit.release_all()
+
+
+def wait_for_background() -> None:
+    """Wait until the threads that read late replies and close environments are done."""
+    for thread in list(abandoned._listening):
+        thread.join(10)
+    drain_background(10)
 
 
 def pool_at(environment: str, server: str) -> LeasePool:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import dis
 import functools
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
@@ -87,9 +88,11 @@ def spread(points: Sequence[Point], number: int) -> list[Point]:
     return [points[round(index * (len(points) - 1) / (number - 1))] for index in range(number)]
 
 
-def run_as_asyncio(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine as `asyncio.run` does: when a Ctrl-C comes, the task is cancelled before it continues."""
-    task = loop.create_task(work)
+def run_as_asyncio(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any] | asyncio.Task[Any]
+) -> Any:
+    """Run a coroutine or task as `asyncio.run` does: a Ctrl-C cancels the task before it continues."""
+    task = work if isinstance(work, asyncio.Task) else loop.create_task(work)
     try:
         return loop.run_until_complete(task)
     except KeyboardInterrupt:
@@ -104,7 +107,7 @@ def _after_calls(code: CodeType) -> frozenset[int]:
     instructions = list(dis.get_instructions(code))
     return frozenset(
         following.offset
-        for call, following in zip(instructions, instructions[1:], strict=False)
+        for call, following in itertools.pairwise(instructions)
         if call.opname.startswith("CALL") and not call.opname.startswith("CALL_INTRINSIC")
     )
 
