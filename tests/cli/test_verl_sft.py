@@ -224,7 +224,7 @@ def test_an_earlier_training_is_told_of(sft, run):
     Path("sft/checkpoints").mkdir()
     Path("sft/checkpoints/latest_checkpointed_iteration.txt").write_text("12\n")
     result = run("verl", "check", "sft")
-    assert "verl goes on from its step 12" in result.stdout
+    assert "verl resumes from its step 12" in result.stdout
     assert result.exit_code == 0
     edit("total_epochs", "resume_mode: disable\n  total_epochs")
     assert "step 12" not in run("verl", "check", "sft").stdout
@@ -243,7 +243,7 @@ def rewritten(change):
     [
         (lambda rows: [row.pop("messages") for row in rows], "row 0: there are no messages"),
         (lambda rows: rows[3]["messages"][1].update(role="human"), "row 3: message 1 should have a role"),
-        (lambda rows: rows[2].update(loss=[False] * 3), "row 2: it holds no reply that is to be learned"),
+        (lambda rows: rows[2].update(loss=[False] * 3), "row 2: it has no reply to learn"),
     ],
 )
 def test_a_row_that_is_no_game_is_found(sft, run, change, said):
