@@ -34,10 +34,10 @@ def missing_files(wheel: Path) -> set[str]:
 
 def first_block() -> str:
     """Return the first Python block of the README."""
-    found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    if found is None:
+    match = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    if match is None:
         raise SystemExit("README.md has no Python block")
-    return found[1]
+    return match[1]
 
 
 def main(wheel: Path) -> None:

@@ -35,7 +35,7 @@ class Guess(gymnasium.Env[str, str]):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Compare a guess."""
         if not action.strip().isdecimal():
-            return "Reply with a number alone.", 0.0, False, False, {"invalid_action": True}
+            return "Reply with only a number.", 0.0, False, False, {"invalid_action": True}
         guess = int(action)
         if guess == self.number:
             return "Right!", 1.0, True, False, {"success": True}

@@ -151,7 +151,7 @@ def test_init_writes_a_turn_limit_that_grows(run, tmp_path):
     assert config["data"]["max_response_length"] == 14_336 * 30 // 25
     loop["horizon"] = {"turns": [10, 20]}
     (tmp_path / "agent_loop.yaml").write_text(yaml.safe_dump([loop]))
-    assert "every should say how many" in run("verl", "check", tmp_path).stdout.replace("\n", " ")
+    assert "several turn limits require every" in run("verl", "check", tmp_path).stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_the_evaluation_stands_in_the_script(sft, tmp_path):
         (["--batch", "64", "--gpus", "1"], "40 games in train are less than a batch of 64"),
         (["--val", "4", "--gpus", "1"], "4 games in val are less than a batch of 8"),
         (["--learning-rate", "0"], "--learning-rate=0 should be above 0"),
-        (["--offload", "--verl", "0.7"], "take a later verl"),
+        (["--offload", "--verl", "0.7"], "use a later verl"),
         (["--eval", "Nope"], "there is no environment 'Nope'"),
         (["--min-score", "2"], "of 40 trajectories none is left"),
     ],
@@ -201,12 +201,12 @@ def test_nothing_is_replaced_unasked(sft, run, games):
     ("old", "new", "check", "said"),
     [
         ("train_batch_size: 8", "train_batch_size: 41", "data", "nothing is left"),
-        ("n_gpus_per_node: 1", "n_gpus_per_node: 3", "sizes", "8 games does not go into 3 GPUs"),
+        ("n_gpus_per_node: 1", "n_gpus_per_node: 3", "sizes", "8 games cannot be divided among 3 GPUs"),
         (
             "max_length: 8192",
             "max_length: 9000",
             "sizes",
-            "takes 8192 tokens at a time, and a game may have 9000",
+            "gets at most 8192 tokens at a time, and a game may have 9000",
         ),
         ("train.parquet", "gone.parquet", "data", "cannot read"),
     ],

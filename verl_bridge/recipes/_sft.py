@@ -110,7 +110,7 @@ class SftRecipe:
         if self.offload and self.verl == "0.7":
             raise ValueError(
                 "verl 0.7 cannot train on after it saved an offloaded model, because it leaves the model on "
-                "the GPU: set offload=False, or use a later verl"
+                "the GPU: do not offload, or use a later verl"
             )
         if self.games % self.gpus:
             raise ValueError(
