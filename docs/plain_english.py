@@ -1,8 +1,8 @@
-"""Check that pages, docstrings, comments and messages are in plain English; ``make check`` checks the pages.
+"""Check that prose and identifiers are in plain English; part of ``make check``.
 
-It reports programs that speak, sentences whose subject is *what*, words with a plainer alternative, and verbs
-of speech in identifiers. A line that needs such a word ends with a comment: ``# plain: REASON`` in Python,
-``<!-- plain: REASON -->`` in Markdown.
+It reads pages, docstrings, comments, messages and identifiers. It reports programs that speak, sentences
+whose subject is *what*, words with a plainer alternative, and verbs of speech in identifiers. A line that
+needs such a word ends with a comment: ``# plain: REASON`` in Python, ``<!-- plain: REASON -->`` in Markdown.
 
 Not checked: prompts and texts of the environments, replies of models, generated pages. With file names as
 arguments, only those are checked.
@@ -56,7 +56,8 @@ RULES = [
     *((re.compile(rf"\b({word})\b", re.IGNORECASE), plain) for word, plain in PLAIN.items()),
 ]
 
-PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
+FOLDERS = ("agentgym_gym", "agentgym_servers", "verl_bridge", "examples", "docs", "benchmarks")
+"""Folders whose pages and modules are checked, besides those of the root."""
 
 SPOKEN_NAMES = frozenset(SPEECH.split("|"))
 """Words to avoid in identifiers: use ``info``, ``text``, ``request``, ``response`` instead."""
@@ -181,15 +182,18 @@ def of_file(path: Path) -> Iterator[Finding]:
 
 def files() -> list[Path]:
     """Return the files to check."""
-    pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-    modules = [
+    folders = [ROOT / name for name in FOLDERS]
+    paths = [
         path
-        for folder in (*PACKAGES, "examples", "docs", "benchmarks")
-        for path in (ROOT / folder).rglob("*.py")
+        for suffix in ("md", "py")
+        for path in (
+            *ROOT.glob(f"*.{suffix}"),
+            *(path for folder in folders for path in folder.rglob(f"*.{suffix}")),
+        )
     ]
     return [
         path
-        for path in (*pages, *sorted(modules))
+        for path in sorted(paths)
         if not path.relative_to(ROOT).as_posix().startswith(GENERATED) and path != Path(__file__).resolve()
     ]
 
