@@ -51,8 +51,9 @@ REACT = FORMATS["react"]
 USUAL = re.compile(r"Thought:\s*(.*?)\s*Action:\s*(.*)", re.DOTALL)
 
 THOUGHT = """\
-The last observation shows that the step before worked, so the part is there now. Before I continue I \
-compare it with the goal once more: the goal names one thing, and by the rules all else is a means to it.
+The last observation shows that the step before worked, so the part that I need first is in place now. \
+Before I continue I compare it with the goal once more: the goal names one thing, and by the rules all \
+else is a means to it.
 
 What I still lack is listed in the first message. Two of the parts are available at once; the third must be \
 made from others, and for that I need to know what I hold. I could guess, but a wrong guess costs a turn.
