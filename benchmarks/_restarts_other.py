@@ -56,7 +56,7 @@ class EnvIds(logging.Handler):
             self.ids.remove(facts["env_id"])
 
 
-class Player:
+class ScriptPlayer:
     """Plays one task by a script.
 
     Args:
@@ -114,7 +114,7 @@ def _serve(commands: Connection, servers: dict[str, str]) -> None:
             name = commands.recv()
         except EOFError:
             return
-        players = [Player(name, servers[name], number) for number in range(ENVIRONMENTS)]
+        players = [ScriptPlayer(name, servers[name], number) for number in range(ENVIRONMENTS)]
         # The last observation of each environment, by id.
         commands.send(
             {env_id: player.results[-1][0] for env_id, player in zip(ids.ids, players, strict=True)}
@@ -139,7 +139,7 @@ def _expected(name: str, server: str) -> list[list[Any]]:
     """Return the results of each task on an undisturbed server."""
     results = []
     for number in range(ENVIRONMENTS):
-        player = Player(name, server, number)
+        player = ScriptPlayer(name, server, number)
         player.finish()
         player.env.close()
         results.append(player.results)

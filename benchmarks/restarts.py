@@ -47,7 +47,7 @@ AWAY = 0.2  # share of kills during a request in which the client continues befo
 COLUMNS = ("rounds", "idle", "waiting", "ids taken", "faulted", "no fault", "looks", "unnoticed", "harmed")
 
 
-class Client(threading.Thread):
+class ClientThread(threading.Thread):
     """Plays until `over` is set, sleeps now and then, and closes.
 
     Attributes:
@@ -107,7 +107,7 @@ class Client(threading.Thread):
             self.asleep.clear()
 
 
-def kill(server: LocalServer, client: Client, chance: random.Random) -> str:
+def kill(server: LocalServer, client: ClientThread, chance: random.Random) -> str:
     """Kill a server at a random moment; return the client's activity at that time."""
     time.sleep(chance.uniform(0.05, 0.6))
     asleep = chance.random() < ASLEEP
@@ -144,7 +144,7 @@ def play_round(
         RuntimeError: The client hangs, or has failed.
     """
     env_ids.ids.clear()
-    client = Client(name, way, server.url, random.Random(chance.random()))  # noqa: S311 - not a secret
+    client = ClientThread(name, way, server.url, random.Random(chance.random()))  # noqa: S311 - not a secret
     client.start()
     counted = Counter({"rounds": 1, kill(server, client, chance): 1})
     ours = set(env_ids.ids)

@@ -13,8 +13,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
+from figures import PACKAGES, ROOT
 
 
 def missing_files(wheel: Path) -> set[str]:

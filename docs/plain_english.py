@@ -70,7 +70,7 @@ GENERATED = ("docs/cli", "docs/environments/")
 EXEMPT = re.compile(r"plain: \w")
 
 
-class Finding(NamedTuple):
+class Passage(NamedTuple):
     """A passage to rewrite.
 
     Attributes:
@@ -84,7 +84,7 @@ class Finding(NamedTuple):
     advice: str
 
 
-def findings(text: str, first_line: int = 1) -> Iterator[Finding]:
+def passages(text: str, first_line: int = 1) -> Iterator[Passage]:
     """Yield the passages of a text that break a rule.
 
     Args:
@@ -101,20 +101,20 @@ def findings(text: str, first_line: int = 1) -> Iterator[Finding]:
     for pattern, advice in RULES:
         for match in pattern.finditer(flat):
             passage = text[match.start() : match.end()].replace("\n", " ")
-            yield Finding(first_line + prose.count("\n", 0, match.start()), passage[:60], advice)
+            yield Passage(first_line + prose.count("\n", 0, match.start()), passage[:60], advice)
 
 
-def of_markdown(source: str) -> Iterator[Finding]:
+def of_markdown(source: str) -> Iterator[Passage]:
     """Yield the passages of a page, without its code blocks and link targets."""
     source = re.sub(r"^(```|~~~).*?^\1", _blank, source, flags=re.DOTALL | re.MULTILINE)
     source = re.sub(r"\]\([^)\s]*\)", _blank, source)
     line = 1
     for paragraph in re.split(r"(\n\s*\n)", source):
-        yield from findings(paragraph, line)
+        yield from passages(paragraph, line)
         line += paragraph.count("\n")
 
 
-def of_python(source: str, *, strings: bool) -> Iterator[Finding]:
+def of_python(source: str, *, strings: bool) -> Iterator[Passage]:
     """Yield the passages of a module.
 
     Args:
@@ -129,14 +129,14 @@ def of_python(source: str, *, strings: bool) -> Iterator[Finding]:
         }
     for node in texts:
         if isinstance(node.value, str) and (" " in node.value.strip()):
-            yield from findings(node.value, node.lineno)
+            yield from passages(node.value, node.lineno)
     yield from _names(tree)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            yield from findings(token.string.lstrip("#: "), token.start[0])
+            yield from passages(token.string.lstrip("#: "), token.start[0])
 
 
-def _names(tree: ast.Module) -> Iterator[Finding]:
+def _names(tree: ast.Module) -> Iterator[Passage]:
     """Yield the identifiers defined in a module that contain a verb of speech."""
     for node in ast.walk(tree):
         if not isinstance(node, (ast.stmt, ast.expr, ast.arg)):
@@ -152,7 +152,7 @@ def _names(tree: ast.Module) -> Iterator[Finding]:
             name = node.arg
         parts = {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
         if parts & SPOKEN_NAMES:
-            yield Finding(
+            yield Passage(
                 node.lineno, name, "name the data or the action: info, text, request, response, fetch"
             )
 
@@ -168,7 +168,7 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def of_file(path: Path) -> Iterator[Finding]:
+def of_file(path: Path) -> Iterator[Passage]:
     """Yield the passages of a file, without those on exempt lines."""
     source = path.read_text("utf-8")
     if path.suffix == ".md":

@@ -18,8 +18,8 @@ from verl_bridge.numbers import numbers_of
 from verl_bridge.tasks import EnvTask
 
 
-class Guess(gymnasium.Env[str, str]):
-    """Guess a number from 1 to 9."""
+class GuessEnv(gymnasium.Env[str, str]):
+    """GuessEnv a number from 1 to 9."""
 
     observation_space = Text(100, charset=string.printable)
     action_space = Text(1, charset="123456789")
@@ -42,7 +42,7 @@ class Guess(gymnasium.Env[str, str]):
         return "Higher." if guess < self.number else "Lower.", 0.0, False, False, {"success": False}
 
 
-gymnasium.register("example/Guess-v0", "__main__:Guess", max_episode_steps=5)
+gymnasium.register("example/Guess-v0", "__main__:GuessEnv", max_episode_steps=5)
 
 
 class Halving:
@@ -55,7 +55,7 @@ class Halving:
         self.low, self.high, self.guess = 1, 9, 0
 
     def act(self, observation: str, info: dict[str, Any]) -> str:
-        """Guess the middle of the remaining numbers."""
+        """GuessEnv the middle of the remaining numbers."""
         if observation == "Higher.":
             self.low = self.guess + 1
         elif observation == "Lower.":

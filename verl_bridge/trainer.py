@@ -126,7 +126,7 @@ def _validation_update(_: Callable[..., Any], arguments: Arguments, call: Callab
     return {**call(), **ours}
 
 
-def _check(records: Records) -> None:
+def _raise_if_all_failed(records: Records) -> None:
     message = failure_message(records)
     if message:
         raise NothingPlayed(message)
@@ -137,7 +137,7 @@ def _reward(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]
     with _warned("the number of played episodes"):
         if not arguments["batch"].meta_info.get("validate"):
             records = _of_batch(arguments["batch"])
-    _check(records)
+    _raise_if_all_failed(records)
     return call()
 
 
@@ -145,7 +145,7 @@ def _balance(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any
     records: Records = []
     with _warned("the number of played episodes"):
         records = list(_of_queue(arguments["batch"]).values())
-    _check(records)
+    _raise_if_all_failed(records)
     return call()
 
 

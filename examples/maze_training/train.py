@@ -26,6 +26,7 @@ from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import LocalServer
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
+from verl_bridge.recipes import write_rows
 
 HERE = Path(__file__).resolve().parent
 LOOP = f"""\
@@ -114,7 +115,7 @@ class Seed:
         """Fine-tune the model on the oracle's games with verl's SFTTrainer."""
         r = self.recipe
         each = -(-r.sft_steps * r.sft_batch // len(games))
-        _write_parquet([{"messages": game} for game in games] * each, self.folder / "games.parquet")
+        write_rows(self.folder / "games.parquet", [{"messages": game} for game in games] * each)
         self.call(
             "sft",
             *("-m", "verl_bridge.cpu.sft"),
@@ -213,13 +214,6 @@ class Seed:
         """Print the progress."""
         minutes = (time.monotonic() - self.began) / 60
         print(f"seed {self.seed}, {minutes:4.1f} min: {text}", flush=True)
-
-
-def _write_parquet(rows: list[dict[str, Any]], path: Path) -> None:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    pq.write_table(pa.Table.from_pylist(rows), path)
 
 
 def main() -> None:

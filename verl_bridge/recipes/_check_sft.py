@@ -67,34 +67,27 @@ def _check_earlier_run(view: View) -> Iterator[Finding]:
 def _read_rows(view: View) -> Iterator[Finding]:
     """Read the rows into the view, and check whether they are games."""
     try:
-        parquet = importlib.import_module("pyarrow.parquet")
+        importlib.import_module("pyarrow.parquet")
     except ModuleNotFoundError:
         yield skipped("data", "pyarrow is not installed here: not read", "pip install 'pyarrow>=14'")
         return
     batch = view.number("data.train_batch_size", 256)
     for part in ("train", "val"):
-        files = view.paths(f"data.{part}_files")
-        if not files and part == "train":
-            yield problem("data", "no data.train_files are set", "set data.train_files to a parquet file")
-        rows: list[dict[str, Any]] = []
-        view.files[part] = []
-        try:
-            for file in files:
-                rows += (of_file := parquet.read_table(file).to_pylist())
-                view.files[part].append((file, len(of_file)))
-        except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
-            reason = " ".join(str(error).split())[:300]
-            yield problem("data", f"cannot read {file}: {reason}", "write it with agentgym data sft")
+        if not view.paths(f"data.{part}_files"):
+            if part == "train":
+                yield problem("data", "no data.train_files are set", "set data.train_files to a parquet file")
             continue
-        if files:
-            view.rows[part] = rows
-            yield from _fit(view, part, batch)
+        error = view.load_rows(part)
+        if error:
+            yield problem("data", error, "write it with agentgym data sft")
+        else:
+            yield from _check_rows(view, part, batch)
 
 
-def _fit(view: View, part: str, batch: int) -> Iterator[Finding]:
+def _check_rows(view: View, part: str, batch: int) -> Iterator[Finding]:
     rows = view.rows[part]
     for at, row in enumerate(rows):
-        wrong = _wrong(row, str(view.get("data.messages_key", "messages")))
+        wrong = _row_error(row, str(view.get("data.messages_key", "messages")))
         if wrong:
             yield problem("data", f"{view.location(part, at)}: {wrong}", "write it with agentgym data sft")
             return
@@ -114,7 +107,7 @@ def _fit(view: View, part: str, batch: int) -> Iterator[Finding]:
         yield ok("data", f"{part} has {len(rows)} games, {len(rows) // batch} batches of {batch}")
 
 
-def _wrong(row: Mapping[str, Any], column: str) -> str | None:
+def _row_error(row: Mapping[str, Any], column: str) -> str | None:
     messages = row.get(column)
     if not isinstance(messages, list) or not messages:
         return f"there are no {column}"
@@ -169,7 +162,7 @@ def _check_dataset(view: View) -> Iterator[Finding]:
 
 def _check_lengths(view: View) -> Iterator[Finding]:
     rows = [(part, at, row) for part, of_part in view.rows.items() for at, row in enumerate(of_part)]
-    if not rows or any(_wrong(row, str(view.get("data.messages_key", "messages"))) for *_, row in rows):
+    if not rows or any(_row_error(row, str(view.get("data.messages_key", "messages"))) for *_, row in rows):
         return
     model = str(view.get("model.path", ""))
     tokenizer, why = tokenizer_of(str(view.get("model.tokenizer_path") or model))

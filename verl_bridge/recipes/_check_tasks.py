@@ -50,33 +50,23 @@ class FirstPrompt:
 def read_rows(view: View) -> Iterator[Finding]:
     """Read the rows into the view, and check whether verl and the bridge can read them."""
     try:
-        parquet = importlib.import_module("pyarrow.parquet")
+        importlib.import_module("pyarrow.parquet")
     except ModuleNotFoundError:
         yield skipped("data", "pyarrow is not installed here: not read", "pip install 'pyarrow>=14'")
         return
     minimum = {"train": view.number("data.train_batch_size", 1024), "val": 1}
     for part, needed in minimum.items():
-        files = view.paths(f"data.{part}_files")
-        if not files:
+        if not view.paths(f"data.{part}_files"):
             yield problem("data", f"no data.{part}_files are set", f"set data.{part}_files to a parquet file")
             continue
-        rows: list[dict[str, Any]] = []
-        view.files[part] = []
-        for file in files:
-            try:
-                found = parquet.read_table(file).to_pylist()
-            except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
-                reason = " ".join(str(error).split())[:300]
-                yield problem("data", f"cannot read {file}: {reason}", "write it; see README.md")
-                break
-            view.files[part].append((file, len(found)))
-            rows += found
+        error = view.load_rows(part)
+        if error:
+            yield problem("data", error, "write it; see README.md")
         else:
-            yield from _fit(view, part, rows, needed)
-            view.rows[part] = rows
+            yield from _check_rows(view, part, view.rows[part], needed)
 
 
-def _fit(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
+def _check_rows(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
     if len(rows) < needed:
         yield problem(
             "data",
@@ -84,7 +74,7 @@ def _fit(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iter
             "write more rows, or set a smaller data.train_batch_size",
         )
     for index, row in enumerate(rows):
-        wrong = _wrong(row)
+        wrong = _row_error(row)
         if wrong:
             yield problem(
                 "data",
@@ -96,7 +86,7 @@ def _fit(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iter
         yield ok("data", f"{part} has {len(rows)} rows with all required columns")
 
 
-def _wrong(row: Mapping[str, Any]) -> str | None:
+def _row_error(row: Mapping[str, Any]) -> str | None:
     missing = [column for column in _COLUMNS if row.get(column) is None]
     if missing:
         return f"there is no {missing[0]}"

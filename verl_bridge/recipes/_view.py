@@ -80,6 +80,28 @@ class View:
         value = self.get(key, default)
         return value if type(value) is int else default
 
+    def load_rows(self, part: str) -> str:
+        """Load the rows of ``"train"`` or ``"val"``.
+
+        Returns:
+            The error of a file that cannot be read, and then no rows are loaded; else empty.
+
+        Raises:
+            ModuleNotFoundError: pyarrow is not installed.
+        """
+        parquet = importlib.import_module("pyarrow.parquet")
+        rows: list[dict[str, Any]] = []
+        self.files[part] = []
+        for file in self.paths(f"data.{part}_files"):
+            try:
+                loaded = parquet.read_table(file).to_pylist()
+            except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
+                return f"cannot read {file}: {' '.join(str(error).split())[:300]}"
+            self.files[part].append((file, len(loaded)))
+            rows += loaded
+        self.rows[part] = rows
+        return ""
+
     def location(self, part: str, index: int) -> str:
         """Return where a row is: its file, and its index there."""
         left = index
