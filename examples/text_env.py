@@ -19,7 +19,7 @@ from verl_bridge.tasks import EnvTask
 
 
 class GuessEnv(gymnasium.Env[str, str]):
-    """GuessEnv a number from 1 to 9."""
+    """Guess a number from 1 to 9."""
 
     observation_space = Text(100, charset=string.printable)
     action_space = Text(1, charset="123456789")
@@ -55,7 +55,7 @@ class Halving:
         self.low, self.high, self.guess = 1, 9, 0
 
     def act(self, observation: str, info: dict[str, Any]) -> str:
-        """GuessEnv the middle of the remaining numbers."""
+        """Guess the middle of the remaining numbers."""
         if observation == "Higher.":
             self.low = self.guess + 1
         elif observation == "Lower.":
