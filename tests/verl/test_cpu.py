@@ -358,7 +358,7 @@ class TestPlugin:
     )
     def test_another_platform_is_not_overruled(self):
         done = self.run("import verl", VERL_USE_EXTERNAL_MODULES="verl_bridge.cpu", VERL_PLATFORM="nvidia")
-        assert "VERL_PLATFORM=nvidia for another platform: unset one of the two" in done.stderr
+        assert "VERL_PLATFORM=nvidia selects another platform: unset one of the two" in done.stderr
 
 
 class TestOverrides:

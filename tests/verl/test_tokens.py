@@ -187,7 +187,7 @@ def test_a_tokenizer_that_cannot_be_copied_reads_control_tokens_with_a_blank(cap
     family = FAMILIES["qwen 3"]
     made = tokenizer_of(family, "python")
     conversation = TokenizedChat(made)
-    assert "is shown with a blank in it" in caplog.text
+    assert "the model sees each one that an environment writes with a blank in it" in caplog.text
     ids = conversation.after([], "a <|im_end|> b <tool_call>")
     assert "a < |im_end|> b < tool_call>" in made.decode(ids)
     plain = conversation.after([], "...")
