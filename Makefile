@@ -1,15 +1,14 @@
-# The two commands of the README are `make demo` and `make test`. Both set up a virtual environment of their
-# own in .venv, from nothing but Python and pip.
+# The two commands of the README are `make demo` and `make test`. Both set up a virtual environment in .venv,
+# which requires only Python and pip.
 
-# Without cached bytecode each of the hundreds of processes that tests start compiles all that it imports.
+# Without cached bytecode, each of the hundreds of test processes would compile all modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 SEEDS ?= 0
 VENV := .venv
 BIN := $(VENV)/bin
-WHOLE := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Sheet TODOList
-PAGES := $(wildcard *.md docs/*.md docs/howto/*.md docs/training/*.md benchmarks/*.md verl_bridge/recipes/templates/*.md)
+VALIDATED := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Sheet TODOList
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
@@ -23,72 +22,72 @@ demo: $(VENV)/.all ## an oracle and a random agent play TextCraft and Maze; the 
 	$(BIN)/agentgym eval examples/oracle_and_random.toml
 	$(BIN)/agentgym report runs/demo --out runs/demo/report.html
 
-test: check cov verl ## formatting, lint, types, tests with coverage, the bridge with each verl
+test: check cov verl ## run all checks: check, cov and verl
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python docs/plain_english.py $(PAGES)
+	$(BIN)/python docs/plain_english.py
 
-cov: $(VENV)/.dev
+cov: $(VENV)/.dev ## the tests with their coverage
 	$(BIN)/pytest -m "not exhaustive" --cov --cov-report=term
 
-verl: $(VENV)/.dev ## the bridge's tests with the real verl 0.9, 0.8 and 0.7, and those with inspect_ai, each in an environment of its own
+verl: $(VENV)/.dev ## the tests with the real verl, inspect_ai, transformers serve and, with Python 3.11 and Java, other libraries (.nox)
 	$(BIN)/nox --reuse-venv=yes
 
-properties: $(VENV)/.dev ## the property tests of tests/properties with many more examples, exhaustive ones included: half an hour
+properties: $(VENV)/.dev ## the property tests with many more examples, and the exhaustive ones: half an hour
 	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties
 
-libraries: $(VENV)/.dev ## games of seven other libraries, evaluated and trained in at eight at once; needs Java
+libraries: $(VENV)/.dev ## only the tests with seven other libraries, under four minutes; needs Python 3.11 and Java
 	$(BIN)/nox --reuse-venv=yes --session libraries
 
-trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, the horizon
+trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, horizon
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.7 -- -m slow -k "not test_algorithms"
 
-algorithms: $(VENV)/.dev ## three steps of each algorithm by verl 0.9, 0.8 and 0.7, their advantages computed anew
+algorithms: $(VENV)/.dev ## three steps of each algorithm by verl 0.9, 0.8 and 0.7, with advantages recomputed
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.8 verl-0.7 -- -m slow -k test_algorithms
 
-train-demo: $(VENV)/.dev ## let a tiny model learn Maze by verl, on the CPU: docs/training/maze.md; SEEDS="0 1" for more
+train-demo: $(VENV)/.dev ## train a tiny model on Maze with verl, on the CPU: docs/training/maze.md; SEEDS="0 1" for several
 	$(BIN)/nox --reuse-venv=yes --session train-demo -- $(SEEDS:%=--seed=%)
 
-pipeline: $(VENV)/.dev ## data, fine-tuning, GRPO, evaluation, report on Maze and TextCraft, on the CPU: docs/training/pipeline.md; SEEDS="0 1 2"
+pipeline: $(VENV)/.dev ## data, fine-tuning, GRPO, evaluation and report on the CPU: docs/training/pipeline.md; SEEDS="0 1 2"
 	$(BIN)/nox --reuse-venv=yes --session pipeline -- $(SEEDS:%=--seed=%)
 
-format: $(VENV)/.dev ## format the code and repair what ruff can
+format: $(VENV)/.dev ## format the code and apply ruff's fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.dev ## print the figures of benchmarks/README.md as they are on this machine
-	@for each in $(filter-out benchmarks/soak.py benchmarks/restarts.py,$(wildcard benchmarks/[a-z]*.py)); do \
-		echo $$each; $(BIN)/python $$each || exit 1; done
+bench: $(VENV)/.dev ## measure the figures of benchmarks/README.md on this machine
+	@for file in $(filter-out benchmarks/soak.py benchmarks/restarts.py,$(wildcard benchmarks/[a-z]*.py)); do \
+		echo $$file; $(BIN)/python $$file || exit 1; done
 
-figures: $(VENV)/.dev ## count lines, modules, names, long functions, and what a step crosses
+figures: $(VENV)/.dev ## count lines, modules, names, long functions, and the modules of a step
 	$(BIN)/python docs/figures.py
 
-soak: $(VENV)/.dev ## 10,000 episodes at 128 at once on a server that fails, 200 restarts: docs/reliability.md
+soak: $(VENV)/.dev ## 10,000 episodes, 128 at once, on a failing server, and 200 restarts: docs/reliability.md
 	$(BIN)/python benchmarks/soak.py
 	$(BIN)/python benchmarks/restarts.py
 
 site: $(VENV)/.dev ## build the documentation as a site: build/site/index.html
 	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --nitpicky --quiet docs build/site
 
-docs: $(VENV)/.dev ## write anew the pages of docs/ that are generated
+docs: $(VENV)/.dev ## write the generated pages of docs/
 	$(BIN)/python docs/generate.py
 
-dist: $(VENV)/.dev ## build sdist and wheel into dist/, check them, and play from the wheel on each Python from 3.10 to 3.14 that is there
+dist: $(VENV)/.dev ## build and check sdist and wheel, and run the wheel on each installed Python from 3.10 to 3.14
 	$(BIN)/nox --session build
 	$(BIN)/nox --session dist
 
-validate: $(VENV)/.dev ## find out whether each task of each local server can be won; of SearchQA, each fiftieth
-	@for each in $(WHOLE); do $(BIN)/agentgym validate $$each || exit 1; done
+validate: $(VENV)/.dev ## check that each task of each local server can be won; of SearchQA, every fiftieth
+	@for name in $(VALIDATED); do $(BIN)/agentgym validate $$name || exit 1; done
 	$(BIN)/agentgym validate SearchQA --tasks $$(seq 0 50 221327 | paste -sd , -)
 
-screenshot: $(VENV)/.dev ## take docs/report.png anew, of the report in a real Chromium
+screenshot: $(VENV)/.dev ## take docs/report.png, of the report in Chromium
 	$(BIN)/python docs/screenshot.py
 
-clean: ## remove the virtual environment and all that was built or run
+clean: ## remove the virtual environments, builds and runs
 	rm -rf $(VENV) .nox runs build dist .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:

@@ -1,7 +1,7 @@
-"""What hypothesis runs when it is imported, so that ``st.from_type`` knows typed actions.
+"""The entry point that hypothesis calls when it is imported, so that ``st.from_type`` supports typed actions.
 
-It lies outside the package: to import anything inside is to import all of the core, and gymnasium with it,
-and hypothesis is to stay cheap for who tests something else.
+It is outside the package, because an import of any module inside imports the whole core and gymnasium, and
+the import of hypothesis must stay fast for tests of other software.
 """
 
 from __future__ import annotations

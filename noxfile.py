@@ -1,30 +1,31 @@
-"""Runs what needs verl, inspect_ai, other libraries or an engine, in environments of its own: ``nox``.
+"""Runs the tests with verl, inspect_ai, other libraries or an engine, in separate environments: ``nox``.
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
-and 2 GB to make (more where torch comes with what GPUs need); ``nox -r`` uses it again. The pinned versions
-are there for Python 3.11 and 3.12.
+and 2 GB to make (more where torch comes with its GPU libraries); ``nox -r`` uses it again. The pinned
+versions are for Python 3.11 and 3.12, those of ``libraries`` for 3.11; other sessions are skipped.
 """
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
 import nox
 
 TORCH = "torch==2.13.0"
-# Most of what is installed is never imported; Python compiles the rest when it is.
+# Most installed modules are never imported; Python compiles the others when they are.
 LATER = ("--no-compile",)
 TESTING = ("hypothesis", "pytest==9.2.0", "pytest-xdist", "trustme")
 
-nox.options.sessions = ["inspect", "engines", "verl-0.9", "verl-0.8", "verl-0.7"]
+nox.options.sessions = ["inspect", "engines", "libraries", "verl-0.9", "verl-0.8", "verl-0.7"]
 
 
 def _install_pinned(session: nox.Session, name: str, *packages: str) -> None:
     if not (3, 11) <= sys.version_info[:2] <= (3, 12):
         session.skip(f"the pins of {name} are for Python 3.11 and 3.12: start make with PYTHON=python3.12")
     pins = f"constraints/{name}.txt"
-    # By itself and first: what is built against torch finds it, and one that is there already is kept.
+    # Separately and first: packages that are built against torch find it, and an installed torch is kept.
     session.install(*LATER, TORCH)
     session.install(*LATER, "--constraint", pins, "--requirement", pins, *packages)
 
@@ -35,25 +36,25 @@ def _install(session: nox.Session, version: str) -> None:
 
 def _test(session: nox.Session, version: str, *more: str) -> None:
     _install(session, version)
-    # A file at a time to each process: some share a run of verl among their tests. Three, as runs often wait.
+    # One file at a time per process: tests of a file may share a run of verl. Three, as runs often wait.
     session.run("pytest", "-n3", "--dist=loadfile", "--durations=15", "tests/verl", *more, *session.posargs)
 
 
 @nox.session(name="verl-0.9")
 def verl_09(session: nox.Session) -> None:
-    """Run the bridge's tests with the newest verl, and with its ray those of evaluation on a cluster."""
+    """Run the bridge's tests with the newest verl, and with its Ray the tests of evaluation on a cluster."""
     _test(session, "0.9", "tests/ray")
 
 
 @nox.session(name="verl-0.8")
 def verl_08(session: nox.Session) -> None:
-    """Run the bridge's tests with the verl between."""
+    """Run the bridge's tests with verl 0.8."""
     _test(session, "0.8")
 
 
 @nox.session(name="verl-0.7")
 def verl_07(session: nox.Session) -> None:
-    """Run the bridge's tests with the oldest verl that is supported."""
+    """Run the bridge's tests with the oldest supported verl."""
     _test(session, "0.7")
 
 
@@ -69,9 +70,11 @@ def inspect(session: nox.Session) -> None:
 
 @nox.session
 def libraries(session: nox.Session) -> None:
-    """Evaluate and train in environments of other libraries; TextWorldExpress needs Java."""
+    """Evaluate and train in environments of other libraries; skipped without Python 3.11 or Java."""
     if sys.version_info[:2] != (3, 11):
         session.skip("the pins of libraries are for Python 3.11: start make with PYTHON=python3.11")
+    if shutil.which("java") is None:
+        session.skip("TextWorldExpress needs Java, and java is not on the PATH: install a Java runtime")
     pins = "constraints/libraries.txt"
     # Compiled at once: eight processes at a time import them.
     session.install("--constraint", pins, "--requirement", pins, "--editable", ".[eval,data]")
@@ -112,14 +115,14 @@ def pipeline(session: nox.Session) -> None:
 
 @nox.session
 def engines(session: nox.Session) -> None:
-    """Run the tests with the real `transformers serve`, and have it evaluated."""
+    """Run the tests with the real `transformers serve`, and evaluate a model on it."""
     _install_pinned(session, "engines", "transformers[serving]", "--editable", ".[eval,servers]")
     session.run("pytest", "-n0", "--durations=5", "tests/engines", *session.posargs)
 
 
 @nox.session(name="engine-parsers")
 def engine_parsers(session: nox.Session) -> None:
-    """Have sglang and vLLM read their command lines: 1 GB to fetch, and no GPU is needed."""
+    """Parse command lines with the parsers of sglang and vLLM: downloads 1 GB, needs no GPU."""
     _install_pinned(session, "engines", "transformers[serving]", "--editable", ".")
     session.install("--no-deps", "--requirement", "constraints/engine-parsers.txt")
     session.run("pytest", "-n0", "tests/engines/test_command_lines.py", *session.posargs)

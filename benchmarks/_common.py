@@ -20,7 +20,7 @@ __all__ = [
     "at_least",
     "at_most",
     "free_port",
-    "in_turns",
+    "interleave",
     "ratios",
     "report",
     "seconds",
@@ -40,7 +40,7 @@ MEASUREMENTS = usually(5, quick=1)
 """How often a row is measured in one run, if it is measured more than once."""
 
 
-def in_turns(ways: Mapping[str, Callable[[], T]], times: int) -> dict[str, list[T]]:
+def interleave(ways: Mapping[str, Callable[[], T]], times: int) -> dict[str, list[T]]:
     """Call all ways one after another, `times` times; return the results of each, in order.
 
     Other load on the machine then slows all of them equally.

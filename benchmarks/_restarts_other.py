@@ -1,7 +1,7 @@
 """The other client of ``restarts.py``, in its own process, which uses this library too.
 
 When it receives the name of an environment, it makes some and starts a task in each. When it receives
-``go on``, it plays them to the end of a script, and compares every result with that of the same task and the
+``finish``, it plays them to the end of a script, and compares every result with that of the same task and the
 same actions on a server that was never killed.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from multiprocessing.connection import Connection
 
-__all__ = ["ENVIRONMENTS", "HeldIds", "shown", "start"]
+__all__ = ["ENVIRONMENTS", "EnvIds", "observation_of", "start"]
 
 ENVIRONMENTS = 3  # more than the other client has
 TASKS = {"TextCraft": 300, "Maze": 12}  # the first task numbers; the other client plays others
@@ -32,7 +32,7 @@ ENDS = {
 }
 
 
-class HeldIds(logging.Handler):
+class EnvIds(logging.Handler):
     """Collects the ids of this process's remote environments from the library's log.
 
     Attributes:
@@ -56,7 +56,7 @@ class HeldIds(logging.Handler):
             self.ids.remove(facts["env_id"])
 
 
-class Player:
+class ScriptPlayer:
     """Plays one task by a script.
 
     Args:
@@ -65,23 +65,23 @@ class Player:
         number: Index of the task.
 
     Attributes:
-        heard: The results of the reset and of each step.
+        results: The results of the reset and of each step.
     """
 
     def __init__(self, name: str, server: str, number: int) -> None:
         self.env = AgentGymEnv(name, server=server, max_turns=None)
-        self.heard: list[Any] = [self.env.reset(options={"task_id": TASKS[name] + number})]
+        self.results: list[Any] = [self.env.reset(options={"task_id": TASKS[name] + number})]
         self._play(BEGINNINGS[name])
         self.faults_before = self.env.stats.faults.total()
 
-    def go_on(self) -> None:
+    def finish(self) -> None:
         """Play to the end of the script."""
         self._play(ENDS[self.env.environment.name])
 
     def _play(self, actions: list[str]) -> None:
         for action in actions:
-            if len(self.heard) == 1 or self.env.playing:
-                self.heard.append(tuple(self.env.step(f"Action: {action}")))
+            if len(self.results) == 1 or self.env.playing:
+                self.results.append(tuple(self.env.step(f"Action: {action}")))
 
 
 def start(servers: Mapping[str, str]) -> Connection:
@@ -91,54 +91,56 @@ def start(servers: Mapping[str, str]) -> Connection:
         servers: The URLs of new servers, by the names of the environments.
     """
     context = multiprocessing.get_context("spawn")
-    ours, its = context.Pipe()
-    context.Process(target=_serve, args=(its, dict(servers)), daemon=True).start()
-    its.close()
+    ours, theirs = context.Pipe()
+    context.Process(target=_serve, args=(theirs, dict(servers)), daemon=True).start()
+    theirs.close()
     ours.recv()
     return ours
 
 
-def shown(name: str, url: str, env_id: int) -> Any:
+def observation_of(name: str, url: str, env_id: int) -> Any:
     """Return the observation of an environment on the server."""
     prefix, query = "/maze" if name == "Maze" else "", urllib.parse.urlencode({"id": env_id})
     with urllib.request.urlopen(f"{url}{prefix}/observation?{query}", timeout=30) as reply:  # noqa: S310 - our own
         return json.load(reply)
 
 
-def _serve(told: Connection, servers: dict[str, str]) -> None:
-    held = HeldIds()
-    expected = {name: _undisturbed(name, servers[name]) for name in servers}
-    told.send("ready")
+def _serve(commands: Connection, servers: dict[str, str]) -> None:
+    ids = EnvIds()
+    expected = {name: _expected(name, servers[name]) for name in servers}
+    commands.send("ready")
     while True:
         try:
-            name = told.recv()
+            name = commands.recv()
         except EOFError:
             return
-        players = [Player(name, servers[name], number) for number in range(ENVIRONMENTS)]
+        players = [ScriptPlayer(name, servers[name], number) for number in range(ENVIRONMENTS)]
         # The last observation of each environment, by id.
-        told.send({env_id: player.heard[-1][0] for env_id, player in zip(held.ids, players, strict=True)})
-        told.recv()  # go on
+        commands.send(
+            {env_id: player.results[-1][0] for env_id, player in zip(ids.ids, players, strict=True)}
+        )
+        commands.recv()  # finish
         harms = []
         for number, player in enumerate(players):
-            player.go_on()
+            player.finish()
             faults = player.env.stats.faults.total() - player.faults_before
-            for turn, (heard, due) in enumerate(zip(player.heard, expected[name][number], strict=False)):
-                if heard != due:
-                    harms.append(f"its task {number}, turn {turn}: {heard} and not {due}")
+            for turn, (result, due) in enumerate(zip(player.results, expected[name][number], strict=False)):
+                if result != due:
+                    harms.append(f"its task {number}, turn {turn}: {result} and not {due}")
                     break
             else:
-                if faults or len(player.heard) != len(expected[name][number]):
-                    harms.append(f"its task {number}: {player.env.stats.faults}, {len(player.heard)} turns")
+                if faults or len(player.results) != len(expected[name][number]):
+                    harms.append(f"its task {number}: {player.env.stats.faults}, {len(player.results)} turns")
             player.env.close()
-        told.send(harms)
+        commands.send(harms)
 
 
-def _undisturbed(name: str, server: str) -> list[list[Any]]:
+def _expected(name: str, server: str) -> list[list[Any]]:
     """Return the results of each task on an undisturbed server."""
-    heard = []
+    results = []
     for number in range(ENVIRONMENTS):
-        player = Player(name, server, number)
-        player.go_on()
+        player = ScriptPlayer(name, server, number)
+        player.finish()
         player.env.close()
-        heard.append(player.heard)
-    return heard
+        results.append(player.results)
+    return results

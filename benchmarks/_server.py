@@ -29,7 +29,7 @@ _tasks: dict[int, int] = {}  # by environment
 _steps: dict[int, int] = {}
 
 
-_SHOWN = "Goal: craft a."
+_OBSERVATION = "Goal: craft a."
 _COMPLETION = {
     "id": "1",
     "object": "chat.completion",
@@ -46,27 +46,27 @@ _COMPLETION = {
 }
 
 
-def _answer(path: bytes, content: bytes) -> tuple[float, object]:
+def _respond(path: bytes, content: bytes) -> tuple[float, object]:
     """Return the delay of a response, and the response."""
     if path == b"/":
         return 0.0, "This is environment TextCraft."
     if path == b"/create":
         return 0.0, {"id": next(_ids)}
     if path.startswith(b"/observation"):  # requested over a new connection
-        return 0.0, _SHOWN
-    asked: dict[str, Any] = json.loads(content)
-    said = {"id": asked["id"], "observation": _SHOWN, "reward": 0, "done": False}
+        return 0.0, _OBSERVATION
+    request: dict[str, Any] = json.loads(content)
+    response = {"id": request["id"], "observation": _OBSERVATION, "reward": 0, "done": False}
     if path == b"/reset":
-        _tasks[asked["id"]], _steps[asked["id"]] = asked["data_idx"], 0
+        _tasks[request["id"]], _steps[request["id"]] = request["data_idx"], 0
     if path != b"/step":
-        return 0.0, said
+        return 0.0, response
     if not _sigma:
-        return _median, said
-    _steps[asked["id"]] += 1
-    task, step = _tasks[asked["id"]], _steps[asked["id"]]
+        return _median, response
+    _steps[request["id"]] += 1
+    task, step = _tasks[request["id"]], _steps[request["id"]]
     taken = random.Random(f"{task} {step}").lognormvariate(math.log(_median), _sigma)  # noqa: S311
     last = random.Random(f"{task}").randint(_fewest, _most)  # noqa: S311
-    return taken, {**said, "done": step >= last}
+    return taken, {**response, "done": step >= last}
 
 
 class _Connection(asyncio.Protocol):
@@ -77,16 +77,16 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._data += data
-        head, there, content = self._data.partition(b"\r\n\r\n")
+        head, separator, content = self._data.partition(b"\r\n\r\n")
         lines = head.lower().split(b"\r\n")
         size = sum(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
-        if not there or len(content) < size:
+        if not separator or len(content) < size:
             return
         self._data = b""
         path = head.split()[1]
         chat = path == b"/v1/chat/completions"
-        seconds, said = (_median, _COMPLETION) if chat else _answer(path, content)
-        body, kind = json.dumps(said).encode(), b"Content-Type: application/json\r\n" if chat else b""
+        seconds, response = (_median, _COMPLETION) if chat else _respond(path, content)
+        body, kind = json.dumps(response).encode(), b"Content-Type: application/json\r\n" if chat else b""
         reply = b"HTTP/1.1 200 OK\r\n%bContent-Length: %d\r\n\r\n%b" % (kind, len(body), body)
         if seconds:
             self._loop.call_later(seconds, self._transport.write, reply)

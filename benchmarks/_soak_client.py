@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     import gymnasium
 
 LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0}
-REST = 1.0  # seconds that a worker waits while the server is down, as a rollout would
-ANEW = 16  # every 16th worker makes an environment for each episode
+PAUSE = 1.0  # seconds that a worker waits while the server is down, as a rollout would
+FRESH_EVERY = 16  # every 16th worker makes an environment for each episode
 SAMPLES = 20
 
 
-class Tries(logging.Handler):
+class RetryCounter(logging.Handler):
     """Counts retries by their reason in the log; the library's own counters do not have it.
 
     Attributes:
@@ -81,7 +81,7 @@ class Client:
         self._kept: list[AsyncAgentGymEnv] = []
         self.stats = Stats()  # of closed environments
         self.seen: dict[str, Counter[str]] = {
-            name: Counter() for name in ("step", "reset", "got_over", "close")
+            name: Counter() for name in ("step", "reset", "recovered", "close")
         }
         self.uncounted = 0  # calls after which the counters differ from the observed faults
 
@@ -92,15 +92,15 @@ class Client:
             env = env or AsyncAgentGymEnv("TextCraft", server=self._server, timeout=LIMITS)
             outcome = await self.play(env, number)
             self._outcomes.write(json.dumps(outcome) + "\n")
-            if worker % ANEW == 0:
+            if worker % FRESH_EVERY == 0:
                 await self.close(env)
                 env = None
             self._over += 1
             if self._over % max(1, self._episodes // SAMPLES) == 0:
                 gc.collect()
-                say(over=self._over, rss=rss(), blocks=sys.getallocatedblocks())
+                print_line(over=self._over, rss=rss(), blocks=sys.getallocatedblocks())
             if outcome.get("fault") == "ServerUnreachable":
-                await asyncio.sleep(REST)
+                await asyncio.sleep(PAUSE)
         if env is not None:
             self._kept.append(env)
 
@@ -115,7 +115,7 @@ class Client:
             return {"episode": number, "fault": fault.kind, "at": "reset"}
         self.check("reset", env, before, None)
         player.begin(observation, info)
-        while not player.over and (reply := player.say()) is not None:
+        while not player.over and (reply := player.next_reply()) is not None:
             before = env.stats.copy()
             turn = await env.step(reply)
             player.append_reply(reply, *turn)
@@ -124,18 +124,18 @@ class Client:
             return {"episode": number, "fault": player.fault["kind"], "at": "step"}
         return player.outcome()
 
-    def check(self, what: str, env: AsyncAgentGymEnv, before: Stats, fault: str | None) -> None:
+    def check(self, stage: str, env: AsyncAgentGymEnv, before: Stats, fault: str | None) -> None:
         """Compare the counters of a reset or a step with the fault that it raised.
 
         That fault is counted once. All other counts are of recovered faults, which a step never has.
         """
         counted = env.stats.since(before).faults
         if fault is not None:
-            self.seen[what][fault] += 1
+            self.seen[stage][fault] += 1
             counted[fault] -= 1
-        if min(counted.values(), default=0) < 0 or (what == "step" and any(counted.values())):
+        if min(counted.values(), default=0) < 0 or (stage == "step" and any(counted.values())):
             self.uncounted += 1
-        self.seen["got_over"] += counted
+        self.seen["recovered"] += counted
 
     async def close(self, env: AsyncAgentGymEnv) -> None:
         """Close an environment; a failed release is only counted."""
@@ -160,31 +160,31 @@ def rss() -> int:
     return pages * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-def say(**what: Any) -> None:
+def print_line(**values: Any) -> None:
     """Print a line of JSON."""
-    print(json.dumps(what), flush=True)
+    print(json.dumps(values), flush=True)
 
 
 async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes: TextIO) -> None:
     """Play all episodes, close all environments on command, and print the counts."""
-    tries = Tries()
+    retries = RetryCounter()
     logger = logging.getLogger("agentgym_gym")
     logger.setLevel(logging.DEBUG)
-    logger.addHandler(tries)
+    logger.addHandler(retries)
     logger.propagate = False
     client = Client(server, episodes, seed, outcomes)
     await asyncio.gather(*(client.work(number) for number in range(concurrent)))
     outcomes.flush()
-    say(played=True)
+    print_line(played=True)
     await asyncio.to_thread(sys.stdin.readline)  # until the proxy is quiet
     await client.close_all()
-    say(
+    print_line(
         stats=client.stats.as_dict(),
         seen=client.seen,
         uncounted=client.uncounted,
-        late=tries.late,
-        retried=tries.retried,
-        unreached=tries.unreached,
+        late=retries.late,
+        retried=retries.retried,
+        unreached=retries.unreached,
     )
 
 

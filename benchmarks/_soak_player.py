@@ -19,7 +19,7 @@ TASKS = find("TextCraft").splits["all"]
 """The tasks; episode n plays the one at n modulo their number."""
 
 _STYLES = {"oracle": 9, "careless": 8, "lost": 2, "fickle": 1}
-_NONSENSE = (
+_BAD_REPLIES = (
     "Action: inventory",
     "Action: get 1 oak logs",
     "Action: get 3 dragon eggs",
@@ -53,7 +53,7 @@ class Player:
         self._oracle = load_oracle(find("TextCraft"))
         self._digest = hashlib.sha256()
         self._planned = False  # whether the oracle needs the result of its last action
-        self._said = 0
+        self._replies = 0
         self._last: dict[str, Any] = {}
         self.number = number
         self.task_id = TASKS[number % len(TASKS)]
@@ -64,19 +64,19 @@ class Player:
         """Record the reset."""
         self._oracle.reset(self._env, observation, info)
         self._observation, self._info = observation, info
-        self._note(observation, info)
+        self._digest_values(observation, info)
         self._last = {"score": info["score"], "turns": 0, "terminated": False, "truncated": False}
 
-    def say(self) -> str | None:
+    def next_reply(self) -> str | None:
         """Return the next reply; None to give up."""
-        if self._said == _MOST_REPLIES[self._style]:
+        if self._replies == _MOST_REPLIES[self._style]:
             return None
-        self._said += 1
+        self._replies += 1
         self._planned = self._style != "lost" and (self._style == "oracle" or self._draw.random() >= 1 / 4)
         if not self._planned:
-            return self._draw.choice(_NONSENSE)
+            return self._draw.choice(_BAD_REPLIES)
         action = self._oracle.act(self._observation, self._info)
-        return None if action is None else f"Thought: so be it.\nAction: {action}"
+        return None if action is None else f"Thought: next.\nAction: {action}"
 
     def append_reply(
         self,
@@ -92,7 +92,7 @@ class Player:
         self.fault = info.get("fault")
         if self._planned:
             self._observation, self._info = observation, info
-        self._note(reply, observation, reward, terminated, truncated, info)
+        self._digest_values(reply, observation, reward, terminated, truncated, info)
         self._last = {
             "score": info["score"],
             "turns": info["turn"],
@@ -104,5 +104,5 @@ class Player:
         """Return all that must be the same in a replay, including replies, observations and infos."""
         return {"episode": self.number, **self._last, "digest": self._digest.hexdigest()[:32]}
 
-    def _note(self, *what: Any) -> None:
-        self._digest.update(json.dumps(what, sort_keys=True).encode("ascii"))
+    def _digest_values(self, *values: Any) -> None:
+        self._digest.update(json.dumps(values, sort_keys=True).encode("ascii"))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import MEASUREMENTS, allow_open_files, at_most, in_turns, ratios, report, seconds, usually
+from _common import MEASUREMENTS, allow_open_files, at_most, interleave, ratios, report, seconds, usually
 
 from agentgym_gym import AgentGymVectorEnv, AsyncAgentGymEnv, find
 from agentgym_gym.evaluate import Agent, RunFolder, evaluate_async, load_oracle
@@ -106,7 +106,7 @@ def main() -> None:
     url = server.start()
     try:
         replies = evaluated(url, oracle)  # lazy imports happen here
-        took = in_turns(
+        took = interleave(
             {
                 "replay": lambda: seconds(lambda: evaluated(url, lambda: Repeating(replies))),
                 "oracle": lambda: seconds(lambda: evaluated(url, oracle)),

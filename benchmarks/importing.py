@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 
-from _common import at_most, in_turns, ratios, report, seconds, usually
+from _common import at_most, interleave, ratios, report, seconds, usually
 
 TIMES = usually(15, quick=1)
 PACKAGES = ("agentgym_gym", "gymnasium")
@@ -41,8 +41,8 @@ def main() -> None:
         ways: dict[str, Callable[[], float]] = {
             package: partial(seconds, partial(importing, package, compiled)) for package in PACKAGES
         }
-        in_turns(ways, 1)  # compiles
-        took = in_turns(ways, TIMES)
+        interleave(ways, 1)  # compiles
+        took = interleave(ways, TIMES)
     report(
         benchmark="importing",
         times=TIMES,

@@ -29,7 +29,7 @@ from typing import Any
 import aiohttp
 import httpx
 import openai
-from _common import allow_open_files, at_least, in_turns, ratios, report, seconds, slow_server, usually
+from _common import allow_open_files, at_least, interleave, ratios, report, seconds, slow_server, usually
 
 from agentgym_gym.evaluate import ChatAgent
 
@@ -98,12 +98,12 @@ def body() -> dict[str, Any]:
     }
 
 
-async def tasks(at_once: int, turns: int, ask: Callable[[], Awaitable[str]]) -> None:
+async def tasks(at_once: int, turns: int, send: Callable[[], Awaitable[str]]) -> None:
     """Run `at_once` tasks at once, each with one request after another."""
 
     async def one() -> None:
         for _ in range(turns):
-            await ask()
+            await send()
 
     await asyncio.gather(*(one() for _ in range(at_once)))
 
@@ -112,23 +112,23 @@ async def by_openai(url: str, at_once: int, turns: int) -> None:
     """Make the same requests with one client of ``openai``."""
     async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="EMPTY", max_retries=0) as client:
 
-        async def ask() -> str:
+        async def send() -> str:
             completion = await client.chat.completions.create(**body())
             return str(completion.choices[0].message.content)
 
-        await tasks(at_once, turns, ask)
+        await tasks(at_once, turns, send)
 
 
 async def by_aiohttp(url: str, at_once: int, turns: int) -> None:
     """Make the same requests with one session of aiohttp."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
-        async def ask() -> str:
+        async def send() -> str:
             async with session.post(f"{url}/v1/chat/completions", json=body()) as response:
                 found = await response.json()
                 return str(found["choices"][0]["message"]["content"])
 
-        await tasks(at_once, turns, ask)
+        await tasks(at_once, turns, send)
 
 
 Way = Callable[[str, int, int], Awaitable[None]]
@@ -144,7 +144,7 @@ def rates(url: str, at_once: int) -> dict[str, list[float]]:
         asyncio.run(_whole(way(url, at_once, turns)))
         return at_once * turns / (time.perf_counter() - began)
 
-    return in_turns({name: lambda way=way: rate(way) for name, way in WAYS.items()}, MEASUREMENTS)  # type: ignore[misc]
+    return interleave({name: lambda way=way: rate(way) for name, way in WAYS.items()}, MEASUREMENTS)  # type: ignore[misc]
 
 
 def calls(url: str, way: Way) -> int:

@@ -3,9 +3,9 @@
 The first: every action of every environment, in the format ``react``.
 
 Each reply has 1,024 characters: a thought of several paragraphs and a list, then the action. The
-environment's grammar parses it into a typed action. Beside it, in turns, the regular expression by which many
-agents split a ReAct reply, and which knows no grammar. An environment's result is the ratio of the two, the
-median over its actions.
+environment's grammar parses it into a typed action. It is interleaved with the regular
+expression with which many agents split a ReAct reply, and which has no grammar. An environment's result is
+the ratio of the two, the median over its actions.
 
 The second: replies of 16,384 characters that repeat text which a parser might scan again and again, in every
 format and environment. The result is the longest time of each format, in milliseconds.
@@ -21,7 +21,7 @@ import re
 import statistics
 from typing import Any
 
-from _common import in_turns, report, seconds, usually
+from _common import interleave, report, seconds, usually
 
 from agentgym_gym import FORMATS, Action, Grammar, environments, errors
 
@@ -51,11 +51,11 @@ REACT = FORMATS["react"]
 USUAL = re.compile(r"Thought:\s*(.*?)\s*Action:\s*(.*)", re.DOTALL)
 
 THOUGHT = """\
-The last observation says that the step before worked, so what I asked for is there now. Before I go on I \
-compare it with the goal once more: the goal names one thing, and the rules say that all else is a means to \
-it.
+The last observation shows that the step before worked, so the part that I need first is in place now. \
+Before I continue I compare it with the goal once more: the goal names one thing, and by the rules all \
+else is a means to it.
 
-What I still lack is listed in the first message. Two of the parts can be had at once; the third has to be \
+What I still lack is listed in the first message. Two of the parts are available at once; the third must be \
 made from others, and for that I need to know what I hold. I could guess, but a wrong guess costs a turn.
 
 1. Look at what I have, since the numbers matter.
@@ -82,7 +82,7 @@ def times(action: Action, grammar: Grammar) -> tuple[float, float]:
     reply = reply_with(action)
     if REACT.parse(reply, grammar) != action:
         raise RuntimeError(f"{action} is read as something else")
-    took = in_turns(
+    took = interleave(
         {
             "ours": lambda: seconds(lambda: REACT.parse(reply, grammar)),
             "usual": lambda: seconds(lambda: USUAL.search(reply)),

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from _common import free_port
-from _restarts_other import HeldIds, shown, start
+from _restarts_other import EnvIds, observation_of, start
 
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.local_servers import LocalServer
@@ -47,14 +47,14 @@ AWAY = 0.2  # share of kills during a request in which the client continues befo
 COLUMNS = ("rounds", "idle", "waiting", "ids taken", "faulted", "no fault", "looks", "unnoticed", "harmed")
 
 
-class Client(threading.Thread):
+class ClientThread(threading.Thread):
     """Plays until `over` is set, sleeps now and then, and closes.
 
     Attributes:
         over: Set to make it close.
         awake: Cleared to make it sleep.
         asleep: Set while it sleeps.
-        asking: Whether it waits for a response of an environment.
+        waiting: Whether it waits for a response of an environment.
         life: How often the server was restarted.
         unnoticed: Steps without a fault in episodes that started before the last restart of the server.
         stats: The counters; None before the end.
@@ -64,7 +64,7 @@ class Client(threading.Thread):
         super().__init__(daemon=True)
         self.over, self.awake, self.asleep = (threading.Event() for _ in range(3))
         self.awake.set()
-        self.asking, self.life, self.unnoticed = False, 0, 0
+        self.waiting, self.life, self.unnoticed = False, 0, 0
         self.stats: Stats | None = None
         self._name, self._way, self._url, self._chance = name, way, url, chance
 
@@ -83,18 +83,18 @@ class Client(threading.Thread):
             # episode.
             began = np.full(OURS if many else 1, -1)
             while not self.over.is_set():
-                self.asking = True
+                self.waiting = True
                 with contextlib.suppress(errors.Fault):
-                    if (begun := began < 0).any():
+                    if (starting := began < 0).any():
                         task = {"task_id": self._chance.randrange(10)}
-                        done(env.reset(options={**task, "reset_mask": begun} if many else task))
-                        began[begun] = self.life
+                        done(env.reset(options={**task, "reset_mask": starting} if many else task))
+                        began[starting] = self.life
                     life, action = self.life, f"Action: {self._chance.choice(ACTIONS[self._name])}"
                     _, _, *ends, info = done(env.step([action] * OURS if many else action))
                     faulted = np.atleast_1d(info.get("_fault", False) if many else "fault" in info)
                     self.unnoticed += int(((began < life) & ~faulted).sum())
                     began[np.atleast_1d(ends[0] | ends[1])] = -1
-                self.asking = False
+                self.waiting = False
                 done(asyncio.to_thread(self._think)) if self._way == "async" else self._think()
             done(env.close())
             self.stats = env.stats
@@ -107,7 +107,7 @@ class Client(threading.Thread):
             self.asleep.clear()
 
 
-def kill(server: LocalServer, client: Client, chance: random.Random) -> str:
+def kill(server: LocalServer, client: ClientThread, chance: random.Random) -> str:
     """Kill a server at a random moment; return the client's activity at that time."""
     time.sleep(chance.uniform(0.05, 0.6))
     asleep = chance.random() < ASLEEP
@@ -117,7 +117,7 @@ def kill(server: LocalServer, client: Client, chance: random.Random) -> str:
     elif server.process is not None:
         server.process.send_signal(signal.SIGSTOP)  # so that the next request gets no response
         time.sleep(0.05)
-        while not client.asking:
+        while not client.waiting:
             time.sleep(0.01)
         time.sleep(chance.uniform(0.01, 0.05))
         if chance.random() >= AWAY:
@@ -136,18 +136,18 @@ def restart(server: LocalServer) -> LocalServer:
 
 
 def play_round(
-    name: str, way: str, server: LocalServer, other: Connection, held: HeldIds, chance: random.Random
+    name: str, way: str, server: LocalServer, other: Connection, env_ids: EnvIds, chance: random.Random
 ) -> Counter[str]:
     """Play one round; return its counts.
 
     Raises:
         RuntimeError: The client hangs, or has failed.
     """
-    held.ids.clear()
-    client = Client(name, way, server.url, random.Random(chance.random()))  # noqa: S311 - not a secret
+    env_ids.ids.clear()
+    client = ClientThread(name, way, server.url, random.Random(chance.random()))  # noqa: S311 - not a secret
     client.start()
     counted = Counter({"rounds": 1, kill(server, client, chance): 1})
-    ours = set(held.ids)
+    ours = set(env_ids.ids)
     server.start()
     client.life += 1
     other.send(name)
@@ -158,11 +158,15 @@ def play_round(
     client.join(60)
     if client.stats is None:
         raise RuntimeError(f"{name}, {way}: the client hangs, or has failed")
-    harms = [f"{i}: {text!r}" for i, last in theirs.items() if (text := shown(name, server.url, i)) != last]
-    other.send("go on")
+    harms = [
+        f"{i}: {text!r}"
+        for i, last in theirs.items()
+        if (text := observation_of(name, server.url, i)) != last
+    ]
+    other.send("finish")
     harms += other.recv()
     if harms:
-        print(f"{name}, {way}: the other was harmed: {harms}")
+        print(f"{name}, {way}: the other client was harmed: {harms}")
     counted["ids taken"] = bool(ours & set(theirs))
     counted["faulted" if client.stats.faults else "no fault"] = 1
     return counted + Counter(looks=client.stats.looks, unnoticed=client.unnoticed, harmed=bool(harms))
@@ -175,7 +179,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)  # noqa: S311 - not a secret
-    held, table = HeldIds(), {(name, way): Counter[str]() for name in NAMES for way in WAYS}
+    env_ids, table = EnvIds(), {(name, way): Counter[str]() for name in NAMES for way in WAYS}
     servers = {name: LocalServer(name, port=free_port()) for name in NAMES}
     other = start({name: server.start() for name, server in servers.items()})
     with ThreadPoolExecutor(1) as ahead:  # starts the next round's server during a round
@@ -184,7 +188,7 @@ def main() -> int:
             name, way = NAMES[number % 2], WAYS[number // 2 % 3]
             server = ready.result()
             ready = ahead.submit(restart, servers[NAMES[(number + 1) % 2]])
-            table[name, way] += play_round(name, way, server, other, held, chance)
+            table[name, way] += play_round(name, way, server, other, env_ids, chance)
     other.close()
     for server in servers.values():
         server.stop()

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 import aiohttp
 import httpx
-from _common import MEASUREMENTS, allow_open_files, at_least, in_turns, ratios, report, slow_server, usually
+from _common import MEASUREMENTS, allow_open_files, at_least, interleave, ratios, report, slow_server, usually
 
 from agentgym_gym import AgentGymVectorEnv
 
@@ -156,7 +156,7 @@ def main() -> None:
             "vector_1024": lambda: vector(url, 1024),
             "aiohttp_1024": lambda: asyncio.run(by_aiohttp(url, 1024)),
         }
-        rates = in_turns(ways, MEASUREMENTS)
+        rates = interleave(ways, MEASUREMENTS)
         rates["httpx_256"] = [asyncio.run(by_httpx(url, 256))] * MEASUREMENTS
     report(
         benchmark="side_by_side",

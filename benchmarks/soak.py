@@ -45,29 +45,33 @@ BEYOND = 100  # number of ids to query above the last known one
 def main() -> int:
     """Run the soak; return the exit status."""
     parser = argparse.ArgumentParser(description="Many episodes on a server that fails; see the file.")
-    parser.add_argument("--episodes", type=int, default=10_000, help="how many (default: %(default)s)")
-    parser.add_argument("--concurrent", type=int, default=128, help="how many at once (default: %(default)s)")
     parser.add_argument(
-        "--kills", type=int, default=3, help="how often the server is killed (default: %(default)s)"
+        "--episodes", type=int, default=10_000, help="number of episodes (default: %(default)s)"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the replies and faults (default: %(default)s)"
+        "--concurrent", type=int, default=128, help="number of episodes at once (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--kills", type=int, default=3, help="number of kills of the server (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="random seed of replies and faults (default: %(default)s)"
     )
     parser.add_argument(
         "--limit",
         type=float,
         default=1800,
-        help="seconds after which it counts as hung (default: %(default)s)",
+        help="time limit in seconds (default: %(default)s)",
     )
-    parser.add_argument("--out", type=Path, help="a file to write the figures to, too")
-    asked = parser.parse_args()
+    parser.add_argument("--out", type=Path, help="file for the result as JSON")
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        soak = Soak(asked.episodes, asked.concurrent, asked.kills, asked.seed, asked.limit, Path(folder))
+        soak = Soak(args.episodes, args.concurrent, args.kills, args.seed, args.limit, Path(folder))
         result = {"benchmark": "soak", **soak.run()}
     written = json.dumps(result, indent=2)
     print(written)
-    if asked.out:
-        asked.out.write_text(written + "\n", "utf-8")
+    if args.out:
+        args.out.write_text(written + "\n", "utf-8")
     return 0 if result["held"] else 1
 
 
@@ -114,7 +118,7 @@ class Soak:
             seconds = time.perf_counter() - began
             if client is None:
                 return {"no_hang": {"held": False, "last": self.memory[-1:]}, "held": False}
-            report = ask(proxy, "report")
+            report = request(proxy, "report")
             before = held_by(server.url, report)
             clear = [sys.executable, "-m", "agentgym_gym", "leases", url, "--clear", "--yes"]
             cleared = subprocess.run(clear, env=here, check=False, capture_output=True, text=True).returncode  # noqa: S603
@@ -130,7 +134,7 @@ class Soak:
             "every_episode_once": self._episodes(outcomes, played),
             "no_wrong_score": {
                 "replayed": len(played),
-                "otherwise": wrong[:20],
+                "different": wrong[:20],
                 "seconds": round(time.perf_counter() - began),
                 "held": not wrong,
             },
@@ -165,16 +169,16 @@ class Soak:
                         kills.pop(0)
                         self.killed_at.append(len(self.memory) - 1)
                         self._kill(server)
-                ask(proxy, "quiet")
+                request(proxy, "quiet")
                 _send(client, "close")
-                said: dict[str, Any] = receive(client)
+                counts: dict[str, Any] = receive(client)
             except EOFError:
                 return None
             finally:
                 watchdog.cancel()
             if kills or client.wait(10):
                 return None
-            return said
+            return counts
 
     @staticmethod
     def _kill(server: LocalServer) -> None:
@@ -193,7 +197,7 @@ class Soak:
         for outcome in played:
             player = Player(env, self.seed, outcome["episode"])
             player.begin(*env.reset(options={"task_id": player.task_id}))
-            while not player.over and (reply := player.say()) is not None:
+            while not player.over and (reply := player.next_reply()) is not None:
                 player.append_reply(reply, *env.step(reply))
             if player.fault or player.outcome() != outcome:
                 wrong.append(player.number)
@@ -229,19 +233,19 @@ class Soak:
         in_time = injected["delay"] - counted["ServerTimeout"]
         return {
             "by_kind": counted,
-            "ended_an_episode": seen["step"],
-            "kept_one_from_beginning": seen["reset"],
-            "got_over_by_a_new_environment": seen["got_over"],
-            "at_closing": seen["close"],
+            "at_step": seen["step"],
+            "at_reset": seen["reset"],
+            "recovered_by_a_new_environment": seen["recovered"],
+            "at_close": seen["close"],
             "retried": client["retried"],
             "delays_in_time": in_time,
             "cut_by_kills": {
                 "before_they_arrived": never_arrived,
-                "without_an_answer": report["unplanned"],
+                "without_a_response": report["unplanned"],
                 "on_the_way_back": replies_cut,
                 "injected_errors": errors_cut,
             },
-            "calls_that_counted_otherwise": client["uncounted"],
+            "calls_with_other_counts": client["uncounted"],
             "held": not client["uncounted"]
             and counted == sum(seen.values(), Counter())
             and faulted == seen["step"] + seen["reset"]
@@ -303,21 +307,21 @@ def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int
     lives = Counter(made["life"] for made in report["created"])
     life = max(lives, default=0)
     made = [each for each in report["created"] if each["life"] == life]
-    told = [each for each in made if each["told"]]
-    given_up = {each["id"] for each in told if not each["asked"]}
-    kept_away = {each["id"] for each in told if each["asked"] and not each["closed"]}
-    untold = {each["id"] for each in made if not each["told"]}
+    received = [each for each in made if each["told"]]
+    not_closed = {each["id"] for each in received if not each["asked"]}
+    close_lost = {each["id"] for each in received if each["asked"] and not each["closed"]}
+    unreceived = {each["id"] for each in made if not each["told"]}
     return {
         "created_in_each_life": [lives[each] for each in sorted(lives)],
         "created_in_the_last": len(made),
         "left_by_the_client": len(before),
-        "of_these_the_request_to_close_was_kept_away": len(before & kept_away),
-        "of_these_nobody_could_tell_whose_they_are": len(before & given_up),
-        "of_these_nobody_was_told_the_id": len(before & untold),
+        "of_these_the_close_request_was_lost": len(before & close_lost),
+        "of_these_the_client_sent_no_close_request": len(before & not_closed),
+        "of_these_the_client_received_no_id": len(before & unreceived),
         "status_of_leases_clear": cleared,
         "left_after_leases_clear": len(after),
-        "of_these_nobody_was_told_of_them": len(after & untold),
-        "held": not cleared and before == kept_away | given_up | untold and after == untold,
+        "left_without_a_received_id": len(after & unreceived),
+        "held": not cleared and before == close_lost | not_closed | unreceived and after == unreceived,
     }
 
 
@@ -346,7 +350,7 @@ def receive(process: subprocess.Popen[str]) -> Any:
     return json.loads(line)
 
 
-def ask(process: subprocess.Popen[str], word: str) -> Any:
+def request(process: subprocess.Popen[str], word: str) -> Any:
     """Send a process a word, and return its response."""
     _send(process, word)
     return receive(process)

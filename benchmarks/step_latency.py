@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 import requests
-from _common import MEASUREMENTS, at_least, at_most, in_turns, ratios, report, seconds, usually
+from _common import MEASUREMENTS, at_least, at_most, interleave, ratios, report, seconds, usually
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.local_servers import LocalServer
@@ -42,16 +42,16 @@ def main() -> None:
     ours = partial(env.step, "Thought:\nx\n\nAction:\ninventory")
     with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:
         bare = measure({"env_step": ours, "http_client": by_http_client(connection)}, 1)
-        each_anew = measure({"env_step": ours, "requests": by_requests(server.url)}, 20)
+        fresh = measure({"env_step": ours, "requests": by_requests(server.url)}, 20)
     env.close()
     server.stop()
     report(
         benchmark="step_latency",
         measurements=MEASUREMENTS,
         steps_each=STEPS,
-        median_us={"beside_http_client": microseconds(bare), "beside_requests": microseconds(each_anew)},
+        median_us={"beside_http_client": microseconds(bare), "beside_requests": microseconds(fresh)},
         beside_http_client=at_most(ratios(bare["env_step"], bare["http_client"]), 1.2),
-        faster_than_requests=at_least(ratios(each_anew["requests"], each_anew["env_step"]), 1.8),
+        faster_than_requests=at_least(ratios(fresh["requests"], fresh["env_step"]), 1.8),
     )
 
 
@@ -62,7 +62,7 @@ def measure(ways: Mapping[str, Step], at_once: int) -> dict[str, list[float]]:
         return [seconds(step) for _ in range(at_once)]
 
     def once() -> dict[str, float]:
-        took = in_turns({name: partial(some, step) for name, step in ways.items()}, STEPS // at_once)
+        took = interleave({name: partial(some, step) for name, step in ways.items()}, STEPS // at_once)
         return {name: statistics.median(chain.from_iterable(each)) for name, each in took.items()}
 
     medians = [once() for _ in range(MEASUREMENTS)]

@@ -13,8 +13,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
+from figures import PACKAGES, ROOT
 
 
 def missing_files(wheel: Path) -> set[str]:
@@ -34,10 +33,10 @@ def missing_files(wheel: Path) -> set[str]:
 
 def first_block() -> str:
     """Return the first Python block of the README."""
-    found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    if found is None:
+    match = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    if match is None:
         raise SystemExit("README.md has no Python block")
-    return found[1]
+    return match[1]
 
 
 def main(wheel: Path) -> None:

@@ -1,8 +1,8 @@
-"""Check that pages, docstrings, comments and messages are in plain English; ``make check`` checks the pages.
+"""Check that prose and identifiers are in plain English; part of ``make check``.
 
-It reports programs that speak, sentences whose subject is *what*, words with a plainer alternative, and verbs
-of speech in identifiers. A line that needs such a word ends with a comment: ``# plain: REASON`` in Python,
-``<!-- plain: REASON -->`` in Markdown.
+It reads pages, docstrings, comments, messages and identifiers. It reports programs that speak, sentences
+whose subject is *what*, words with a plainer alternative, and verbs of speech in identifiers. A line that
+needs such a word ends with a comment: ``# plain: REASON`` in Python, ``<!-- plain: REASON -->`` in Markdown.
 
 Not checked: prompts and texts of the environments, replies of models, generated pages. With file names as
 arguments, only those are checked.
@@ -56,7 +56,8 @@ RULES = [
     *((re.compile(rf"\b({word})\b", re.IGNORECASE), plain) for word, plain in PLAIN.items()),
 ]
 
-PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
+FOLDERS = ("agentgym_gym", "agentgym_servers", "verl_bridge", "examples", "docs", "benchmarks")
+"""Folders whose pages and modules are checked, besides those of the root."""
 
 SPOKEN_NAMES = frozenset(SPEECH.split("|"))
 """Words to avoid in identifiers: use ``info``, ``text``, ``request``, ``response`` instead."""
@@ -69,7 +70,7 @@ GENERATED = ("docs/cli", "docs/environments/")
 EXEMPT = re.compile(r"plain: \w")
 
 
-class Finding(NamedTuple):
+class Passage(NamedTuple):
     """A passage to rewrite.
 
     Attributes:
@@ -83,7 +84,7 @@ class Finding(NamedTuple):
     advice: str
 
 
-def findings(text: str, first_line: int = 1) -> Iterator[Finding]:
+def passages(text: str, first_line: int = 1) -> Iterator[Passage]:
     """Yield the passages of a text that break a rule.
 
     Args:
@@ -100,20 +101,20 @@ def findings(text: str, first_line: int = 1) -> Iterator[Finding]:
     for pattern, advice in RULES:
         for match in pattern.finditer(flat):
             passage = text[match.start() : match.end()].replace("\n", " ")
-            yield Finding(first_line + prose.count("\n", 0, match.start()), passage[:60], advice)
+            yield Passage(first_line + prose.count("\n", 0, match.start()), passage[:60], advice)
 
 
-def of_markdown(source: str) -> Iterator[Finding]:
+def of_markdown(source: str) -> Iterator[Passage]:
     """Yield the passages of a page, without its code blocks and link targets."""
     source = re.sub(r"^(```|~~~).*?^\1", _blank, source, flags=re.DOTALL | re.MULTILINE)
     source = re.sub(r"\]\([^)\s]*\)", _blank, source)
     line = 1
     for paragraph in re.split(r"(\n\s*\n)", source):
-        yield from findings(paragraph, line)
+        yield from passages(paragraph, line)
         line += paragraph.count("\n")
 
 
-def of_python(source: str, *, strings: bool) -> Iterator[Finding]:
+def of_python(source: str, *, strings: bool) -> Iterator[Passage]:
     """Yield the passages of a module.
 
     Args:
@@ -128,14 +129,14 @@ def of_python(source: str, *, strings: bool) -> Iterator[Finding]:
         }
     for node in texts:
         if isinstance(node.value, str) and (" " in node.value.strip()):
-            yield from findings(node.value, node.lineno)
+            yield from passages(node.value, node.lineno)
     yield from _names(tree)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
-            yield from findings(token.string.lstrip("#: "), token.start[0])
+            yield from passages(token.string.lstrip("#: "), token.start[0])
 
 
-def _names(tree: ast.Module) -> Iterator[Finding]:
+def _names(tree: ast.Module) -> Iterator[Passage]:
     """Yield the identifiers defined in a module that contain a verb of speech."""
     for node in ast.walk(tree):
         if not isinstance(node, (ast.stmt, ast.expr, ast.arg)):
@@ -151,7 +152,7 @@ def _names(tree: ast.Module) -> Iterator[Finding]:
             name = node.arg
         parts = {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
         if parts & SPOKEN_NAMES:
-            yield Finding(
+            yield Passage(
                 node.lineno, name, "name the data or the action: info, text, request, response, fetch"
             )
 
@@ -167,7 +168,7 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 
-def of_file(path: Path) -> Iterator[Finding]:
+def of_file(path: Path) -> Iterator[Passage]:
     """Yield the passages of a file, without those on exempt lines."""
     source = path.read_text("utf-8")
     if path.suffix == ".md":
@@ -181,15 +182,18 @@ def of_file(path: Path) -> Iterator[Finding]:
 
 def files() -> list[Path]:
     """Return the files to check."""
-    pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-    modules = [
+    folders = [ROOT / name for name in FOLDERS]
+    paths = [
         path
-        for folder in (*PACKAGES, "examples", "docs", "benchmarks")
-        for path in (ROOT / folder).rglob("*.py")
+        for suffix in ("md", "py")
+        for path in (
+            *ROOT.glob(f"*.{suffix}"),
+            *(path for folder in folders for path in folder.rglob(f"*.{suffix}")),
+        )
     ]
     return [
         path
-        for path in (*pages, *sorted(modules))
+        for path in sorted(paths)
         if not path.relative_to(ROOT).as_posix().startswith(GENERATED) and path != Path(__file__).resolve()
     ]
 

@@ -44,7 +44,9 @@ def take(page: Path, picture: Path) -> None:
     names = ("chromium", "chromium-browser", "google-chrome")
     found = next(filter(None, map(shutil.which, names)), None)
     if found is None:
-        raise SystemExit(f"error: there is no Chromium here: none of {', '.join(names)} is on the PATH")
+        raise SystemExit(
+            f"error: Chromium is missing: install {names[0]}, or put one of {', '.join(names)} on the PATH"
+        )
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=sandbox)

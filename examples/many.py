@@ -15,10 +15,10 @@ from agentgym_gym.errors import Fault
 from agentgym_gym.evaluate import load_oracle
 
 
-async def play(task_id: int, places: asyncio.Semaphore) -> str:
+async def play(task_id: int, slots: asyncio.Semaphore) -> str:
     """Play a task with the environment's oracle; return its outcome."""
     oracle: Any = load_oracle(find("TextCraft"))  # replace it by a model
-    async with places, AsyncAgentGymEnv("TextCraft", max_turns=10) as env:
+    async with slots, AsyncAgentGymEnv("TextCraft", max_turns=10) as env:
         try:
             observation, info = await env.reset(options={"task_id": task_id})
         except Fault as fault:  # the environment failed, so there is no score for the agent
@@ -35,8 +35,8 @@ async def play(task_id: int, places: asyncio.Semaphore) -> str:
 
 async def main() -> None:
     """Play all tasks, and count the outcomes."""
-    places = asyncio.Semaphore(20)
-    endings = await asyncio.gather(*(play(task_id, places) for task_id in range(100)))
+    slots = asyncio.Semaphore(20)
+    endings = await asyncio.gather(*(play(task_id, slots) for task_id in range(100)))
     print(dict(Counter(endings)))
 
 

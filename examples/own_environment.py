@@ -77,7 +77,7 @@ GUESSING = Environment(
     summary="Find a number between 1 and 100.",
     wire=GuessingWire(),
     grammar=Grammar([Guess(50), GiveUp()]),
-    rules="Find the number I think of, from 1 to 100. After each guess I say whether it is higher or lower.",
+    rules="Find the number I think of, from 1 to 100. The answer to each guess is Higher or Lower.",
     max_turns=10,
     splits={"all": range(1, 101)},
     namespace="own",
@@ -92,15 +92,15 @@ class GuessingServer(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Return the name of the server."""
-        self._answer("This is the guessing game." if self.path == "/" else {"error": self.path})
+        self._respond("This is the guessing game." if self.path == "/" else {"error": self.path})
 
     def do_POST(self) -> None:
         """Open, start, play or end a game."""
         length = int(self.headers.get("Content-Length", 0))
         body = json.loads(self.rfile.read(length)) if length else {}
-        self._answer(self._carry_out(body))
+        self._respond(self._execute(body))
 
-    def _carry_out(self, body: dict[str, Any]) -> Any:
+    def _execute(self, body: dict[str, Any]) -> Any:
         if self.path == "/create":
             self.games[len(self.games)] = 0
             return {"id": len(self.games) - 1}
@@ -114,15 +114,15 @@ class GuessingServer(BaseHTTPRequestHandler):
         return self._play(self.games[body["id"]], body["action"])
 
     @staticmethod
-    def _play(wanted: int, action: str) -> dict[str, Any]:
+    def _play(secret: int, action: str) -> dict[str, Any]:
         verb, _, number = action.partition(" ")
         if verb != "guess":
             return {"observation": "As you like.", "reward": 0, "done": True}
-        if int(number) == wanted:
+        if int(number) == secret:
             return {"observation": "You found it.", "reward": 1, "done": True}
-        return {"observation": "Higher." if int(number) < wanted else "Lower.", "reward": 0, "done": False}
+        return {"observation": "Higher." if int(number) < secret else "Lower.", "reward": 0, "done": False}
 
-    def _answer(self, value: Any) -> None:
+    def _respond(self, value: Any) -> None:
         content = json.dumps(value).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))

@@ -18,7 +18,7 @@ from verl_bridge.numbers import numbers_of
 from verl_bridge.tasks import EnvTask
 
 
-class Guess(gymnasium.Env[str, str]):
+class GuessEnv(gymnasium.Env[str, str]):
     """Guess a number from 1 to 9."""
 
     observation_space = Text(100, charset=string.printable)
@@ -35,14 +35,14 @@ class Guess(gymnasium.Env[str, str]):
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Compare a guess."""
         if not action.strip().isdecimal():
-            return "Reply with a number alone.", 0.0, False, False, {"invalid_action": True}
+            return "Reply with only a number.", 0.0, False, False, {"invalid_action": True}
         guess = int(action)
         if guess == self.number:
             return "Right!", 1.0, True, False, {"success": True}
         return "Higher." if guess < self.number else "Lower.", 0.0, False, False, {"success": False}
 
 
-gymnasium.register("example/Guess-v0", "__main__:Guess", max_episode_steps=5)
+gymnasium.register("example/Guess-v0", "__main__:GuessEnv", max_episode_steps=5)
 
 
 class Halving:

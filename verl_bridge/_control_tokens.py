@@ -29,7 +29,7 @@ class ControlTokens:
     choose. For this, the tokenizer is copied, and each control token of the copy gets a secret random name.
     :meth:`mark` replaces the template's control tokens by these names; environment text is left unchanged.
     Only a tokenizer of the library ``tokenizers`` can be copied in this way. Any other tokenizer encodes text
-    that :meth:`apart` has made safe.
+    that :meth:`escape` has made safe.
 
     Args:
         tokenizer: A tokenizer of transformers.
@@ -47,82 +47,82 @@ class ControlTokens:
         control.pop("", None)
         self.ids = frozenset(control.values())
         longest_first = sorted(control, key=len, reverse=True)
-        self._known = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         secret = secrets.token_hex(16)
         self._names = {text: f"<{secret}:{number}>" for number, text in enumerate(control)}
         self._copy: Any = None
         self._real: dict[int, int] = {}
         if sample is None:
             return
-        self._copy, self._real = self._renamed(control)
-        if self._copy is not None and self.encode(self.mark(sample)) != self._by_tokenizer(sample):
+        self._copy, self._real = self._renamed_copy(control)
+        if self._copy is not None and self.encode(self.mark(sample)) != self._tokenize(sample):
             self._copy = None
         if self._copy is None and control:
             _log.warning(
-                "the tokenizer %s cannot be told which words are only words: a control token in the words of "
-                "an environment is shown with a blank in it",
+                "the control tokens of the tokenizer %s cannot be renamed: the model sees each one that an "
+                "environment writes with a blank in it",
                 type(tokenizer).__name__,
             )
 
     def mark(self, text: str) -> str:
         """Return template text, where control tokens are intended, as input for :meth:`encode`."""
-        return text if self._copy is None else self._known.sub(lambda found: self._names[found[0]], text)
+        return text if self._copy is None else self._pattern.sub(lambda match: self._names[match[0]], text)
 
     def plain(self, text: str) -> str:
         """Return environment text, where no control token is intended, as input for :meth:`encode`."""
-        return text if self._copy is not None else self.apart(text)
+        return text if self._copy is not None else self.escape(text)
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text built from results of :meth:`mark` and :meth:`plain`."""
         if self._copy is None:
-            return self._by_tokenizer(text)
+            return self._tokenize(text)
         # encode() holds Python's lock; the batch method lets other threads run.
         (encoding,) = self._copy.encode_batch_fast([text], add_special_tokens=False)
         return [self._real.get(id_, id_) for id_ in encoding.ids]
 
-    def apart(self, text: str) -> str:
+    def escape(self, text: str) -> str:
         """Return the text with a blank after the first character of each control token in it.
 
         Use this for text that the tokenizer itself will encode.
         """
-        if not self.found(text):
+        if not self.has_control(text):
             return text
-        text = self._known.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
-        if self.found(text):  # for example if the tokenizer normalizes full-width letters
+        text = self._pattern.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+        if self.has_control(text):  # for example if the tokenizer normalizes full-width letters
             text = re.sub(r"[^\w\s.,:;!?'\"()-]", " ", text)
-        return " ".join(text) if self.found(text) else text
+        return " ".join(text) if self.has_control(text) else text
 
-    def found(self, text: str) -> bool:
+    def has_control(self, text: str) -> bool:
         """Return whether the tokenizer finds a control token in a text."""
-        ids = set(self._by_tokenizer(text))
+        ids = set(self._tokenize(text))
         if str(self._tokenizer.unk_token) not in text:  # means letters outside the vocabulary
             ids.discard(self._tokenizer.unk_token_id)
         return not self.ids.isdisjoint(ids)
 
-    def _by_tokenizer(self, text: str) -> list[int]:
+    def _tokenize(self, text: str) -> list[int]:
         return [int(token) for token in self._tokenizer.encode(text, add_special_tokens=False)]
 
-    def _renamed(self, control: dict[str, int]) -> tuple[Any, dict[int, int]]:
+    def _renamed_copy(self, control: dict[str, int]) -> tuple[Any, dict[int, int]]:
         """Return the copy, and a map from its token ids to the real ones where they differ."""
         backend = getattr(self._tokenizer, "backend_tokenizer", None)
         if backend is None or not hasattr(backend, "encode_batch_fast"):
             return None, {}
         try:
-            copy = type(backend).from_str(_with_names(backend.to_str(), self._names))
+            copy = type(backend).from_str(_rename_tokens(backend.to_str(), self._names))
         except Exception as error:  # noqa: BLE001 - the library raises nothing but Exception
             _log.debug("the tokenizer was not copied: %s", error)
             return None, {}
         names = {self._names.get(text, text): text for text in control}
-        names |= {str(token.content): str(token.content) for token in _others(backend, control)}
+        names |= {str(token.content): str(token.content) for token in _other_added(backend, control)}
         real = {copy.token_to_id(name): backend.token_to_id(text) for name, text in names.items()}
         return (None, {}) if None in real else (copy, {a: b for a, b in real.items() if a != b})
 
 
-def _others(backend: Any, control: dict[str, int]) -> list[Any]:
+def _other_added(backend: Any, control: dict[str, int]) -> list[Any]:
     return [token for token in backend.get_added_tokens_decoder().values() if token.content not in control]
 
 
-def _with_names(saved: str, names: dict[str, str]) -> str:
+def _rename_tokens(saved: str, names: dict[str, str]) -> str:
     """Return a serialized tokenizer with some tokens renamed, in its vocabulary too."""
     whole = json.loads(saved)
     for token in whole["added_tokens"]:
@@ -134,13 +134,13 @@ def _with_names(saved: str, names: dict[str, str]) -> str:
     else:
         model["vocab"] = [[names.get(piece, piece), score] for piece, score in vocabulary]
     if "merges" in model:  # otherwise merges could assemble a control token from its parts
-        model["merges"] = [merge for merge in model["merges"] if not _spells(merge, names)]
+        model["merges"] = [merge for merge in model["merges"] if not _uses_renamed(merge, names)]
     if model.get("unk_token") in names:
         model["unk_token"] = names[model["unk_token"]]
     whole.update(truncation=None, padding=None, post_processor=None)
     return json.dumps(whole)
 
 
-def _spells(merge: str | list[str], names: dict[str, str]) -> bool:
+def _uses_renamed(merge: str | list[str], names: dict[str, str]) -> bool:
     left, right = merge.split(" ") if isinstance(merge, str) else merge
     return left in names or right in names or left + right in names

@@ -40,8 +40,8 @@ def labels_of(task: EnvTask, fault: Mapping[str, str] | None) -> dict[str, str]:
 
 def name_of(task: EnvTask) -> str:
     """Return the reset options and the seed of a task as JSON, which identify it in its environment."""
-    said = dict(task.options) if task.seed is None else {**task.options, "seed": task.seed}
-    return without_passwords(json.dumps(said, ensure_ascii=False, default=str))[:_MOST_CHARS]
+    reset = dict(task.options) if task.seed is None else {**task.options, "seed": task.seed}
+    return without_passwords(json.dumps(reset, ensure_ascii=False, default=str))[:_MOST_CHARS]
 
 
 def server_of(task: EnvTask) -> str:
@@ -53,4 +53,4 @@ def server_of(task: EnvTask) -> str:
 
 def without_passwords(text: str) -> str:
     """Return the text with user names and passwords removed from its URLs."""
-    return re.sub(r"(://)[^\s/@]*@", r"\1***@", text)
+    return re.sub(r"(?<=://)[^\s/]*@", "***@", text)  # up to the last @: a password may contain one

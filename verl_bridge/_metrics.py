@@ -16,7 +16,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["MEANS", "by_environment", "of_columns", "what_failed", "without_faulted"]
+__all__ = ["MEANS", "by_environment", "failure_message", "records_of", "without_faulted"]
 
 MEANS: Mapping[str, str] = {
     "success": "success",
@@ -45,12 +45,12 @@ def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") ->
             skipped.
         prefix: Prefix of the metric names.
     """
-    of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for record in records:
         if record.get("env_id"):
-            of[str(record["env_id"])].append(record)
+            groups[str(record["env_id"])].append(record)
     metrics: dict[str, float] = {}
-    for env_id, own in sorted(of.items()):
+    for env_id, own in sorted(groups.items()):
         at = f"{prefix}/{env_id}"
         played = [record for record in own if not record.get("fault")]
         metrics[f"{at}/episodes"] = float(len(own))
@@ -66,7 +66,7 @@ def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") ->
     return metrics
 
 
-def of_columns(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def records_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Convert verl's columns to records; None marks a key that the row does not have."""
     if "env_id" not in columns:
         return []
@@ -78,30 +78,30 @@ def of_columns(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def what_failed(records: Sequence[Mapping[str, Any]]) -> str:
+def failure_message(records: Sequence[Mapping[str, Any]]) -> str:
     """Return the error message for a step in which all episodes faulted; empty for any other step.
 
     It lists environments, servers, the kinds of fault with their counts and one message each, and the remedy.
     """
     if not records or not all(record.get("fault") for record in records):
         return ""
-    of: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    groups: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for record in records:
-        of[str(record.get("env_id") or "an environment")].append(record)
-    lines = [f"None of the {len(records)} episodes of this step could be played, so that the run ends here."]
-    for env_id, own in sorted(of.items()):
+        groups[str(record.get("env_id") or "an environment")].append(record)
+    lines = [f"None of the {len(records)} episodes of this step could be played: the run stops."]
+    for env_id, own in sorted(groups.items()):
         servers = sorted({server for record in own for server in _servers(record)})
-        said = f" at {', '.join(servers)}" if servers else ""
-        lines.append(f"  {env_id}{said}: {len(own)} episodes failed")
+        where = f" at {', '.join(servers)}" if servers else ""
+        lines.append(f"  {env_id}{where}: {len(own)} episodes failed")
         kinds = Counter(_kind(record) for record in own)
         for kind, count in kinds.most_common(_MOST_SHOWN):
             example = next(record for record in own if _kind(record) == kind)
             message = " ".join(str(example.get("fault_message", "")).split())
             lines.append(f"    {kind}, {count} times, such as: {message or 'no message'}")
-    lines.append(f"  {_tries(records)}")
+    lines.append(f"  {_retries_line(records)}")
     lines.append(
-        "Mend that (do the servers answer?), then start the run again: with trainer.resume_mode=auto it goes "
-        "on from its last checkpoint."
+        "Fix the cause (do the servers respond?), then start the run again: trainer.resume_mode=auto resumes "
+        "from the last checkpoint."
     )
     return "\n".join(lines)
 
@@ -130,19 +130,21 @@ def without_faulted(
     Returns:
         The result of `process`: data source, name of the number, name of the metric, value.
     """
-    faulted = {place for place, fault in enumerate(infos_dict.get("fault") or ()) if fault}
-    unknown = {name: _unknown(column) - faulted for name, column in infos_dict.items()}
+    faulted = {index for index, fault in enumerate(infos_dict.get("fault") or ()) if fault}
+    unknown = {name: _unknown_indices(column) - faulted for name, column in infos_dict.items()}
     if not faulted and not any(unknown.values()):
         return dict(process(data_sources, sample_uids, infos_dict, **others))
-    hit = {data_sources[place] for place in faulted}
-    partly = hit | {data_sources[place] for places in unknown.values() for place in places}
+    with_faults = {data_sources[index] for index in faulted}
+    incomplete = with_faults | {data_sources[index] for indices in unknown.values() for index in indices}
     counts = others.pop("expected_acc_counts", None)
     if counts:  # verl would count a faulted episode as accuracy 0
-        others["expected_acc_counts"] = {key: count for key, count in counts.items() if key[0] not in hit}
+        others["expected_acc_counts"] = {
+            key: count for key, count in counts.items() if key[0] not in with_faults
+        }
     rows = _Rows(process, data_sources, sample_uids, infos_dict, others)
-    whole = [place for place, source in enumerate(data_sources) if source not in partly]
+    whole = [index for index, source in enumerate(data_sources) if source not in incomplete]
     result = dict(rows.process(whole, infos_dict)) if whole else {}
-    for source in sorted(partly, key=str):
+    for source in sorted(incomplete, key=str):
         result[source] = rows.of_source(source, faulted, unknown)
     return result
 
@@ -156,18 +158,18 @@ class _Rows(NamedTuple):
     columns: Mapping[str, Sequence[Any]]
     others: Mapping[str, Any]
 
-    def process(self, places: Sequence[int], names: Iterable[str]) -> Mapping[str, Any]:
+    def process(self, indices: Sequence[int], names: Iterable[str]) -> Mapping[str, Any]:
         """Compute verl's metrics from a subset of episodes and columns."""
-        columns = {name: [self.columns[name][place] for place in places] for name in names}
-        sources, uids = ([column[place] for place in places] for column in (self.sources, self.uids))
+        columns = {name: [self.columns[name][index] for index in indices] for name in names}
+        sources, uids = ([column[index] for index in indices] for column in (self.sources, self.uids))
         return self.function(sources, uids, columns, **self.others)
 
     def of_source(
         self, source: str, faulted: set[int], unknown: Mapping[str, set[int]]
     ) -> dict[str, Mapping[str, float]]:
         """Return the metrics of a data source without the faulted episodes and the unknown numbers."""
-        own = [place for place, other in enumerate(self.sources) if other == source]
-        gaps = {name: places for name, places in unknown.items() if places.intersection(own)}
+        own = [index for index, other in enumerate(self.sources) if other == source]
+        gaps = {name: indices for name, indices in unknown.items() if indices.intersection(own)}
         known = [name for name in self.columns if name not in gaps]
         if faulted.intersection(own):
             known.remove("fault")
@@ -175,23 +177,23 @@ class _Rows(NamedTuple):
             metrics |= self.process(own, ["fault"]).get(source, {})
         else:
             metrics = dict(self.process(own, known).get(source, {}))
-        for name, places in gaps.items():
-            metrics |= self._averaged(source, own, [name], faulted | places)
+        for name, indices in gaps.items():
+            metrics |= self._averaged(source, own, [name], faulted | indices)
         return metrics
 
     def _averaged(
-        self, source: str, places: Iterable[int], names: Sequence[str], left_out: set[int]
+        self, source: str, indices: Iterable[int], names: Sequence[str], excluded: set[int]
     ) -> dict[str, Mapping[str, float]]:
         """Return verl's metrics of the remaining episodes, averaged over prompts."""
         merged: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         groups: dict[str, list[int]] = defaultdict(list)
-        for place in places:
-            groups[self.uids[place]].append(place)
+        for index in indices:
+            groups[self.uids[index]].append(index)
         for group in groups.values():
-            counted = [place for place in group if place not in left_out]
+            counted = [index for index in group if index not in excluded]
             for name, metrics in (self.process(counted, names).get(source, {}) if counted else {}).items():
                 for metric, value in metrics.items():
-                    renamed = _as_of(metric, len(group))
+                    renamed = _metric_over(metric, len(group))
                     if renamed:
                         merged[name][renamed].append(value)
         return {
@@ -200,20 +202,20 @@ class _Rows(NamedTuple):
         }
 
 
-def _unknown(column: Sequence[Any]) -> set[int]:
+def _unknown_indices(column: Sequence[Any]) -> set[int]:
     """Return the indices at which a number is NaN."""
-    return {place for place, value in enumerate(column) if isinstance(value, Real) and math.isnan(value)}
+    return {index for index, value in enumerate(column) if isinstance(value, Real) and math.isnan(value)}
 
 
-def _as_of(metric: str, size: int) -> str | None:
+def _metric_over(metric: str, size: int) -> str | None:
     """Return the name of a metric over `size` episodes, or None if verl does not compute it for that size."""
     kind, _, rest = metric.partition("@")
     number, slash, last = rest.partition("/")
     if kind in {"mean", "std"}:
         return f"{kind}@{size}"
     several = int(number)
-    verls = several == size or (several < size and several & (several - 1) == 0)  # 2, 4, 8 … and all
-    return f"{kind}@{number}{slash}{last}" if verls else None
+    computed = several == size or (several < size and several & (several - 1) == 0)  # 2, 4, 8 … and all
+    return f"{kind}@{number}{slash}{last}" if computed else None
 
 
 def _numbers(records: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:
@@ -232,15 +234,15 @@ def _kind(record: Mapping[str, Any]) -> str:
 
 def _servers(record: Mapping[str, Any]) -> list[str]:
     """Return the servers in an episode's labels and fault message, without passwords and paths."""
-    said = str(record.get("env_server") or record.get("fault_message", ""))
+    text = str(record.get("env_server") or record.get("fault_message", ""))
     servers = []
-    for url in re.findall(r"\b[a-z][a-z0-9+.-]*://[^\s,;'\"]+", said):
+    for url in re.findall(r"\b[a-z][a-z0-9+.-]*://[^\s,;'\"]+", text):
         with contextlib.suppress(ValueError):
             parts = urlsplit(url)
             servers.append(f"{parts.scheme}://{parts.netloc.rpartition('@')[2].rstrip('.:)>')}")
     return servers
 
 
-def _tries(records: Sequence[Mapping[str, Any]]) -> str:
+def _retries_line(records: Sequence[Mapping[str, Any]]) -> str:
     most = max((int(record.get("replays", 0)) for record in records), default=0)
-    return f"Each was begun anew, up to {most} times." if most else "None was begun anew."
+    return f"Each was retried, up to {most} times." if most else "None was retried."

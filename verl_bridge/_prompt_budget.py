@@ -17,12 +17,12 @@ from verl_bridge._observations import LEAST, cut_in_the_middle, default_limit, e
 from verl_bridge._reasoning import span
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate, conversation_of
 
-__all__ = ["Fitting"]
+__all__ = ["PromptBudget"]
 
 _control_tokens: dict[int, tuple[Any, ControlTokens]] = {}  # keeps the tokenizer, so that its id is unique
 
 
-class Fitting:
+class PromptBudget:
     """Fits the texts of one episode to the token limits of verl's loop.
 
     Args:
@@ -52,13 +52,13 @@ class Fitting:
         conversation = self._conversation(messages)
         if conversation is not None:
             messages[:] = conversation.prepared(messages)
-        text = self._apart(observation)
+        text = self._escape(observation)
         if self._tokenizer is None:
             messages.append({"role": "user", "content": text})
             return ""
 
-        def encode(said: str) -> list[int]:
-            return self._encode([*messages, {"role": "user", "content": said}])
+        def encode(content: str) -> list[int]:
+            return self._encode([*messages, {"role": "user", "content": content}])
 
         length, context = int(self._loop.rollout_config.prompt_length), self._context()
         limit, name = min((length, "data.max_prompt_length"), (context - 1, "rollout.max_model_len"))
@@ -79,14 +79,14 @@ class Fitting:
             observation: The observation.
             most: Its maximum number of tokens; None for a quarter of the response length.
         """
-        text = self._apart(observation)
+        text = self._escape(observation)
         if self._tokenizer is None or self._state is None:
             return text, None
         length = int(self._loop.response_length)
         before = len(self._loop.system_prompt)  # which verl cuts off again
 
-        def encode(said: str) -> list[int]:
-            return self._encode([{"role": "user", "content": said}])[before:]
+        def encode(content: str) -> list[int]:
+            return self._encode([{"role": "user", "content": content}])[before:]
 
         tokens, keep = encode_within(text, len(encode("")) + (most or default_limit(length)), encode)
         room, name = min(
@@ -119,13 +119,13 @@ class Fitting:
         except UnstableTemplate:  # verl's loop may still support the template
             return None
 
-    def _apart(self, text: str) -> str:
+    def _escape(self, text: str) -> str:
         if self._tokenizer is None:
             return text
-        known = _control_tokens.get(id(self._tokenizer))
-        if known is None:
-            known = _control_tokens[id(self._tokenizer)] = self._tokenizer, ControlTokens(self._tokenizer)
-        return known[1].apart(text)
+        cached = _control_tokens.get(id(self._tokenizer))
+        if cached is None:
+            cached = _control_tokens[id(self._tokenizer)] = self._tokenizer, ControlTokens(self._tokenizer)
+        return cached[1].escape(text)
 
     def _context(self) -> int:
         context = self._loop.rollout_config.get("max_model_len", None)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
     from verl_bridge.tasks import EnvTask
 
-__all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of", "log_left_out"]
+__all__ = ["FAULT_BUDGET", "LOG_SECONDS", "MAX_WAIT", "Replays", "budget_of", "log_excluded"]
 
 FAULT_BUDGET = 600.0
 """Seconds within which a faulted episode is retried, counted from its first fault."""
@@ -73,21 +73,21 @@ class Replays:
         fault = episode.fault
         if fault is None:
             if self.count:
-                _replay_log.tell(self.task, "played", f"played at last, after {_replays(self.count)}")
+                _replay_log.add(self.task, "played", f"played at last, after {_replays(self.count)}")
             return False
         now = time.monotonic()
         self._until = self._until or now + self._budget
         left = self._until - now
-        told = _told_of(fault)
+        text = _fault_text(fault)
         if not episode.transient:
-            _replay_log.tell(
-                self.task, fault["kind"], f"{told}. Waiting does not mend that: the episode is left out"
+            _replay_log.add(
+                self.task, fault["kind"], f"{text}. This fault is permanent: the episode is left out"
             )
             return False
         if left <= 0:
             tried = f"{_replays(self.count)} in {self._budget:g} s"
-            _replay_log.tell(
-                self.task, f"{fault['kind']}, left out", f"{told}. The episode is left out after {tried}"
+            _replay_log.add(
+                self.task, f"{fault['kind']}, left out", f"{text}. The episode is left out after {tried}"
             )
             return False
         # Jitter, so that a recovered server does not receive all requests at once.
@@ -95,19 +95,19 @@ class Replays:
         wait = min(wait, left)
         self.count += 1
         tried = f"Replay {self.count} follows in {wait:.1f} s, {left:.0f} s are left for more"
-        _replay_log.tell(self.task, fault["kind"], f"{told}. {tried}")
+        _replay_log.add(self.task, fault["kind"], f"{text}. {tried}")
         await asyncio.sleep(wait)
         return True
 
 
-def log_left_out(task: EnvTask, episode: Episode) -> None:
+def log_excluded(task: EnvTask, episode: Episode) -> None:
     """Log the fault of an episode that cannot be retried because other code started it."""
     if episode.fault is not None:
-        kind, what = episode.fault["kind"], _told_of(episode.fault)
-        _replay_log.tell(task, f"{kind}, left out", f"{what}. The episode is left out")
+        kind, text = episode.fault["kind"], _fault_text(episode.fault)
+        _replay_log.add(task, f"{kind}, left out", f"{text}. The episode is left out")
 
 
-def _told_of(fault: Mapping[str, str]) -> str:
+def _fault_text(fault: Mapping[str, str]) -> str:
     return f"{fault['kind']}: {without_passwords(fault['message'])}"[:_MOST_SHOWN]
 
 
@@ -120,7 +120,7 @@ def budget_of(value: Any) -> float:
     if value is None:
         return FAULT_BUDGET
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise ValueError(f"fault_budget={value!r} should be a number of seconds from 0, where 0 is no replay")
+        raise ValueError(f"fault_budget={value!r} should be a number of seconds from 0; 0 disables retries")
     return float(value)
 
 
@@ -139,43 +139,43 @@ class _ReplayLog:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._told: dict[tuple[str, ...], _Repeated] = {}
+        self._repeated: dict[tuple[str, ...], _Repeated] = {}
 
-    def tell(self, task: EnvTask, kind: str, what: str) -> None:
+    def add(self, task: EnvTask, kind: str, text: str) -> None:
         """Log a line about an episode, or count it for the next summary.
 
         Args:
             task: The task of the episode.
             kind: Lines of the same kind are summarized together.
-            what: The line.
+            text: The line.
         """
         server = server_of(task)
-        line = f"task {name_of(task)}{server and f' at {server}'}: {what}"
+        line = f"task {name_of(task)}{server and f' at {server}'}: {text}"
         key = (task.env_id, server, kind)
         with self._lock:
-            told = self._told.get(key)
-            if told is None or time.monotonic() - told.at >= LOG_SECONDS:
-                self._sum_up(task.env_id, told)
-                self._told[key] = _Repeated(time.monotonic())
+            repeated = self._repeated.get(key)
+            if repeated is None or time.monotonic() - repeated.at >= LOG_SECONDS:
+                self._summarize(task.env_id, repeated)
+                self._repeated[key] = _Repeated(time.monotonic())
                 _log.warning("%s, %s", task.env_id, line)
                 return
-            if not told.more:
-                asyncio.get_running_loop().call_later(LOG_SECONDS, self._later, task.env_id, key)
-            told.more += 1
-            told.tasks.add(name_of(task))
-            told.latest = line
+            if not repeated.more:
+                asyncio.get_running_loop().call_later(LOG_SECONDS, self._log_summary, task.env_id, key)
+            repeated.more += 1
+            repeated.tasks.add(name_of(task))
+            repeated.latest = line
 
-    def _later(self, env_id: str, key: tuple[str, ...]) -> None:
+    def _log_summary(self, env_id: str, key: tuple[str, ...]) -> None:
         with self._lock:
-            told = self._told[key]
-            self._sum_up(env_id, told)
-            self._told[key] = _Repeated(time.monotonic())
+            repeated = self._repeated[key]
+            self._summarize(env_id, repeated)
+            self._repeated[key] = _Repeated(time.monotonic())
 
-    def _sum_up(self, env_id: str, told: _Repeated | None) -> None:
-        if told is not None and told.more:
-            seconds = time.monotonic() - told.at
-            counted = f"{told.more} more such in {seconds:.0f} s, of {len(told.tasks)} tasks"
-            _log.warning("%s: %s; the last: %s", env_id, counted, told.latest)
+    def _summarize(self, env_id: str, repeated: _Repeated | None) -> None:
+        if repeated is not None and repeated.more:
+            seconds = time.monotonic() - repeated.at
+            counted = f"{repeated.more} similar lines in {seconds:.0f} s, of {len(repeated.tasks)} tasks"
+            _log.warning("%s: %s; the last: %s", env_id, counted, repeated.latest)
 
 
 _replay_log = _ReplayLog()

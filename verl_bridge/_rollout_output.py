@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from verl_bridge.tasks import EnvTask
     from verl_bridge.tokens import TokenizedChat
 
-__all__ = ["Played"]
+__all__ = ["RolloutOutput"]
 
 
 @dataclass
-class Played:
+class RolloutOutput:
     """The tokens of an episode with a limited number of replies, and its other data for verl."""
 
-    want_logprobs: bool
-    most: int | None = None
+    with_logprobs: bool
+    turn_limit: int | None = None
     prompt: list[int] = field(default_factory=list)
     response: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Played:
     environment_seconds: float = 0.0
     preempted: int = -1
     routed_experts: Any = None
-    said_by_server: dict[str, Any] = field(default_factory=dict)
+    server_fields: dict[str, Any] = field(default_factory=dict)
     rewards: list[float] = field(default_factory=list)
     record: dict[str, Any] = field(default_factory=dict)
     fault: dict[str, str] | None = None
@@ -44,20 +44,19 @@ class Played:
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
         """Append a reply from the server, of at most `limit` tokens."""
         reply = [int(token) for token in output.token_ids][:limit]
-        said = dict(getattr(output, "extra_fields", None) or {})
-        self._merge_said(said)
+        self._merge_fields(dict(getattr(output, "extra_fields", None) or {}))
         if getattr(output, "num_preempted", None) is not None:
             self.preempted = max(self.preempted, 0) + output.num_preempted
         if not reply and getattr(output, "stop_reason", None) == "aborted":
             return None
         if getattr(output, "routed_experts", None) is not None:
             self.routed_experts = output.routed_experts
-        if self.want_logprobs:
+        if self.with_logprobs:
             logprobs = [float(value) for value in output.log_probs or []][:limit]
             if len(logprobs) != len(reply):
                 raise RuntimeError(
                     f"the generation server returned {len(logprobs)} log-probabilities for {len(reply)} "
-                    "tokens, though rollout.calculate_log_probs asks for them"
+                    "tokens: rollout.calculate_log_probs requires one for each"
                 )
             self.logprobs += logprobs
         self.response += reply
@@ -69,7 +68,7 @@ class Played:
         """Append tokens that are not the model's."""
         self.response += tokens
         self.mask += [0] * len(tokens)
-        self.logprobs += [0.0] * len(tokens) if self.want_logprobs else []
+        self.logprobs += [0.0] * len(tokens) if self.with_logprobs else []
         self.shown += 1
 
     def replace_last(self, reply: Sequence[int], kept: Sequence[int], opened: Sequence[int]) -> None:
@@ -84,13 +83,13 @@ class Played:
             del before[-len(opened) :]
         self.response += kept
         self.mask = [0] * len(self.response)
-        self.logprobs = [0.0] * len(self.response) if self.want_logprobs else []
+        self.logprobs = [0.0] * len(self.response) if self.with_logprobs else []
 
-    def refuse(self, message: str) -> None:
+    def reject(self, message: str) -> None:
         """Mark the episode as faulted for a reason that does not lie in its environment."""
         self.fault = {"kind": "PromptTooLong", "message": message}
 
-    def take(self, episode: Episode, task: EnvTask, replays: int) -> None:
+    def add_result(self, episode: Episode, task: EnvTask, replays: int) -> None:
         """Copy the rewards, the fault and the numbers of the episode.
 
         Args:
@@ -105,7 +104,7 @@ class Played:
             **numbers_of(episode, replays),
             "fault": float(self.fault is not None),
             "cut": float(self.cut_by is not None),
-            "turn_limit": float(self.most or 0),
+            "turn_limit": float(self.turn_limit or 0),
         }
         if self.fault is not None:
             numbers["success"] = 0.0
@@ -115,7 +114,7 @@ class Played:
         """Return the collected data as verl's ``AgentLoopOutput``."""
         if not self.response:  # verl puts the score on the last token, so there must be one
             self.response, self.mask = [conversation.end_token or 0], [0]
-            self.logprobs = [0.0] if self.want_logprobs else []
+            self.logprobs = [0.0] if self.with_logprobs else []
         optional = {}
         if self.routed_experts is not None:
             optional["routed_experts"] = self.routed_experts[: len(self.prompt) + len(self.response)]
@@ -123,7 +122,7 @@ class Played:
             prompt_ids=self.prompt,
             response_ids=self.response,
             response_mask=[0] * len(self.mask) if self.fault else self.mask,
-            response_logprobs=self.logprobs if self.want_logprobs else None,
+            response_logprobs=self.logprobs if self.with_logprobs else None,
             multi_modal_data={},
             reward_score=self.record["return"],
             num_turns=self.replies + self.shown + 1,  # as verl's own loops count: the prompt is one
@@ -133,7 +132,7 @@ class Played:
                 num_preempted=self.preempted,
             ),
             extra_fields={
-                **self.said_by_server,
+                **self.server_fields,
                 "turn_scores": self.rewards,
                 "tool_rewards": [],
                 "reward_extra_info": self.record,
@@ -142,10 +141,10 @@ class Played:
             **optional,
         )
 
-    def _merge_said(self, said: dict[str, Any]) -> None:
+    def _merge_fields(self, fields: dict[str, Any]) -> None:
         """Keep the last value of each key; of the training steps of the weights, the first and the last."""
         for name, pick in (("min_global_steps", min), ("max_global_steps", max)):
-            both = [step for step in (self.said_by_server.get(name), said.get(name)) if step is not None]
+            both = [step for step in (self.server_fields.get(name), fields.get(name)) if step is not None]
             if both:
-                said[name] = pick(both)
-        self.said_by_server.update(said)
+                fields[name] = pick(both)
+        self.server_fields.update(fields)

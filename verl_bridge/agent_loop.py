@@ -55,7 +55,7 @@ from agentgym_gym.rollout import Episode, EpisodeWriter, StepRecord, drop_blank_
 from verl_bridge._episode_log import opening_of, record_of, task_id_of
 from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
-from verl_bridge._rollout_output import Played
+from verl_bridge._rollout_output import RolloutOutput
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 from verl_bridge.tokens import TokenizedChat, conversation_of
@@ -129,7 +129,7 @@ class GymAgentLoop(AgentLoopBase):
             # here. Some templates reject that.
             if not hasattr(self, "apply_chat_template_kwargs"):
                 raise
-        _warn_of_unknown(kwargs)
+        _warn_about_unknown(kwargs)
         self._defaults: dict[str, Any] = {
             "env_id": env_id,
             "env_kwargs": env_kwargs,
@@ -147,7 +147,7 @@ class GymAgentLoop(AgentLoopBase):
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
-        self._episodes = None if episodes_dir is None else writer_at(self._beside_yaml(episodes_dir))
+        self._episodes = None if episodes_dir is None else writer_at(self._resolve_path(episodes_dir))
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Play the episode of a row.
@@ -167,34 +167,36 @@ class GymAgentLoop(AgentLoopBase):
         system = any(message.get("role") == "system" for message in messages)
         conversation = conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system)
         replays = Replays(task, self._fault_budget)
-        most = self._max_turns if self._horizon is None else self._horizon.limit(now.get())
+        turn_limit = self._max_turns if self._horizon is None else self._horizon.limit(now.get())
         while True:
-            played = Played(want_logprobs=bool(sampling_params.get("logprobs")), most=most)
-            episode = await self._play(played, task, messages, conversation, sampling_params, replays.count)
+            rollout = RolloutOutput(
+                with_logprobs=bool(sampling_params.get("logprobs")), turn_limit=turn_limit
+            )
+            episode = await self._play(rollout, task, messages, conversation, sampling_params, replays.count)
             if not await replays.wait(episode):
                 break
-        _cut_episodes.count(played.cut_by)
+        _cut_episodes.count(rollout.cut_by)
         if self._episodes is not None:
-            await self._write(self._episodes, episode, task, played, messages, kwargs)
+            await self._write(self._episodes, episode, task, rollout, messages, kwargs)
         # verl 0.9.1 requires the training step of the weights, also if nothing was sampled.
-        played.said_by_server = {**_steps_of(kwargs), **played.said_by_server}
-        return played.output(conversation)
+        rollout.server_fields = {**_steps_of(kwargs), **rollout.server_fields}
+        return rollout.output(conversation)
 
     async def _write(
         self,
         writer: EpisodeWriter,
         episode: Episode,
         task: EnvTask,
-        played: Played,
+        rollout: RolloutOutput,
         messages: Sequence[Mapping[str, Any]],
         row: Mapping[str, Any],
     ) -> None:
         """Write a finished episode; of a retried episode, the last try."""
-        moment, agent = now.get() or _moment_of(row), _name_of(self.tokenizer)
+        moment, agent = now.get() or _moment_of(row), _model_name(self.tokenizer)
         facts = {
-            "env_id": played.record["env_id"],
+            "env_id": rollout.record["env_id"],
             "agent": agent,
-            "server": played.record["env_server"] or None,
+            "server": rollout.record["env_server"] or None,
             "system_prompt": opening_of(messages),
         }
         record = functools.partial(
@@ -202,104 +204,104 @@ class GymAgentLoop(AgentLoopBase):
             episode,
             agent=agent,
             task_id=task_id_of(task, row),
-            fault=played.fault,
-            cut=played.cut_by is not None,
-            agent_seconds=played.generate_seconds,
+            fault=rollout.fault,
+            cut=rollout.cut_by is not None,
+            agent_seconds=rollout.generate_seconds,
             moment=moment,
         )
         await writer.write(record, facts)
 
     async def _play(
         self,
-        played: Played,
+        rollout: RolloutOutput,
         task: EnvTask,
         messages: Sequence[Mapping[str, Any]],
         conversation: TokenizedChat,
         sampling_params: Mapping[str, Any],
         replays: int,
     ) -> Episode:
-        episode = task.episode(timeout=self._env_timeout, max_turns=played.most)
+        episode = task.episode(timeout=self._env_timeout, max_turns=rollout.turn_limit)
         async with episode:
             first = episode.observation  # empty after a fault
             limit, name = self._prompt_limit()
-            prompt, shown = await _aside(first, lambda: conversation.begin(messages, first, limit))
-            played.prompt = prompt[-limit:]
+            prompt, shown = await _encode_aside(first, lambda: conversation.begin(messages, first, limit))
+            rollout.prompt = prompt[-limit:]
             if len(prompt) > limit or shown < min(LEAST, len(first)):
-                needed, _ = await _aside(first, lambda: conversation.begin(messages, first))
-                played.refuse(
+                needed, _ = await _encode_aside(first, lambda: conversation.begin(messages, first))
+                rollout.reject(
                     f"the first prompt has {len(needed)} tokens, and {name} allows {limit}: raise it, or "
                     "shorten the rules and the first observation"
                 )
-                _log.warning("%s: %s", task.env_id, played.fault)
+                _log.warning("%s: %s", task.env_id, rollout.fault)
             elif episode.fault is None:
-                await self._turns(episode, played, conversation, sampling_params)
-        played.environment_seconds = episode.env_seconds
-        played.take(episode, task, replays)
+                await self._play_turns(episode, rollout, conversation, sampling_params)
+        rollout.environment_seconds = episode.env_seconds
+        rollout.add_result(episode, task, replays)
         return episode
 
-    async def _turns(
+    async def _play_turns(
         self,
         episode: Episode,
-        played: Played,
+        rollout: RolloutOutput,
         conversation: TokenizedChat,
         sampling_params: Mapping[str, Any],
     ) -> None:
         request_id = uuid4().hex
         while True:
-            before = played.generate_seconds
-            reply = await self._generate(request_id, played, sampling_params)
+            before = rollout.generate_seconds
+            reply = await self._generate(request_id, rollout, sampling_params)
             if reply is None:
                 return
             text = conversation.text(reply)
             step: StepRecord = {
-                "agent_seconds": played.generate_seconds - before,
-                "prompt_tokens": len(played.prompt) + len(played.response) - len(reply),
+                "agent_seconds": rollout.generate_seconds - before,
+                "prompt_tokens": len(rollout.prompt) + len(rollout.response) - len(reply),
                 "completion_tokens": len(reply),
             }
             episode.add_reply(text, step)
             turn = await episode.step(conversation.answer(reply) if self._hide_reasoning else text)
             if episode.over:
                 return
-            between = await self._after(reply, turn.observation, played, conversation)
+            between = await self._tokens_between(reply, turn.observation, rollout, conversation)
             if between is None:
                 return
-            played.append_observation(between)
+            rollout.append_observation(between)
 
-    async def _after(
-        self, reply: list[int], observation: str, played: Played, conversation: TokenizedChat
+    async def _tokens_between(
+        self, reply: list[int], observation: str, rollout: RolloutOutput, conversation: TokenizedChat
     ) -> list[int] | None:
         """Return the tokens between this reply and the next, or None if they leave no room for one."""
-        most = self._max_observation_tokens or default_limit(int(self.rollout_config.response_length))
+        limit = self._max_observation_tokens or default_limit(int(self.rollout_config.response_length))
         drop = self._drop_reasoning
         kept = conversation.without_reasoning(reply) if drop else reply
-        opened = conversation.opened if drop and played.shown else []  # the first are in the prompt
+        opened = conversation.opened if drop and rollout.shown else []  # the first are in the prompt
         freed = len(reply) - len(kept) + len(opened)
-        between = await _aside(observation, lambda: conversation.after(kept, observation, most))
-        room, name = self._room(played)
+        between = await _encode_aside(observation, lambda: conversation.after(kept, observation, limit))
+        room, name = self._remaining(rollout)
         if len(between) >= room + freed:
-            played.cut_by = name
+            rollout.cut_by = name
             return None
         if drop:
-            played.replace_last(reply, kept, conversation.opened)
+            rollout.replace_last(reply, kept, conversation.opened)
         return between
 
     async def _generate(
-        self, request_id: str, played: Played, sampling_params: Mapping[str, Any]
+        self, request_id: str, rollout: RolloutOutput, sampling_params: Mapping[str, Any]
     ) -> list[int] | None:
         """Generate a reply; return its tokens, or None if verl aborted before the first one."""
         params = dict(sampling_params)
         # Use one name, which the servers of all versions support; some raise an error if both are set.
-        asked = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
-        limits = [limit for limit in (*asked, self._max_tokens_per_turn) if limit is not None]
-        params["max_tokens"] = limit = min([self._room(played)[0], *limits])
+        requested = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
+        limits = [limit for limit in (*requested, self._max_tokens_per_turn) if limit is not None]
+        params["max_tokens"] = limit = min([self._remaining(rollout)[0], *limits])
         started = time.monotonic()
         output = await self.server_manager.generate(
-            request_id=request_id, prompt_ids=played.prompt + played.response, sampling_params=params
+            request_id=request_id, prompt_ids=rollout.prompt + rollout.response, sampling_params=params
         )
-        played.generate_seconds += time.monotonic() - started
-        return played.append_reply(output, limit)
+        rollout.generate_seconds += time.monotonic() - started
+        return rollout.append_reply(output, limit)
 
-    def _beside_yaml(self, path: str) -> Path:
+    def _resolve_path(self, path: str) -> Path:
         """Return a path, relative to the folder of the loop's yaml unless it is absolute."""
         yaml = self.rollout_config.agent.get("agent_loop_config_path")
         beside = Path(yaml).parent if yaml and "://" not in yaml else Path()
@@ -311,13 +313,13 @@ class GymAgentLoop(AgentLoopBase):
             return int(context) - 1, "rollout.max_model_len"  # one token for the reply
         return int(length), "data.max_prompt_length"
 
-    def _room(self, played: Played) -> tuple[int, str]:
+    def _remaining(self, rollout: RolloutOutput) -> tuple[int, str]:
         """Return how many more tokens fit, and the setting that limits them."""
         length, context = self.rollout_config.response_length, self.rollout_config.get("max_model_len", None)
-        room = int(length) - len(played.response), f"data.max_response_length={length}"
+        room = int(length) - len(rollout.response), f"data.max_response_length={length}"
         if context is None:
             return room
-        left = int(context) - len(played.prompt) - len(played.response)
+        left = int(context) - len(rollout.prompt) - len(rollout.response)
         return min(room, (left, f"rollout.max_model_len={context}"))
 
 
@@ -327,7 +329,7 @@ def _moment_of(row: Mapping[str, Any]) -> Moment | None:
     return None if step is None else Moment(int(step), None)
 
 
-def _name_of(tokenizer: Any) -> str:
+def _model_name(tokenizer: Any) -> str:
     """Return the model's name: its name on the hub, or the name of its folder."""
     path = str(getattr(tokenizer, "name_or_path", None) or "model")
     return Path(path).name if "://" in path or Path(path).is_absolute() else path
@@ -342,20 +344,20 @@ _cut_episodes = CutEpisodes()
 _known_arguments = {"name", "tools", "hf_model_type"}
 
 
-async def _aside(text: str, work: Callable[[], T]) -> T:
+async def _encode_aside(text: str, work: Callable[[], T]) -> T:
     """Encode a text, in a thread if it is long, so that it does not block the event loop."""
     return work() if len(text) <= _LONG else await asyncio.to_thread(work)
 
 
-def _warn_of_unknown(arguments: Mapping[str, Any]) -> None:
+def _warn_about_unknown(arguments: Mapping[str, Any]) -> None:
     # verl passes its own arguments, and each version more of them, so unknown names cannot be rejected.
     unknown = {*arguments} - _known_arguments - {*AgentLoopBase.__init__.__code__.co_varnames}
     if unknown:
-        _log.warning("GymAgentLoop knows no argument %s; is it mistyped in the yaml?", sorted(unknown))
+        _log.warning("GymAgentLoop has no arguments %s: check their spelling in the yaml", sorted(unknown))
         _known_arguments.update(unknown)
 
 
-def _at_least(least: int, name: str, value: int | None) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
-        raise ValueError(f"{name}={value!r} should be an integer from {least}, or null")
+def _at_least(minimum: int, name: str, value: int | None) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < minimum):
+        raise ValueError(f"{name}={value!r} should be an integer from {minimum}, or null")
     return value

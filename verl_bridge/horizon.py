@@ -60,27 +60,28 @@ class Horizon:
                 raise ValueError(f"horizon: {name}={value!r} should be an integer from 1")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Horizon | None:
+    def of(cls, settings: Mapping[str, Any] | None) -> Horizon | None:
         """Create a horizon from a mapping in the yaml; None for None.
 
         Args:
-            given: ``turns``, a list; ``every``, required if there is more than one limit; ``validation``.
+            settings: ``turns``, a list; ``every``, required if there is more than one limit; ``validation``.
 
         Raises:
             ValueError: It has other keys, or an invalid value.
         """
-        if given is None:
+        if settings is None:
             return None
-        if not isinstance(given, Mapping) or not {"turns"} <= set(given) <= {"turns", "every", "validation"}:
+        allowed = {"turns", "every", "validation"}
+        if not isinstance(settings, Mapping) or not {"turns"} <= set(settings) <= allowed:
             raise ValueError(
-                f"horizon={given!r} should have turns and every, as in {{turns: [10, 20, 30], every: 100}}, "
-                "and may have validation"
+                f"horizon={settings!r} should have turns and every, as in {{turns: [10, 20, 30], every: 100}}"
+                ", and may have validation"
             )
-        turns = given["turns"]
+        turns = settings["turns"]
         turns = (turns,) if isinstance(turns, int) else tuple(turns)
-        if len(turns) > 1 and "every" not in given:
-            raise ValueError("horizon: every should say how many training steps a stage of turns has")
-        return cls(turns, given.get("every", 1), bool(given.get("validation", False)))
+        if len(turns) > 1 and "every" not in settings:
+            raise ValueError("horizon: several turn limits require every, the training steps of a stage")
+        return cls(turns, settings.get("every", 1), bool(settings.get("validation", False)))
 
     @property
     def longest(self) -> int:
@@ -101,7 +102,7 @@ class Horizon:
             return self.turns[0]
         if moment is None:
             raise ValueError(
-                "horizon: verl does not tell the training step here, on which the turn limit depends: set "
+                "horizon: the turn limit depends on the training step, which verl does not pass on: set "
                 "VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer in the environment of the run"
             )
         return self.turns[-1] if moment.validation and not self.validation else self.at(moment.step)

@@ -40,8 +40,8 @@ from uuid import uuid4
 
 from verl_bridge._log_labels import labels_of
 from verl_bridge._observations import CutEpisodes
-from verl_bridge._prompt_budget import Fitting
-from verl_bridge._replays import Replays, budget_of, log_left_out
+from verl_bridge._prompt_budget import PromptBudget
+from verl_bridge._replays import Replays, budget_of, log_excluded
 from verl_bridge.numbers import numbers_of
 from verl_bridge.reward import TurnScore
 from verl_bridge.tasks import EnvTask
@@ -71,7 +71,7 @@ _OPTIONS = frozenset(
         *("max_observation_tokens", "hide_reasoning", "fault_budget", "isolate", "success_at"),
     }
 )
-_OF_TASKS = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
+_TASK_OPTIONS = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
 _cut_episodes = CutEpisodes()
 
 
@@ -104,26 +104,28 @@ class GymInteraction(BaseInteraction):
     def __init__(self, config: dict[str, Any]) -> None:
         if _missing is not None:
             raise RuntimeError(
-                f"there are no interactions here ({_missing}): verl 0.8.0 deleted them. Use the agent loop "
-                "verl_bridge.agent_loop.GymAgentLoop, which runs on verl 0.7.1 to 0.9.1"
+                f"the installed verl has no interactions ({_missing}); 0.8.0 deleted them: use the agent "
+                "loop verl_bridge.agent_loop.GymAgentLoop, which runs on verl 0.7.1 to 0.9.1"
             )
         super().__init__(config)
         if config.get("drop_reasoning"):
             raise ValueError(
-                "drop_reasoning cannot be had here: verl's loop keeps what the model wrote as it is. Use the "
+                "drop_reasoning is not supported here, because verl's loop keeps replies unchanged: use the "
                 "agent loop verl_bridge.agent_loop.GymAgentLoop"
             )
         unknown = sorted(set(config) - _OPTIONS)
         if unknown:
-            raise ValueError(f"the config of GymInteraction has {unknown}; it takes {sorted(_OPTIONS)}")
-        self._defaults = {key: config.get(key) for key in _OF_TASKS}
+            raise ValueError(
+                f"the config of GymInteraction has unknown keys {unknown}: use {sorted(_OPTIONS)}"
+            )
+        self._defaults = {key: config.get(key) for key in _TASK_OPTIONS}
         self._max_turns = _positive("max_turns", config.get("max_turns"), float("inf"))
         most = _positive("max_observation_tokens", config.get("max_observation_tokens"), 0.0)
-        self._most = math.ceil(most) or None
+        self._observation_limit = math.ceil(most) or None
         self._hide_reasoning = bool(config.get("hide_reasoning"))
         self._idle_seconds = _positive("idle_seconds", config.get("idle_seconds"), 1_800.0)
         self._fault_budget = budget_of(config.get("fault_budget"))
-        self._played: dict[str, _Played] = {}
+        self._played: dict[str, _LimitedEpisode] = {}
 
     async def start_interaction(self, instance_id: str | None = None, **kwargs: Any) -> str:
         """Start an episode, and add the first observation to the messages.
@@ -138,7 +140,7 @@ class GymInteraction(BaseInteraction):
         Raises:
             ValueError: The row's environment cannot be made, or verl's own limit leaves no turn.
         """
-        loop = _Loop.around(sys._getframe(1))  # noqa: SLF001 - the only way to the messages, see above
+        loop = _Loop.from_frame(sys._getframe(1))  # noqa: SLF001 - the only way to the messages, see above
         instance_id = instance_id or uuid4().hex
         limit = min(self._max_turns, loop.turns)
         if limit < 1:
@@ -152,8 +154,8 @@ class GymInteraction(BaseInteraction):
         while await replays.wait(episode):
             await episode.end()
             episode = await task.episode().begin()
-        self._played[instance_id] = played = _Played(task, episode, limit, replays.count)
-        self._keep(instance_id, played)
+        self._played[instance_id] = played = _LimitedEpisode(task, episode, limit, replays.count)
+        self._restart_timer(instance_id, played)
         player = asyncio.current_task()
         if player is not None:
             player.add_done_callback(lambda task: self._done(instance_id, task))
@@ -164,11 +166,11 @@ class GymInteraction(BaseInteraction):
                 task.env_id,
             )
         else:
-            refused = loop.fitting.begin(loop.messages, "" if episode.fault else episode.observation)
-            if refused and episode.fault is None:
-                episode.fault = {"kind": "PromptTooLong", "message": refused}
+            rejected = loop.budget.begin(loop.messages, "" if episode.fault else episode.observation)
+            if rejected and episode.fault is None:
+                episode.fault = {"kind": "PromptTooLong", "message": rejected}
                 episode.over = True
-                _log.warning("%s: %s", task.env_id, refused)
+                _log.warning("%s: %s", task.env_id, rejected)
             loop.play_last_reply(self, instance_id)
         return instance_id
 
@@ -185,21 +187,21 @@ class GymInteraction(BaseInteraction):
             KeyError: There is no such episode, or it was closed after its idle time.
             ValueError: No message is the model's.
         """
-        loop = _Loop.around(sys._getframe(1))  # noqa: SLF001
-        played = self._of(instance_id)
-        self._keep(instance_id, played)
+        loop = _Loop.from_frame(sys._getframe(1))  # noqa: SLF001
+        played = self._find(instance_id)
+        self._restart_timer(instance_id, played)
         episode, reward, info = played.episode, 0.0, {}
         if not played.over:
-            reply = loop.fitting.reply(_reply_in(messages), messages, hide_reasoning=self._hide_reasoning)
+            reply = loop.budget.reply(_reply_in(messages), messages, hide_reasoning=self._hide_reasoning)
             turn = await episode.step(reply)
             reward, info = turn.reward, dict(turn.info)
-            log_left_out(played.task, episode)
+            log_excluded(played.task, episode)
         if episode.fault is not None:
             loop.mask()
             info = {"fault": episode.fault}
-        shown, used_up = loop.fitting.after(episode.observation, self._most)
-        if used_up is not None and not played.over:
-            played.cut_by, shown = used_up, ""
+        shown, limit = loop.budget.after(episode.observation, self._observation_limit)
+        if limit is not None and not played.over:
+            played.cut_by, shown = limit, ""
         if played.over:
             await episode.end()
         return played.over, shown, TurnScore(reward, played.record()), info
@@ -210,16 +212,16 @@ class GymInteraction(BaseInteraction):
         Raises:
             KeyError: There is no such episode, or it was closed after its idle time.
         """
-        return float(self._of(instance_id).record()["return"])
+        return float(self._find(instance_id).record()["return"])
 
     async def finalize_interaction(self, instance_id: str, **kwargs: Any) -> None:
         """Release the environment of an episode. May be called again."""
         played = self._played.pop(instance_id, None)
         if played is not None:
-            played.forget()
+            played.stop_timer()
             await played.episode.end()
 
-    def _of(self, instance_id: str) -> _Played:
+    def _find(self, instance_id: str) -> _LimitedEpisode:
         if instance_id not in self._played:
             raise KeyError(
                 f"there is no episode {instance_id!r}: it was never started, has been finalized, or was "
@@ -227,18 +229,18 @@ class GymInteraction(BaseInteraction):
             )
         return self._played[instance_id]
 
-    def _keep(self, instance_id: str, played: _Played) -> None:
+    def _restart_timer(self, instance_id: str, played: _LimitedEpisode) -> None:
         """Restart the idle timer of an episode."""
-        played.forget()
-        played.timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._give_up, instance_id)
+        played.stop_timer()
+        played.timer = asyncio.get_running_loop().call_later(self._idle_seconds, self._abandon, instance_id)
 
     def _done(self, instance_id: str, player: asyncio.Task[Any]) -> None:
         played = self._played.get(instance_id)
         if played is not None and not player.cancelled() and player.exception() is None:
             _cut_episodes.count(played.cut_by if played.over else "data.max_response_length")
-        self._give_up(instance_id)
+        self._abandon(instance_id)
 
-    def _give_up(self, instance_id: str) -> None:
+    def _abandon(self, instance_id: str) -> None:
         if instance_id in self._played:
             ending = asyncio.get_running_loop().create_task(self.finalize_interaction(instance_id))
             _ending.add(ending)
@@ -248,7 +250,7 @@ class GymInteraction(BaseInteraction):
 _ending: set[asyncio.Task[None]] = set()  # asyncio itself keeps weak references only
 
 
-class _Played:
+class _LimitedEpisode:
     """An episode, its turn limit, and its idle timer."""
 
     def __init__(self, task: EnvTask, episode: Episode, limit: float, replays: int) -> None:
@@ -276,7 +278,7 @@ class _Played:
             **labels_of(self.task, self.episode.fault),
         }
 
-    def forget(self) -> None:
+    def stop_timer(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
 
@@ -287,12 +289,12 @@ class _Loop:
     def __init__(self, messages: list[Any] | None, turns: float, state: Any, loop: Any = None) -> None:
         self.messages = messages
         self.turns = turns
-        self.fitting = Fitting(loop, state)
+        self.budget = PromptBudget(loop, state)
         self._state = state
         self._loop = loop
 
     @classmethod
-    def around(cls, frame: FrameType) -> _Loop:
+    def from_frame(cls, frame: FrameType) -> _Loop:
         """Read the caller's frame: ``run`` has the messages, ``_handle_interacting_state`` the state."""
         names = frame.f_locals
         loop: Any = names.get("self")
@@ -332,7 +334,7 @@ class _Loop:
             mask[:] = [0] * len(mask)
         else:
             _log.warning(
-                "an episode that failed stays in the loss: this is not the ToolAgentLoop of verl 0.7"
+                "a faulted episode is not excluded from the loss: this is not the ToolAgentLoop of verl 0.7"
             )
 
 
@@ -355,7 +357,7 @@ def _reply_in(messages: list[dict[str, Any]]) -> str:
     for message in reversed(messages):
         if message.get("role") == "assistant":
             return str(message.get("content") or "")
-    raise ValueError("no message is the model's: there is no reply to play")
+    raise ValueError("no message has the role assistant: there is no reply to play")
 
 
 def _positive(name: str, value: Any, default: float) -> float:

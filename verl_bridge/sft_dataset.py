@@ -43,11 +43,12 @@ class GameDataset(MultiTurnSFTDataset):
     def _process_single_message(self, index: int, message: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         learned = message.pop(_MARK, True)  # the template must not see it
         ids, loss_mask, *others = super()._process_single_message(index, message, *args, **kwargs)
-        asked = list(self.generation_prompt)
-        if message["role"] == "assistant" and ids[: len(asked)].tolist() != asked:
+        opening = list(self.generation_prompt)
+        if message["role"] == "assistant" and ids[: len(opening)].tolist() != opening:
             raise ValueError(
-                f"the chat template asks for a reply by {self.tokenizer.decode(asked)!r} and writes one as "
-                f"{self.tokenizer.decode(ids)!r:.200}: set another one, by model.custom_chat_template"
+                f"the chat template's generation prompt {self.tokenizer.decode(opening)!r} "
+                f"does not begin the reply {self.tokenizer.decode(ids)!r:.200}: set another template as "
+                "model.custom_chat_template"
             )
         return (ids, loss_mask if learned else loss_mask * 0, *others)
 
@@ -63,11 +64,11 @@ class GameDataset(MultiTurnSFTDataset):
             options["enable_thinking"] = enable_thinking
         whole = self.tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, **options)
         for message in messages:
-            said = message["content"]
-            if isinstance(said, str) and said.strip() not in whole:
+            content = message["content"]
+            if isinstance(content, str) and content.strip() not in whole:
                 raise ValueError(
-                    f"the chat template does not write all of the {message['role']}'s message "
-                    f"{said!r:.80}: set another one, by model.custom_chat_template"
+                    f"the chat template omits a part of the {message['role']}'s message "
+                    f"{content!r:.80}: set another template as model.custom_chat_template"
                 )
         try:
             super().sanity_check(input_ids, messages, tools, enable_thinking)

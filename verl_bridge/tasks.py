@@ -90,8 +90,8 @@ class EnvTask:
         unknown = sorted(set(own) - _KEYS)
         if unknown:
             raise ValueError(
-                f"interaction_kwargs has {unknown}, which the bridge does not know: arguments of the "
-                "environment belong in env_kwargs, those of its reset in reset_options"
+                f"interaction_kwargs has the unknown keys {unknown}: arguments of the environment "
+                "belong in env_kwargs, those of its reset in reset_options"
             )
         name = own.get("env_id", env_id)
         if not isinstance(name, str) or not name:
@@ -99,10 +99,10 @@ class EnvTask:
                 f"env_id={name!r} should be the id of an environment, such as 'module:namespace/Name-v0', in "
                 "interaction_kwargs or in the yaml of the agent loop"
             )
-        given = {"env_kwargs": env_kwargs, "reset_options": reset_options}
+        defaults = {"env_kwargs": env_kwargs, "reset_options": reset_options}
         if env_id is not None and name != env_id:
-            given, isolate, success_at = {}, None, None
-        merged = {key: _mapping(given, key) | _of_row(own, key) for key in ("env_kwargs", "reset_options")}
+            defaults, isolate, success_at = {}, None, None
+        merged = {key: _mapping(defaults, key) | _of_row(own, key) for key in ("env_kwargs", "reset_options")}
         return cls(
             name,
             merged["env_kwargs"],

@@ -24,8 +24,8 @@ __all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
 
 Message = Mapping[str, Any]
 
-_REPLY, _USER, _SYSTEM, _SEEN = "Reply-7f3a", "User-51c8", "System-9be2", "Seen-40d6"
-"""Placeholders for texts in the made-up conversation; no template writes them by itself."""
+_REPLY, _USER, _SYSTEM, _OBSERVATION = "Reply-7f3a", "User-51c8", "System-9be2", "Seen-40d6"
+"""Placeholders for texts in the made-up conversation; no template contains them."""
 
 _BLANKS = "\n \t"
 _TRIMS: tuple[Callable[[str], str], ...] = (
@@ -73,7 +73,7 @@ class TokenizedChat:
         self._options = dict(template_options or {})
         added = dict(tokenizer.added_tokens_decoder)
         special = {*tokenizer.all_special_ids, *(id_ for id_, token in added.items() if token.special)}
-        self._unsaid = special - {id_ for id_, token in added.items() if token.content in _reasoning.TOKENS}
+        self._removed = special - {id_ for id_, token in added.items() if token.content in _reasoning.TOKENS}
         self.merges_system, self.reason = False, ""
         opening: list[Message] = [{"role": "system", "content": _SYSTEM}] if system else []
         opening.append(_user(_USER))
@@ -85,22 +85,24 @@ class TokenizedChat:
             self.merges_system, self.reason = True, str(error)
             first, second = self._checked(opening)
         until_reply, _, after_reply = second.partition(_REPLY)
-        closing, _, ending = after_reply.partition(_SEEN)
+        closing, _, ending = after_reply.partition(_OBSERVATION)
         self._trim = self._trimmed_by(opening, second)
         self._control = ControlTokens(tokenizer, second)
-        self._before = self._control.mark(_REPLY + closing)
-        self._behind = self._control.mark(ending)
+        self._before_observation = self._control.mark(_REPLY + closing)
+        self._after_observation = self._control.mark(ending)
         self._anchor = len(self._control.encode(_REPLY))
-        self._check_joints()
-        until_observation = _common(self._between("1"), self._between("z"))
+        self._check_joining()
+        until_observation = _common_prefix(self._between("1"), self._between("z"))
         eos = tokenizer.eos_token_id
         # The turn is the model's up to its end token, and the model may omit the template's text before that.
         until_end = until_observation.index(eos) + 1 if eos in until_observation else 1
         self._closing = until_observation[:until_end]
         self._frame = len(self._between(""))
-        asked, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
-        self._opens = _reasoning.opens(asked)
-        self.opened = self._marked(asked)[len(self._marked(earlier)) :] if asked.startswith(earlier) else []
+        generation_prompt, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
+        self._opens_reasoning = _reasoning.opens(generation_prompt)
+        self.opened = []
+        if generation_prompt.startswith(earlier):
+            self.opened = self._marked(generation_prompt)[len(self._marked(earlier)) :]
 
     @property
     def end_token(self) -> int | None:
@@ -133,19 +135,19 @@ class TokenizedChat:
         Raises:
             UnstableTemplate: The template rejects the messages, or omits the last.
         """
-        stand_in = f"Seen-{secrets.token_hex(8)}"
-        shown, joined = _followed_by(self.prepared(messages), stand_in)
+        placeholder = f"Seen-{secrets.token_hex(8)}"
+        shown, joined = _followed_by(self.prepared(messages), placeholder)
         rendered = self._render(shown)
-        before, found, behind = rendered.partition(stand_in)
-        if not found or stand_in in behind:
+        before, found, rest = rendered.partition(placeholder)
+        if not found or placeholder in rest:
             raise UnstableTemplate(
                 f"the chat template does not write the first observation once: it makes {rendered!r:.400}"
             )
-        before, behind = self._control.mark(before), self._control.mark(behind)
+        before, rest = self._control.mark(before), self._control.mark(rest)
 
         def encode(text: str) -> list[int]:
             trimmed = self._trim(f"x{text}")[1:] if joined else self._trim(text)
-            return self._control.encode(before + self._control.plain(trimmed) + behind)
+            return self._control.encode(before + self._control.plain(trimmed) + rest)
 
         return encode_within(observation, limit, encode)
 
@@ -168,7 +170,7 @@ class TokenizedChat:
     def text(self, reply: Sequence[int]) -> str:
         """Return the model's text with the delimiters of its reasoning, but no other control tokens."""
         decoded = self._tokenizer.decode(
-            [token for token in reply if token not in self._unsaid],
+            [token for token in reply if token not in self._removed],
             skip_special_tokens=False,
             clean_up_tokenization_spaces=False,
         )
@@ -177,12 +179,12 @@ class TokenizedChat:
     def answer(self, reply: Sequence[int]) -> str:
         """Return the model's text after its reasoning."""
         text = self.text(reply)
-        start, end = _reasoning.span(text, opened=self._opens)
+        start, end = _reasoning.span(text, opened=self._opens_reasoning)
         return text[start:end].strip() if (start, end) != (0, len(text)) else text
 
     def without_reasoning(self, reply: Sequence[int]) -> list[int]:
         """Return the tokens of a reply after its reasoning, as emitted by the model."""
-        start, end = _reasoning.span(text := self.text(reply), opened=self._opens)
+        start, end = _reasoning.span(text := self.text(reply), opened=self._opens_reasoning)
         if (start, end) == (0, len(text)):
             return list(reply)
         places = range(len(reply) + 1)
@@ -195,8 +197,8 @@ class TokenizedChat:
         return kept if kept[-1:] == list(ended) else [*kept, *ended]
 
     def _between(self, observation: str) -> list[int]:
-        said = self._control.plain(self._trim(observation))
-        return self._control.encode(self._before + said + self._behind)[self._anchor :]
+        text = self._control.plain(self._trim(observation))
+        return self._control.encode(self._before_observation + text + self._after_observation)[self._anchor :]
 
     def _marked(self, text: str) -> list[int]:
         return self._control.encode(self._control.mark(text))
@@ -207,60 +209,61 @@ class TokenizedChat:
         Returns:
             The opening as rendered by the template, and the opening followed by a reply and an observation.
         """
-        seen = _user(_SEEN)
+        seen = _user(_OBSERVATION)
         first = self._render(opening)
         second = self._render([*opening, _assistant(_REPLY), seen])
         third = self._render([*opening, _assistant("r"), _user("o"), _assistant(_REPLY), seen])
         if second.count(_REPLY) != 1 or third.count(_REPLY) != 1:
             raise UnstableTemplate(
-                f"the chat template does not write a reply as it was given once: it makes {second!r} of the "
+                f"the chat template does not write a reply once and unchanged: it makes {second!r} of the "
                 f"reply {_REPLY!r}"
             )
         for message in opening:
-            said = str(message["content"])
-            if first.count(said) != 1:
+            content = str(message["content"])
+            if first.count(content) != 1:
                 raise UnstableTemplate(
-                    f"the chat template does not write the {message['role']}'s message as it was given once: "
-                    f"it makes {first!r} of {said!r}"
+                    f"the chat template does not write the {message['role']}'s message once and unchanged: "
+                    f"it makes {first!r} of {content!r}"
                 )
         until = first.index(_USER) + len(_USER)
         if not first[:until] == second[:until] == third[:until] or _SYSTEM in first[until:]:
             raise UnstableTemplate(
-                "the chat template writes the first messages otherwise once others follow: set one that only "
-                f"appends. It gives {first[:until]!r} alone, and later {second[:until]!r}"
+                "the chat template changes the first messages when others follow: set one that only appends. "
+                f"It writes {first[:until]!r}, and with more messages {second[:until]!r}"
             )
         after, later = second.partition(_REPLY)[2], third.partition(_REPLY)[2]
         if after != later:
             raise UnstableTemplate(
-                "what the chat template puts after a reply depends on how many came before: set one that "
-                f"does not. After the first it is {after!r}, after the second {later!r}"
+                "the chat template's text after a reply depends on how many came before: set a template "
+                f"without this. After the first it is {after!r}, after the second {later!r}"
             )
-        if after.count(_SEEN) != 1:
+        if after.count(_OBSERVATION) != 1:
             raise UnstableTemplate(
-                "the chat template does not write the user's message as it was given once: it makes "
-                f"{after!r} of {_SEEN!r}"
+                "the chat template does not write the user's message once and unchanged: it makes "
+                f"{after!r} of {_OBSERVATION!r}"
             )
         return first, second
 
     def _trimmed_by(self, opening: Sequence[Message], second: str) -> Callable[[str], str]:
         """Return how the template changes a user message; it may only trim it."""
-        probe = f'{_BLANKS}<b> & "{_SEEN}" {{{{ 1 }}}} \\n{_BLANKS[::-1]}'
-        before, _, behind = second.partition(_SEEN)
+        probe = f'{_BLANKS}<b> & "{_OBSERVATION}" {{{{ 1 }}}} \\n{_BLANKS[::-1]}'
+        before, _, rest = second.partition(_OBSERVATION)
         rendered = self._render([*opening, _assistant(_REPLY), _user(probe)])
         for trim in _TRIMS:
-            if rendered == before + trim(probe) + behind:
+            if rendered == before + trim(probe) + rest:
                 return trim
         raise UnstableTemplate(
-            f"the chat template changes what a user says: it makes {rendered[len(before) :]!r} of {probe!r}"
+            f"the chat template changes user messages: it makes {rendered[len(before) :]!r} of {probe!r}"
         )
 
-    def _check_joints(self) -> None:
+    def _check_joining(self) -> None:
         reply = self._control.encode(_REPLY)
         for observation in ("1", "z", " ", ""):
-            said = self._control.plain(self._trim(observation))
-            if self._control.encode(self._before + said + self._behind)[: self._anchor] != reply:
+            text = self._control.plain(self._trim(observation))
+            tokens = self._control.encode(self._before_observation + text + self._after_observation)
+            if tokens[: self._anchor] != reply:
                 raise UnstableTemplate(
-                    "the tokenizer joins the end of a reply with what the chat template puts after it: set a "
+                    "the tokenizer joins the end of a reply with the chat template's text after it: set a "
                     "template that ends turns with a control token"
                 )
 
@@ -273,7 +276,7 @@ class TokenizedChat:
         except Exception as error:  # a template may raise any error, mostly jinja's
             roles = ", ".join(str(message.get("role")) for message in shown)
             raise UnstableTemplate(
-                f"the chat template refuses messages of {roles}: {type(error).__name__}: {error}"
+                f"the chat template rejects messages of {roles}: {type(error).__name__}: {error}"
             ) from error
         return str(rendered)
 
@@ -300,7 +303,7 @@ def conversation_of(tokenizer: Any, options: Any, *, system: bool) -> TokenizedC
         _conversations[key] = made = TokenizedChat(tokenizer, options, system=system)
         if made.merges_system:
             _log.warning(
-                "the system message is put at the beginning of the first user's message, because %s",
+                "the system message is put at the beginning of the first user message, because %s",
                 made.reason,
             )
     return _conversations[key]
@@ -320,8 +323,8 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
         return list(messages)
     first, *others = messages
     if others and others[0].get("role") == "user" and isinstance(others[0].get("content"), str):
-        said = others.pop(0)["content"]
-        return [_user(f"{first['content']}\n\n{said}"), *others]
+        content = others.pop(0)["content"]
+        return [_user(f"{first['content']}\n\n{content}"), *others]
     return [_user(str(first["content"])), *others]
 
 
@@ -333,7 +336,7 @@ def _followed_by(messages: Sequence[Message], observation: str) -> tuple[list[Me
     return [*messages, _user(observation)], False
 
 
-def _common(one: Iterable[int], other: Iterable[int]) -> list[int]:
+def _common_prefix(one: Iterable[int], other: Iterable[int]) -> list[int]:
     common = []
     for left, right in zip(one, other, strict=False):
         if left != right:

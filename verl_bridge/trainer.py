@@ -41,7 +41,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from verl_bridge._metrics import by_environment, of_columns, what_failed, without_faulted
+from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
 from verl_bridge.horizon import Moment, now
 
 __all__ = ["NothingPlayed", "install"]
@@ -49,7 +49,7 @@ __all__ = ["NothingPlayed", "install"]
 _log = logging.getLogger("verl.verl_bridge")  # a child of verl's: its trainer process prints no other
 
 Records = list[dict[str, Any]]
-Given = Mapping[str, Any]
+Arguments = Mapping[str, Any]
 
 _of_step: ContextVar[Records | None] = ContextVar("_of_step", default=None)
 """Records of the step whose metrics verl 0.9's trainer computes; its batch has no records at that point."""
@@ -62,18 +62,18 @@ class NothingPlayed(RuntimeError):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (str(self),)
+        return _unpickled, (str(self),)
 
 
-def _received(message: str) -> NothingPlayed:
+def _unpickled(message: str) -> NothingPlayed:
     ray = sys.modules.get("ray")
     if ray is not None and ray.is_initialized() and ray.get_runtime_context().get_actor_id() is None:
-        atexit.unregister(_say_last)
-        atexit.register(_say_last, message)
+        atexit.unregister(_print_at_exit)
+        atexit.register(_print_at_exit, message)
     return NothingPlayed(message)
 
 
-def _say_last(message: str) -> None:
+def _print_at_exit(message: str) -> None:
     """Print a message after all output that Ray forwards from other processes."""
     sys.modules["ray"].shutdown()
     print(f"\n{message}", file=sys.stderr, flush=True)  # noqa: T201 - users look for it on the console
@@ -84,26 +84,26 @@ class _Wrap(NamedTuple):
 
     Attributes:
         name: Its name in the module, with its class.
-        needs: Parameters that it must have.
-        around: Called with the original, its arguments by name, and a function that calls it with them.
+        parameters: Parameters that it must have.
+        wrapper: Called with the original, its arguments by name, and a function that calls it with them.
     """
 
     name: str
-    needs: tuple[str, ...]
-    around: Callable[[Callable[..., Any], Given, Callable[[], Any]], Any]
+    parameters: tuple[str, ...]
+    wrapper: Callable[[Callable[..., Any], Arguments, Callable[[], Any]], Any]
 
 
-def _data_metrics(original: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _data_metrics(original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     metrics = call()
     with _warned("the metrics of a step"):
-        batch = given["batch"]
+        batch = arguments["batch"]
         records = _of_batch(batch) or _of_step.get() or []
         if len(records) == len(batch):
             metrics = {**metrics, **by_environment(records)}
-            played = [place for place, record in enumerate(records) if not record.get("fault")]
+            played = [index for index, record in enumerate(records) if not record.get("fault")]
             if 0 < len(played) < len(records):
                 # verl computes them itself, so that they have the same meaning as without faults.
-                among = original(**{**given, "batch": batch.select_idxs(played)})
+                among = original(**{**arguments, "batch": batch.select_idxs(played)})
                 metrics |= {
                     name: value
                     for name, value in among.items()
@@ -112,48 +112,48 @@ def _data_metrics(original: Callable[..., Any], given: Given, call: Callable[[],
     return metrics
 
 
-def _validation_metrics(original: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _validation_metrics(original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     metrics = None
     with _warned("a validation without its faulted episodes"):
-        metrics = without_faulted(original, **given)
+        metrics = without_faulted(original, **arguments)
     return call() if metrics is None else metrics
 
 
-def _validation_update(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _validation_update(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     ours: dict[str, float] = {}
     with _warned("the metrics of a validation"):
-        ours = by_environment(of_columns(given["reward_extra_infos_dict"]), "val-env")
+        ours = by_environment(records_of(arguments["reward_extra_infos_dict"]), "val-env")
     return {**call(), **ours}
 
 
-def _check(records: Records) -> None:
-    message = what_failed(records)
+def _raise_if_all_failed(records: Records) -> None:
+    message = failure_message(records)
     if message:
         raise NothingPlayed(message)
 
 
-def _reward(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _reward(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     records: Records = []
-    with _warned("whether any episode was played"):
-        if not given["batch"].meta_info.get("validate"):
-            records = _of_batch(given["batch"])
-    _check(records)
+    with _warned("the number of played episodes"):
+        if not arguments["batch"].meta_info.get("validate"):
+            records = _of_batch(arguments["batch"])
+    _raise_if_all_failed(records)
     return call()
 
 
-def _balance(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _balance(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     records: Records = []
-    with _warned("whether any episode was played"):
-        records = list(_of_queue(given["batch"]).values())
-    _check(records)
+    with _warned("the number of played episodes"):
+        records = list(_of_queue(arguments["batch"]).values())
+    _raise_if_all_failed(records)
     return call()
 
 
-def _step_metrics(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _step_metrics(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     records: dict[str, dict[str, Any]] = {}
     with _warned("the records of a step"):
-        records = _of_queue(given["batch"])
-    given["self"].verl_bridge_records = records
+        records = _of_queue(arguments["batch"])
+    arguments["self"].verl_bridge_records = records
     token = _of_step.set(list(records.values()))
     try:
         return call()
@@ -161,23 +161,23 @@ def _step_metrics(_: Callable[..., Any], given: Given, call: Callable[[], Any]) 
         _of_step.reset(token)
 
 
-def _dump(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _dump(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     with _warned("the records in a dump"):
-        columns = given["reward_extra_infos_dict"]
-        records = getattr(given["self"], "verl_bridge_records", {})
+        columns = arguments["reward_extra_infos_dict"]
+        records = getattr(arguments["self"], "verl_bridge_records", {})
         rows = [records.get(key, {}) for key in columns.get("uid", ())]
         for name in dict.fromkeys(name for row in rows for name in row if name not in columns):
             columns[name] = [row.get(name) for row in rows]
     return call()
 
 
-def _run_agent_loop(_: Callable[..., Any], given: Given, call: Callable[[], Any]) -> Any:
+def _run_agent_loop(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     """Return a coroutine whose own context has the training step."""
     moment = None
     with _warned("the training step of an episode"):
-        step = int(given["trajectory"]["step"])
+        step = int(arguments["trajectory"]["step"])
         if step >= 0:  # verl passes -1 for an unknown step
-            moment = Moment(step, bool(given["trajectory"]["validate"]))
+            moment = Moment(step, bool(arguments["trajectory"]["validate"]))
     return _at(moment, call)
 
 
@@ -223,31 +223,31 @@ def install() -> None:
 
 def wrap(module: ModuleType) -> None:
     """Wrap the functions of a module of verl; skip unexpected ones with a warning."""
-    for wanted in _WRAPS[module.__name__]:
-        path, _, name = wanted.name.rpartition(".")
+    for target in _WRAPS[module.__name__]:
+        path, _, name = target.name.rpartition(".")
         owner: Any = getattr(module, path, None) if path else module
         original = getattr(owner, name, None)
         if getattr(original, "wrapped_by_verl_bridge", False):
             continue
         signature = inspect.signature(original) if callable(original) else inspect.Signature()
-        missing = [needed for needed in wanted.needs if needed not in signature.parameters]
+        missing = [needed for needed in target.parameters if needed not in signature.parameters]
         if original is None or missing:
             _log.warning(
-                "%s.%s of this verl is not as expected (%s): it is left as it is, and the log lacks what "
-                "verl_bridge.trainer would have it say",
+                "%s.%s of this verl is not as expected (%s): it is not wrapped, so the log lacks the metrics "
+                "that verl_bridge.trainer adds there",
                 module.__name__,
-                wanted.name,
-                "it is not there" if original is None else f"it takes no {', '.join(missing)}",
+                target.name,
+                "it does not exist" if original is None else f"it has no parameter {', '.join(missing)}",
             )
             continue
-        setattr(owner, name, _wrapped(original, signature, wanted))
+        setattr(owner, name, _wrapped(original, signature, target))
 
 
-def _wrapped(original: Callable[..., Any], signature: inspect.Signature, wanted: _Wrap) -> Callable[..., Any]:
+def _wrapped(original: Callable[..., Any], signature: inspect.Signature, target: _Wrap) -> Callable[..., Any]:
     @functools.wraps(original)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
-        return wanted.around(original, given, functools.partial(original, *args, **kwargs))
+        arguments = signature.bind(*args, **kwargs).arguments
+        return target.wrapper(original, arguments, functools.partial(original, *args, **kwargs))
 
     wrapper.wrapped_by_verl_bridge = True  # type: ignore[attr-defined]
     return wrapper
@@ -276,24 +276,24 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 
 
 def _try_to_wrap(module: ModuleType) -> None:
-    with _warned(f"what verl_bridge.trainer adds to {module.__name__}"):
+    with _warned(f"the additions to {module.__name__}"):
         wrap(module)
 
 
 @contextlib.contextmanager
-def _warned(what: str) -> Iterator[None]:
+def _warned(name: str) -> Iterator[None]:
     """Log an error instead of raising it: a metric must not end a training run."""
     try:
         yield
     except Exception:  # noqa: BLE001
-        _log.warning("%s could not be computed", what, exc_info=True)
+        _log.warning("%s could not be computed", name, exc_info=True)
 
 
 def _of_batch(batch: Any) -> Records:
     """Return the records in the batch of verl's trainer up to 0.8, or none."""
     columns = batch.non_tensor_batch
     names = [name for name in batch.meta_info.get("reward_extra_keys", ()) if name in columns]
-    return of_columns({name: columns[name].tolist() for name in names})
+    return records_of({name: columns[name].tolist() for name in names})
 
 
 def _of_queue(batch: Any) -> dict[str, dict[str, Any]]:
@@ -302,10 +302,12 @@ def _of_queue(batch: Any) -> dict[str, dict[str, Any]]:
     keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
     if not keys:
         return {}
-    found = queue.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"])
-    extras = [getattr(extra, "data", extra) for extra in found["extra_fields"]]
-    said = [extra.get("reward_extra_info") if isinstance(extra, Mapping) else None for extra in extras]
-    return {key: dict(record or {}) for key, record in zip(keys, said, strict=True)}
+    batch_data = queue.kv_batch_get(
+        keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"]
+    )
+    extras = [getattr(extra, "data", extra) for extra in batch_data["extra_fields"]]
+    records = [extra.get("reward_extra_info") if isinstance(extra, Mapping) else None for extra in extras]
+    return {key: dict(record or {}) for key, record in zip(keys, records, strict=True)}
 
 
 install()

@@ -278,7 +278,7 @@ def _shared(
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of several environments in proportion to their weights, in whole batches."""
     # No other command waits for this import.
-    from verl_bridge.recipes._shares import Share, apportion, drawn, mixed  # noqa: PLC0415
+    from verl_bridge.recipes._shares import Share, apportion, interleave, repeat_to  # noqa: PLC0415
 
     divided = [_divided(recipe, each) for each in given]
     batch = recipe.size.batch
@@ -298,10 +298,10 @@ def _shared(
                 f"the weight {each.weight:g} of {each.chosen.id} leaves it none of {sum(counts)} rows: "
                 "give it more"
             )
-        made["train"].append(_rows(recipe, at, each, drawn(train, count)))
+        made["train"].append(_rows(recipe, at, each, repeat_to(train, count)))
         made["val"].append(_rows(recipe, at, each, val))
         told.append(Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val)))
-    return {part: _numbered(mixed(rows)) for part, rows in made.items()}, told
+    return {part: _numbered(interleave(rows)) for part, rows in made.items()}, told
 
 
 def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -368,7 +368,7 @@ def _rows_of_tasks(
 def print_shares(shares: Sequence[Share]) -> None:
     """Print the numbers of rows and tasks of each environment."""
     table = [
-        (share.env_id, f"{share.weight:g}", f"{share.rows:,}", share.said, f"{share.val:,}")
+        (share.env_id, f"{share.weight:g}", f"{share.rows:,}", share.note, f"{share.val:,}")
         for share in shares
     ]
     print_table(("environment", "weight", "train", "tasks", "val"), table, left={"environment", "tasks"})

@@ -35,7 +35,7 @@ def env_kwargs(url: str, turns: int) -> dict[str, Any]:
     }
 
 
-async def measure(model: str, url: str, seed: int, often: int, turns: int) -> dict[str, Any]:
+async def measure(model: str, url: str, seed: int, samples: int, turns: int) -> dict[str, Any]:
     """Play every start several times; return the mean of success and of invalid replies.
 
     Raises:
@@ -49,9 +49,9 @@ async def measure(model: str, url: str, seed: int, often: int, turns: int) -> di
     episodes = [
         await EnvTask(ENV_ID, made, {"task_id": start}).episode().begin()
         for start in STARTS
-        for _ in range(often)
+        for _ in range(samples)
     ]
-    said = [
+    tokens = [
         conversation.prompt(
             [{"role": "system", "content": SYSTEM}, {"role": "user", "content": episode.observation}]
         )
@@ -59,25 +59,25 @@ async def measure(model: str, url: str, seed: int, often: int, turns: int) -> di
     ]
     sampling = Sampling(temperature=1.0, max_tokens=REPLY_TOKENS)
     for turn in range(turns):
-        going = [place for place, episode in enumerate(episodes) if not episode.over]
-        for first in range(0, len(going), BATCH):
-            places = going[first : first + BATCH]
+        running = [index for index, episode in enumerate(episodes) if not episode.over]
+        for first in range(0, len(running), BATCH):
+            indices = running[first : first + BATCH]
             requests = [
-                Request(tuple(said[place]), sampling, seed * 1_000_003 + turn * 1_009 + place)
-                for place in places
+                Request(tuple(tokens[index]), sampling, seed * 1_000_003 + turn * 1_009 + index)
+                for index in indices
             ]
-            for place, reply in zip(places, generator.generate(requests), strict=True):
-                played = await episodes[place].step(conversation.text(reply.token_ids))
-                said[place] += reply.token_ids
-                said[place] += conversation.after(reply.token_ids, played.observation)
+            for index, reply in zip(indices, generator.generate(requests), strict=True):
+                played = await episodes[index].step(conversation.text(reply.token_ids))
+                tokens[index] += reply.token_ids
+                tokens[index] += conversation.after(reply.token_ids, played.observation)
     records = [numbers_of(episode) for episode in episodes]
     for episode in episodes:
         await episode.end()
     if any(record["fault"] for record in records):
         raise RuntimeError(f"an episode failed: {next(e.fault for e in episodes if e.fault)}")
     by_start = [
-        sum(record["success"] for record in records[at : at + often]) / often
-        for at in range(0, len(records), often)
+        sum(record["success"] for record in records[at : at + samples]) / samples
+        for at in range(0, len(records), samples)
     ]
     replies = sum(record["turns"] for record in records)
     return {
@@ -93,15 +93,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("url")
     parser.add_argument("seed", type=int)
-    parser.add_argument("often", type=int, metavar="EPISODES_A_START")
+    parser.add_argument("samples", type=int, metavar="EPISODES_A_START")
     parser.add_argument("turns", type=int)
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--until", type=float, default=float("inf"), metavar="SUCCESS")
-    given = parser.parse_args()
-    for model in given.models:
-        measured = asyncio.run(measure(model, given.url, given.seed, given.often, given.turns))
+    args = parser.parse_args()
+    for model in args.models:
+        measured = asyncio.run(measure(model, args.url, args.seed, args.samples, args.turns))
         print(json.dumps({"model": model, **measured}), flush=True)
-        if measured["success"] >= given.until:
+        if measured["success"] >= args.until:
             break
 
 

@@ -27,10 +27,10 @@ def curve(metrics: Path) -> list[dict[str, float]]:
     points = []
     for line in metrics.read_text().splitlines():
         logged = json.loads(line)
-        said = {name: logged["data"].get(f"env/agentgym/Maze-v0/{name}") for name in _OF_STEP}
-        said["validation"] = logged["data"].get("val-env/agentgym/Maze-v0/success")
-        said["seconds"] = logged["data"].get("timing_s/step")
-        numbers = {name: round(value, 4) for name, value in said.items() if value is not None}
+        values = {name: logged["data"].get(f"env/agentgym/Maze-v0/{name}") for name in _OF_STEP}
+        values["validation"] = logged["data"].get("val-env/agentgym/Maze-v0/success")
+        values["seconds"] = logged["data"].get("timing_s/step")
+        numbers = {name: round(value, 4) for name, value in values.items() if value is not None}
         points.append({"step": logged["step"], **numbers})
     return points
 

@@ -26,6 +26,7 @@ from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import LocalServer
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
+from verl_bridge.recipes import write_rows
 
 HERE = Path(__file__).resolve().parent
 LOOP = f"""\
@@ -52,7 +53,7 @@ class Seed:
         self.seed = seed
         self.folder = folder.resolve()
         if self.folder.exists():
-            raise SystemExit(f"{folder} is there already: remove it, or choose another --out")
+            raise SystemExit(f"{folder} exists already: remove it, or choose another --out")
         self.folder.mkdir(parents=True)
         self.url = url
         self.recipe = recipe
@@ -65,12 +66,12 @@ class Seed:
         texts = [message["content"] for game in games for message in game]
         make_tiny(self.folder / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
         self.fine_tune(games)
-        self.say("fine-tuned")
+        self.log("fine-tuned")
         shown = self.choose()
         before = self.measure("before", shown)
-        self.say(f"success {before['success']:.3f}, invalid replies {before['invalid']:.3f}")
+        self.log(f"success {before['success']:.3f}, invalid replies {before['invalid']:.3f}")
         after = self.measure("after", self.learn(shown))
-        self.say(f"success {after['success']:.3f}, invalid replies {after['invalid']:.3f}")
+        self.log(f"success {after['success']:.3f}, invalid replies {after['invalid']:.3f}")
         minutes = round((time.monotonic() - self.began) / 60, 1)
         learned = curve(self.folder / "metrics.jsonl")
         result = {
@@ -106,15 +107,15 @@ class Seed:
         """Return the environment's responses to replies that are no move."""
         env = AgentGymEnv("Maze", **self.env_kwargs)
         env.reset(options={"task_id": 0})
-        said = [env.step(reply)[0] for reply in ("", "move", "go up", "move up move down")]
+        advice = [env.step(reply)[0] for reply in ("", "move", "go up", "move up move down")]
         env.close()
-        return said
+        return advice
 
     def fine_tune(self, games: list[list[dict[str, str]]]) -> None:
         """Fine-tune the model on the oracle's games with verl's SFTTrainer."""
         r = self.recipe
         each = -(-r.sft_steps * r.sft_batch // len(games))
-        _write_parquet([{"messages": game} for game in games] * each, self.folder / "games.parquet")
+        write_rows(self.folder / "games.parquet", [{"messages": game} for game in games] * each)
         self.call(
             "sft",
             *("-m", "verl_bridge.cpu.sft"),
@@ -130,25 +131,25 @@ class Seed:
     def choose(self) -> Path:
         """Return the first checkpoint that meets the stopping rule."""
         r = self.recipe
-        looks = [
+        checkpoints = [
             self.folder / "sft" / f"global_step_{step}" / "huggingface"
             for step in range(r.sft_from, r.sft_steps + 1, r.sft_every)
         ]
-        said = self.play("choice", looks, r.sft_episodes_a_start, 2_000, until=r.shown_success)
-        return Path(said[-1]["model"])
+        measured = self.play("choice", checkpoints, r.sft_episodes_a_start, 2_000, until=r.shown_success)
+        return Path(measured[-1]["model"])
 
     def measure(self, name: str, model: Path) -> dict[str, Any]:
         """Play all starts with a model; the random numbers are drawn for this measurement only."""
-        (said,) = self.play(name, [model], self.recipe.episodes_a_start, 1_000)
-        del said["model"]
-        return said
+        (measured,) = self.play(name, [model], self.recipe.episodes_a_start, 1_000)
+        del measured["model"]
+        return measured
 
     def learn(self, model: Path) -> Path:
         """Train a model by GRPO over the server with verl's own trainer; return the trained model."""
         r = self.recipe
         (self.folder / "loop.yaml").write_text(LOOP)
-        said = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
-        tasks = list(data.rows(data.items_of(find("Maze")), said))
+        recipes = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
+        tasks = list(data.rows(data.items_of(find("Maze")), recipes))
         data.write(self.folder, {"train": tasks}, data.schema())
         self.call(
             "grpo",
@@ -171,17 +172,23 @@ class Seed:
         return self.folder / "checkpoints" / f"global_step_{r.steps}" / "actor" / "huggingface"
 
     def play(
-        self, name: str, models: list[Path], often: int, seed: int, until: float | None = None
+        self, name: str, models: list[Path], samples: int, seed: int, until: float | None = None
     ) -> list[dict[str, Any]]:
         """Return the output of ``measure.py`` for some models."""
         self.call(
             name,
-            *(str(HERE / "measure.py"), self.url, str(seed + self.seed), str(often), str(self.recipe.turns)),
+            *(
+                str(HERE / "measure.py"),
+                self.url,
+                str(seed + self.seed),
+                str(samples),
+                str(self.recipe.turns),
+            ),
             *([] if until is None else ["--until", str(until)]),
             *("--", *map(str, models)),
         )
-        said = (self.folder / f"{name}.log").read_text().splitlines()
-        return [json.loads(line) for line in said if line.startswith("{")]
+        lines = (self.folder / f"{name}.log").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
 
     def call(self, name: str, *arguments: str) -> None:
         """Run a Python program; its output goes to a log.
@@ -203,38 +210,29 @@ class Seed:
         if ended.returncode:
             raise SystemExit(f"{name} failed; the end of {log}:\n{log.read_text(errors='replace')[-3_000:]}")
 
-    def say(self, what: str) -> None:
+    def log(self, text: str) -> None:
         """Print the progress."""
         minutes = (time.monotonic() - self.began) / 60
-        print(f"seed {self.seed}, {minutes:4.1f} min: {what}", flush=True)
-
-
-def _write_parquet(rows: list[dict[str, Any]], path: Path) -> None:
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    pq.write_table(pa.Table.from_pylist(rows), path)
+        print(f"seed {self.seed}, {minutes:4.1f} min: {text}", flush=True)
 
 
 def main() -> None:
     """Train each seed on the command line, and report all seeds in the folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seed", type=int, action="append", help="may be given again; 0 by default")
+    parser.add_argument("--seed", type=int, action="append", help="random seed; repeatable; default 0")
     parser.add_argument(
-        "--out", type=Path, default=Path("runs/maze"), help="a folder for each seed goes there"
+        "--out", type=Path, default=Path("runs/maze"), help="folder for a folder of each seed"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="show in two minutes that it runs; learn nothing"
-    )
-    given = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="smoke test of two minutes that learns nothing")
+    args = parser.parse_args()
     server = LocalServer("maze")
     url = server.start()
     try:
-        for seed in given.seed or [0]:
-            Seed(seed, given.out / f"seed_{seed}", url, QUICK if given.quick else FULL).run()
+        for seed in args.seed or [0]:
+            Seed(seed, args.out / f"seed_{seed}", url, QUICK if args.quick else FULL).run()
     finally:
         server.stop()
-    report(given.out, given.out)
+    report(args.out, args.out)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class Checkpoint:
         self._model = model()
         self._seed = int(os.environ.get("CHECKPOINT_SEED", "0"))
         self._episode: tuple[str, int, int] = ("", 0, 0)
-        self._said: list[int] = []
+        self._tokens: list[int] = []
         self._reply: list[int] = []
         self._turn = 0
 
@@ -74,20 +74,20 @@ class Checkpoint:
         """Start an episode with the environment's own prompt."""
         self._episode = (env.environment.name, info["task_id"], info.get("sample", 0))
         system = {"role": "system", "content": env.system_prompt}
-        self._said = self._model.conversation.prompt([system, {"role": "user", "content": observation}])
+        self._tokens = self._model.conversation.prompt([system, {"role": "user", "content": observation}])
         self._turn = 0
 
     async def act(self, observation: str, info: dict[str, Any]) -> str:
         """Return the model's reply."""
         if self._turn:
-            self._said += self._model.conversation.after(self._reply, observation)
-        request = Request(tuple(self._said), self._model.sampling, self._number())
+            self._tokens += self._model.conversation.after(self._reply, observation)
+        request = Request(tuple(self._tokens), self._model.sampling, self._reply_seed())
         self._reply = (await self._model.batches.answer(request)).token_ids
-        self._said += self._reply
+        self._tokens += self._reply
         self._turn += 1
         return self._model.conversation.text(self._reply)
 
-    def _number(self) -> int:
+    def _reply_seed(self) -> int:
         """Return the random seed of this reply."""
-        named = repr((self._seed, self._episode, self._turn)).encode()
-        return int.from_bytes(hashlib.blake2b(named, digest_size=7).digest(), "big")
+        key = repr((self._seed, self._episode, self._turn)).encode()
+        return int.from_bytes(hashlib.blake2b(key, digest_size=7).digest(), "big")

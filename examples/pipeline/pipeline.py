@@ -48,26 +48,26 @@ class Seed:
         self.folder = Path(os.path.relpath(folder, HERE))  # as in the commands
         self.recipe = recipe
         if folder.exists():
-            raise SystemExit(f"{folder} is there already: remove it, or choose another --out")
+            raise SystemExit(f"{folder} exists already: remove it, or choose another --out")
         folder.mkdir(parents=True)
         self.began = time.monotonic()
 
     def run(self) -> None:
         """Run all steps."""
         at = self.folder
-        self.say("an oracle plays")
+        self.log_stage("an oracle plays")
         self.agentgym("eval", "oracle.toml", f"--out={at}/oracle")
         for runs, out in (("oracle", "games"), ("oracle/TextCraft-v0-oracle", "crafts")):
             self.agentgym("data", "sft", f"{at}/{runs}", "--successful", "--val=0", f"--out={at}/{out}")
         self.python("tiny_model.py", f"{at}/oracle", f"--out={at}/tiny", f"--seed={self.seed}")
-        self.say("fine-tuning")
+        self.log_stage("fine-tuning")
         self.fine_tune()
         shown, step = self.choose()
         self.play("before", shown, self.recipe.samples, 1_000)
-        self.say("GRPO")
+        self.log_stage("GRPO")
         trained = self.learn(shown)
         self.play("after", trained, self.recipe.samples, 1_000)
-        self.say("report")
+        self.log_stage("report")
         whole = [f"{at}/before", f"{at}/after", f"{at}/episodes", f"--out={at}/report.html"]
         self.agentgym("report", *whole, f"--title=Maze and TextCraft, seed {self.seed}")
         self.agentgym("compare", f"{at}/before", f"{at}/after")
@@ -141,10 +141,10 @@ class Seed:
         Raises:
             SystemExit: It failed; the end of its log is shown.
         """
-        said = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+        settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         path = HERE / self.folder / f"{log}.log"
         into = f" > {self.folder / path.name} 2>&1" if log else ""
-        print(f"$ {' '.join(said + [shlex.quote(each) for each in shown])}{into}", flush=True)
+        print(f"$ {' '.join(settings + [shlex.quote(each) for each in shown])}{into}", flush=True)
         with path.open("w") if log else contextlib.nullcontext() as out:
             ended = subprocess.run(  # noqa: S603 - our own programs and verl's
                 [sys.executable, *arguments],
@@ -158,26 +158,24 @@ class Seed:
             end = f"; the end of {path}:\n{path.read_text(errors='replace')[-3_000:]}" if log else ""
             raise SystemExit(f"{shown[0]} {shown[1]} failed{end}")
 
-    def say(self, what: str) -> None:
+    def log_stage(self, text: str) -> None:
         """Print the progress."""
         minutes = (time.monotonic() - self.began) / 60
-        print(f"\n== seed {self.seed}, {minutes:.1f} min: {what}", flush=True)
+        print(f"\n== seed {self.seed}, {minutes:.1f} min: {text}", flush=True)
 
 
 def main() -> None:
     """Train each seed on the command line, and report all seeds in the folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seed", type=int, action="append", help="may be given again; 0 by default")
+    parser.add_argument("--seed", type=int, action="append", help="random seed; repeatable; default 0")
     parser.add_argument(
-        "--out", type=Path, default=Path("runs/pipeline"), help="a folder for each seed goes there"
+        "--out", type=Path, default=Path("runs/pipeline"), help="folder for a folder of each seed"
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="show in some minutes that it runs; learn nothing"
-    )
-    given = parser.parse_args()
-    for seed in given.seed or [0]:
-        Seed(seed, given.out.resolve() / f"seed_{seed}", QUICK if given.quick else FULL).run()
-    print_outcomes(given.out)
+    parser.add_argument("--quick", action="store_true", help="smoke test of some minutes that learns nothing")
+    args = parser.parse_args()
+    for seed in args.seed or [0]:
+        Seed(seed, args.out.resolve() / f"seed_{seed}", QUICK if args.quick else FULL).run()
+    print_outcomes(args.out)
 
 
 if __name__ == "__main__":

@@ -41,14 +41,14 @@ def phrases_of(trajectories: Iterable[Trajectory]) -> list[str]:
 def main() -> None:
     """Create the model of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("run", type=Path, help="a folder of runs of agentgym eval")
-    parser.add_argument("--out", type=Path, required=True, help="where model and tokenizer are saved")
-    parser.add_argument("--seed", type=int, default=0, help="of the weights")
-    given = parser.parse_args()
-    trajectories = list(read_trajectories(given.run))
+    parser.add_argument("run", type=Path, help="folder of runs of agentgym eval")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the model and its tokenizer")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the weights")
+    args = parser.parse_args()
+    trajectories = list(read_trajectories(args.run))
     messages = [message for trajectory in trajectories for message in trajectory.messages]
     texts = [message.content for message in messages if message.role != "system"]
-    make_tiny(given.out, [*texts, *MISTAKES], phrases_of(trajectories), seed=given.seed)
+    make_tiny(args.out, [*texts, *MISTAKES], phrases_of(trajectories), seed=args.seed)
 
 
 if __name__ == "__main__":

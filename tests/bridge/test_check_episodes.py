@@ -51,7 +51,9 @@ def test_coroutines(isolate):
 def test_one_that_fails_beside_another():
     (first, (status, text, advice)), observations = check("OneAtATime")
     assert (first[0], status) == ("ok", "problem")
-    assert "fails where two episodes run at once, and not alone: RuntimeError: another environment" in text
+    assert (
+        "fails when two episodes run at once, but not one by one: RuntimeError: another environment" in text
+    )
     assert "isolate: process beside env_id (it is thread now)" in advice
     assert len(observations) == 3
     assert [status for status, _, _ in check("OneAtATime", at_once=False)[0]] == ["ok"]

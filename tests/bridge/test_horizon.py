@@ -34,7 +34,7 @@ def test_where_the_step_is_not_known_nothing_is_guessed():
     [
         ({}, "turns and every"),
         ({"turns": []}, "one turn limit or more"),
-        ({"turns": [1, 2]}, "every should say"),
+        ({"turns": [1, 2]}, "require every"),
         ({"turns": [1, 0], "every": 1}, "turns=0"),
         ({"turns": [True, 2], "every": 1}, "turns=True"),
         ({"turns": ["10", 20], "every": 1}, "turns='10'"),

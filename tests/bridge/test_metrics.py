@@ -21,7 +21,7 @@ from agentgym_gym.testing import FaultyProxy
 from task_play import begin
 from verl_bridge import trainer
 from verl_bridge._log_labels import labels_of
-from verl_bridge._metrics import by_environment, of_columns, what_failed, without_faulted
+from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
 from verl_bridge.tasks import EnvTask
 
 MAZE, CRAFT = "agentgym/Maze-v0", "my/Craft-v1"
@@ -74,8 +74,8 @@ def test_an_environment_that_was_not_played_has_no_averages():
 
 def test_what_is_not_of_the_bridge_is_passed_over():
     assert by_environment([{"score": 1.0}, {}, record(env_id="")]) == {}
-    assert what_failed([{"score": 1.0}, record(fault="LeaseLost")]) == ""
-    assert of_columns({"score": [1.0]}) == []
+    assert failure_message([{"score": 1.0}, record(fault="LeaseLost")]) == ""
+    assert records_of({"score": [1.0]}) == []
 
 
 def test_a_kind_of_fault_may_be_anything():
@@ -99,7 +99,7 @@ def test_a_number_of_verl_s_own_does_not_take_the_place_of_an_average():
 
 def test_columns_become_records():
     columns = {"env_id": [MAZE, None], "fault": [1.0, None], "acc": [None, 0.5], "of_another_size": [1]}
-    assert of_columns(columns) == [{"env_id": MAZE, "fault": 1.0}, {"acc": 0.5}]
+    assert records_of(columns) == [{"env_id": MAZE, "fault": 1.0}, {"acc": 0.5}]
 
 
 def test_the_error_of_a_step_names_servers_faults_and_tries():
@@ -111,7 +111,7 @@ def test_the_error_of_a_step_names_servers_faults_and_tries():
             CRAFT, fault="OSError", message="disk full", env_server="https://a:b@craft.example/x http://c:1"
         ),
     ]
-    said = what_failed(records)
+    said = failure_message(records)
     assert said.startswith("None of the 5 episodes of this step could be played")
     assert f"{MAZE} at http://10.0.0.1:36001, http://[::1]:8000: 4 episodes failed" in said
     assert f"ServerUnreachable, 3 times, such as: {refused}" in said
@@ -119,8 +119,8 @@ def test_the_error_of_a_step_names_servers_faults_and_tries():
     assert f"{CRAFT} at http://c:1, https://craft.example: 1 episodes failed" in said
     assert "up to 6 times." in said
     assert "a:b" not in said
-    assert what_failed([*records, record()]) == ""
-    assert what_failed([]) == ""
+    assert failure_message([*records, record()]) == ""
+    assert failure_message([]) == ""
 
 
 def process(sources, uids, infos, **others):
@@ -214,10 +214,11 @@ def test_a_function_that_is_not_as_expected_is_left_alone(module, caplog):
     trainer.wrap(module)
     assert module.compute_data_metrics is own
     assert (
-        "metric_utils.compute_data_metrics of this verl is not as expected (it takes no batch)" in caplog.text
+        "metric_utils.compute_data_metrics of this verl is not as expected (it has no parameter batch)"
+        in caplog.text
     )
     assert (
-        "metric_utils.process_validation_metrics of this verl is not as expected (it is not there)"
+        "metric_utils.process_validation_metrics of this verl is not as expected (it does not exist)"
         in caplog.text
     )
 
@@ -277,6 +278,14 @@ def test_the_labels_of_an_episode():
         "fault_kind": "WrongArguments",
     }
     assert counting_env.opened == set()
+
+
+def test_labels_hide_a_password_that_contains_an_at_sign():
+    task = EnvTask("bridge/Count-v0", {"server": "http://me:se@cret@c:1/x"}, {"proxy": "https://a:b@cret@d/"})
+    labels = labels_of(task, {"kind": "OSError", "message": "http://me:se@cret@c:1 is gone"})
+    assert labels["env_server"] == "http://***@c:1/x"
+    assert labels["env_task"] == '{"proxy": "https://***@d/"}'
+    assert labels["fault_message"] == "http://***@c:1 is gone"
 
 
 def test_retries_are_those_of_the_episode():

@@ -172,7 +172,7 @@ def test_what_waiting_does_not_mend_is_not_waited_for(monkeypatch, task, kind, c
     episode, seen = asyncio.run(played(task, budget=60))
     assert episode.fault["kind"] == kind
     assert len(seen) == 1
-    assert "Waiting does not mend that" in caplog.text
+    assert "This fault is permanent" in caplog.text
 
 
 @pytest.mark.parametrize("path", ["/", "/create", "/reset", "/step"])
@@ -217,8 +217,10 @@ def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
     assert "RuntimeError: no answer at reset. Replay 1 follows in" in lines[0]
     assert "are left for more" in lines[0]
     failed = [line for line in lines if "no answer" in line]
-    first = sum("more such" not in line for line in failed)
-    counted = sum(int(re.search(r"(\d+) more such", line)[1]) for line in failed if "more such" in line)
+    first = sum("similar lines" not in line for line in failed)
+    counted = sum(
+        int(re.search(r"(\d+) similar lines", line)[1]) for line in failed if "similar lines" in line
+    )
     assert first + counted == tries  # every try is in the log, one by one or summed up
     assert any("played at last, after" in line for line in lines)
     assert "secret" not in caplog.text

@@ -48,7 +48,7 @@ def test_no_seed(seed):
         ({"env_id": "a", "seed": "x"}, "seed='x' should be an integer"),
         ({"env_id": "a", "seed": -1}, "seed=-1 should be an integer"),
         ({"env_id": "a", "seed": True}, "seed=True should be an integer"),
-        ({"env_id": "a", "env_kwarg": {}}, r"\['env_kwarg'\], which the bridge does not know"),
+        ({"env_id": "a", "env_kwarg": {}}, r"unknown keys \['env_kwarg'\]"),
     ],
 )
 def test_a_row_that_is_wrong_is_told(given, message):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_bridge.recipes import EnvChoice, RlRecipe, Share
-from verl_bridge.recipes._shares import apportion, drawn, mixed
+from verl_bridge.recipes._shares import apportion, interleave, repeat_to
 
 MAZE, CRAFT, SHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("Maze", "TextCraft", "WebShop"))
 WEIGHTS = st.lists(st.floats(min_value=1e-3, max_value=1e3), min_size=1, max_size=6)
@@ -32,7 +32,7 @@ def test_shares_that_can_be_exact_are():
 
 @given(st.integers(1, 40), st.integers(0, 200))
 def test_no_task_is_there_twice_more_than_another(tasks, count):
-    rows = drawn(range(tasks), count)
+    rows = repeat_to(range(tasks), count)
     times = [rows.count(task) for task in range(tasks)]
     assert len(rows) == count
     assert max(times) - min(times) <= 1
@@ -41,7 +41,7 @@ def test_no_task_is_there_twice_more_than_another(tasks, count):
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=5))
 def test_each_beginning_holds_the_parts_in_proportion(sizes):
     parts = [[(number, at) for at in range(size)] for number, size in enumerate(sizes)]
-    rows = mixed(parts)
+    rows = interleave(parts)
     assert sorted(rows) == sorted(each for part in parts for each in part)
     held = [0] * len(sizes)
     for end, (of, _) in enumerate(rows, 1):
@@ -60,7 +60,7 @@ def test_each_beginning_holds_the_parts_in_proportion(sizes):
     ],
 )
 def test_what_is_said_of_the_tasks(rows, tasks, available, said):
-    assert Share("a/B-v0", 1.0, rows, tasks, available, 8).said == said
+    assert Share("a/B-v0", 1.0, rows, tasks, available, 8).note == said
 
 
 def test_a_recipe_of_several_has_the_largest_lengths():
@@ -83,7 +83,7 @@ def test_the_turn_limit_of_an_environment_is_what_its_arguments_say():
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"env_id": MAZE, "envs": [EnvChoice(CRAFT)]}, "give them, or env_id and env_kwargs"),
+        ({"env_id": MAZE, "envs": [EnvChoice(CRAFT)]}, "give envs, or env_id and env_kwargs"),
         ({"envs": [EnvChoice(MAZE), EnvChoice(MAZE)]}, "is given twice"),
         ({}, "env='' is not the id"),
     ],

@@ -151,7 +151,7 @@ def test_init_writes_a_turn_limit_that_grows(run, tmp_path):
     assert config["data"]["max_response_length"] == 14_336 * 30 // 25
     loop["horizon"] = {"turns": [10, 20]}
     (tmp_path / "agent_loop.yaml").write_text(yaml.safe_dump([loop]))
-    assert "every should say how many" in run("verl", "check", tmp_path).stdout.replace("\n", " ")
+    assert "several turn limits require every" in run("verl", "check", tmp_path).stdout.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_check_says_what_it_could_not_look_at(run, folder):
             "not looked at settings: verl is not installed here: not composed"
             in run("verl", "check", folder).stdout
         )
-    assert "its length was not looked at" in run("verl", "check", folder).stdout
+    assert "its context length was not checked" in run("verl", "check", folder).stdout
 
 
 def test_check_finds_nothing_wrong_with_an_interaction(interaction, checked):
@@ -383,7 +383,7 @@ MISTAKES = {
     "loop of another name": (
         set_in("agent_loop.yaml", "name: gym_env", "name: mine"),
         "loop",
-        "asks for 'gym_env'",
+        "selects 'gym_env'",
     ),
     "loop not selected": (
         lambda folder: [
@@ -498,7 +498,7 @@ INTERACTION_MISTAKES = {
     "other name": (
         set_in("interaction.yaml", "name: gym_env", "name: mine"),
         "loop",
-        "ask for the interaction 'gym_env'",
+        "select the interaction 'gym_env'",
     ),
     "other form": (
         set_in("interaction.yaml", "class_name", "_target_"),

@@ -277,4 +277,4 @@ def test_check_begins_each_environment_though_one_has_many_arguments(init, check
         found["text"] for found in findings if found["check"] == "environment" and found["status"] == "ok"
     ]
     assert any(MAZE in text for text in begun)
-    assert any("were not begun" in found["text"] for found in findings)
+    assert any("were not started" in found["text"] for found in findings)

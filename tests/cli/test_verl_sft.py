@@ -174,7 +174,7 @@ def test_the_evaluation_stands_in_the_script(sft, tmp_path):
         (["--batch", "64", "--gpus", "1"], "40 games in train are less than a batch of 64"),
         (["--val", "4", "--gpus", "1"], "4 games in val are less than a batch of 8"),
         (["--learning-rate", "0"], "--learning-rate=0 should be above 0"),
-        (["--offload", "--verl", "0.7"], "take a later verl"),
+        (["--offload", "--verl", "0.7"], "use a later verl"),
         (["--eval", "Nope"], "there is no environment 'Nope'"),
         (["--min-score", "2"], "of 40 trajectories none is left"),
     ],
@@ -201,12 +201,12 @@ def test_nothing_is_replaced_unasked(sft, run, games):
     ("old", "new", "check", "said"),
     [
         ("train_batch_size: 8", "train_batch_size: 41", "data", "nothing is left"),
-        ("n_gpus_per_node: 1", "n_gpus_per_node: 3", "sizes", "8 games does not go into 3 GPUs"),
+        ("n_gpus_per_node: 1", "n_gpus_per_node: 3", "sizes", "8 games cannot be divided among 3 GPUs"),
         (
             "max_length: 8192",
             "max_length: 9000",
             "sizes",
-            "takes 8192 tokens at a time, and a game may have 9000",
+            "gets at most 8192 tokens at a time, and a game may have 9000",
         ),
         ("train.parquet", "gone.parquet", "data", "cannot read"),
     ],
@@ -224,7 +224,7 @@ def test_an_earlier_training_is_told_of(sft, run):
     Path("sft/checkpoints").mkdir()
     Path("sft/checkpoints/latest_checkpointed_iteration.txt").write_text("12\n")
     result = run("verl", "check", "sft")
-    assert "verl goes on from its step 12" in result.stdout
+    assert "verl resumes from its step 12" in result.stdout
     assert result.exit_code == 0
     edit("total_epochs", "resume_mode: disable\n  total_epochs")
     assert "step 12" not in run("verl", "check", "sft").stdout
@@ -243,7 +243,7 @@ def rewritten(change):
     [
         (lambda rows: [row.pop("messages") for row in rows], "row 0: there are no messages"),
         (lambda rows: rows[3]["messages"][1].update(role="human"), "row 3: message 1 should have a role"),
-        (lambda rows: rows[2].update(loss=[False] * 3), "row 2: it holds no reply that is to be learned"),
+        (lambda rows: rows[2].update(loss=[False] * 3), "row 2: it has no reply to learn"),
     ],
 )
 def test_a_row_that_is_no_game_is_found(sft, run, change, said):

@@ -71,7 +71,7 @@ def test_the_turn_limit_follows_the_training_step(play, step, validate, turns):
 def test_where_verl_does_not_tell_the_step_nothing_is_played(play):
     importlib.import_module("verl_bridge.trainer")
     model = scripted(["what?"])
-    with pytest.raises(ValueError, match="does not tell the training step"):
+    with pytest.raises(ValueError, match="the training step, which verl does not pass on"):
         play(model, [row()], horizon={"turns": [1, 2], "every": 2}, step=-1)
     assert model.models[0].asked == {}
 

@@ -293,7 +293,7 @@ def test_baselines_are_played_greedily(trained):
 
 def test_each_step_changes_the_weights(trained):
     _, run = trained
-    taken = re.findall(r"weights of step (\w+) taken, \d+ tensors, largest change (\S+)", run.text)
+    taken = re.findall(r"weights of step (\w+) loaded, \d+ tensors, largest change (\S+)", run.text)
     changes = {int(step): float(change) for step, change in taken}
     assert {step for step, change in changes.items() if change > 0} >= set(range(1, STEPS + 1))
 

@@ -298,7 +298,7 @@ def test_the_reasoning_is_kept_from_the_environment_if_that_is_asked(play):
 
 @needs_interactions
 def test_the_reasoning_cannot_be_taken_out_of_what_verl_keeps():
-    with pytest.raises(ValueError, match=r"drop_reasoning cannot be had.*GymAgentLoop"):
+    with pytest.raises(ValueError, match=r"drop_reasoning is not supported.*GymAgentLoop"):
         GymInteraction({"drop_reasoning": True})
 
 

@@ -93,4 +93,4 @@ def test_a_folder_that_is_there_is_not_written_over(trained: Path):
         timeout=100,
     )
     assert ended.returncode != 0
-    assert "seed_7 is there already" in ended.stderr
+    assert "seed_7 exists already" in ended.stderr

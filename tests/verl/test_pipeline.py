@@ -102,4 +102,4 @@ def test_the_seed_is_reported(made):
 def test_a_folder_that_is_there_is_not_written_over(made):
     ended = run(made[0].parent)
     assert ended.returncode != 0
-    assert "seed_7 is there already" in ended.stderr
+    assert "seed_7 exists already" in ended.stderr

@@ -131,7 +131,7 @@ def test_published_settings_compose(composed, choice):
 
 @pytest.mark.skipif(MINOR != "0.7", reason="verl 0.8 and later can do it")
 def test_remax_is_refused_with_the_reason(tmp_path):
-    with pytest.raises(ValueError, match=r"verl 0\.7 cannot do ReMax over an agent loop: .* take verl 0\.8"):
+    with pytest.raises(ValueError, match=r"verl 0\.7 cannot do ReMax over an agent loop: .* use verl 0\.8"):
         recipe(algorithm="remax")
 
 
@@ -193,7 +193,7 @@ def test_what_verl_refuses_is_found(tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text(config.read_text().replace("ppo_mini_batch_size: 8", "ppo_mini_batch_size: 16"))
     findings, _ = check(tmp_path)
-    refused = [f for f in findings if f.text.startswith(f"verl {INSTALLED} refuses")]
+    refused = [f for f in findings if f.text.startswith(f"verl {INSTALLED} rejects")]
     assert len(refused) == 1
     assert "must be >=" in refused[0].text
 
@@ -264,10 +264,10 @@ def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_ur
             "gemma",
             False,
             "warning",
-            "put into the first message of the user, because .* refuses messages of system",
+            "put into the first user message, because .* rejects messages of system",
         ),
-        ("gemma", True, "problem", "verl's own loop cannot begin with it"),
-        ("refuses", False, "problem", "refuses messages of user"),
+        ("gemma", True, "problem", "verl's own loop cannot start with it"),
+        ("refuses", False, "problem", "rejects messages of user"),
     ],
 )
 def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction, status, text, tmp_path):
@@ -292,7 +292,7 @@ def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction,
     start = FirstPrompt(
         EnvTask("a:b/C-v0"), "row 0", [{"role": "system", "content": "Rules."}], ["first", "second"]
     )
-    findings = list(check_lengths.fit(view, [start]))
+    findings = list(check_lengths.check_lengths(view, [start]))
     assert any(
         f.status == status and re.search(text, f.text) for f in findings if f.check == "chat template"
     ), findings

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from agentgym_gym import AgentGymEnv
 from agentgym_gym._cli import app
 from agentgym_gym.evaluate import read_training
-from verl_bridge._metrics import by_environment, of_columns
+from verl_bridge._metrics import by_environment, records_of
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 from verl_bridge.recipes import check as check_folder
@@ -74,7 +74,7 @@ def check(played, tasks):
     """Each environment has its own numbers, and its own turn limit."""
     count = sum(task["env_id"].endswith(COUNT) for task in tasks)
     assert 0 < count < len(tasks)
-    found = by_environment(of_columns(played.batch.non_tensor_batch))
+    found = by_environment(records_of(played.batch.non_tensor_batch))
     of = {
         env_id: [
             found[f"env/{env_id}/{name}"] for name in ("episodes", "turns", "score", "success", "faults")

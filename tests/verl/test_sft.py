@@ -194,7 +194,7 @@ def test_an_empty_thought_that_the_template_adds_does_not_stop_it(row, tokenizer
     [
         (
             CHATML.replace("%}<|im_start|>assistant\n", "%}<|im_start|>assistant\n<think>\n"),
-            "asks for a reply by",
+            "does not begin the reply",
         ),
         (
             CHATML.replace("messages %}", "messages if m['role'] != 'system' %}"),

@@ -98,7 +98,7 @@ def test_a_template_that_cannot_be_continued_is_refused(written, template, messa
 def test_a_system_message_that_a_template_would_move_stays_in_the_first_message(written):
     made = written(MOVES_SYSTEM)
     conversation = TokenizedChat(made)
-    assert "first messages otherwise once others follow" in conversation.reason
+    assert "changes the first messages when others follow" in conversation.reason
     ids, _ = conversation.begin([{"role": "system", "content": "Rules."}], "o")
     assert made.decode(ids) == "<|im_start|>user\nRules.\n\no<|im_end|>\n<|im_start|>assistant\n"
 
@@ -187,7 +187,7 @@ def test_a_tokenizer_that_cannot_be_copied_reads_control_tokens_with_a_blank(cap
     family = FAMILIES["qwen 3"]
     made = tokenizer_of(family, "python")
     conversation = TokenizedChat(made)
-    assert "is shown with a blank in it" in caplog.text
+    assert "the model sees each one that an environment writes with a blank in it" in caplog.text
     ids = conversation.after([], "a <|im_end|> b <tool_call>")
     assert "a < |im_end|> b < tool_call>" in made.decode(ids)
     plain = conversation.after([], "...")
@@ -208,7 +208,7 @@ def test_control_tokens_in_full_width_letters():
     assert mark in made.encode(wide)
     conversation = TokenizedChat(made)
     assert mark not in conversation.after([], f"{wide} <tool>")
-    assert not ControlTokens(made).found(ControlTokens(made).apart(f"{wide} <tool> <|im_end|>"))
+    assert not ControlTokens(made).has_control(ControlTokens(made).escape(f"{wide} <tool> <|im_end|>"))
 
 
 def test_phrases_of_words_and_runs_of_blanks_stay_single_tokens():
@@ -238,12 +238,12 @@ def test_an_environment_cannot_steer_the_template():
 
 def test_a_template_that_changes_what_a_user_says_is_refused(written):
     template = CHATML.replace("{{ m['content'] }}", "{{ m['content'] | replace('<', '&lt;') }}")
-    with pytest.raises(UnstableTemplate, match=r"changes what a user says: it makes .*&lt;b>"):
+    with pytest.raises(UnstableTemplate, match=r"changes user messages: it makes .*&lt;b>"):
         TokenizedChat(written(template))
 
 
 def test_a_template_that_refuses_a_conversation_is_named_with_what_it_says(written):
-    with pytest.raises(UnstableTemplate, match=r"refuses messages of user.*I cannot talk"):
+    with pytest.raises(UnstableTemplate, match=r"rejects messages of user.*I cannot talk"):
         TokenizedChat(written("{{ raise_exception('I cannot talk') }}"))
 
 

@@ -196,7 +196,7 @@ def largest_change(before: dict[str, torch.Tensor], after: dict[str, torch.Tenso
 
 def test_the_server_takes_the_weights_that_were_trained(trained, tiny):
     """It says how much each update changed: first nothing, then what the checkpoint says."""
-    taken = re.findall(r"weights of step (\w+) taken, (\d+) tensors, largest change (\S+)", trained.text)
+    taken = re.findall(r"weights of step (\w+) loaded, (\d+) tensors, largest change (\S+)", trained.text)
     steps, tensors, changes = zip(*taken, strict=True)
     assert [int(step) for step in steps] == [0, 1]
     loaded = model_of(tiny)

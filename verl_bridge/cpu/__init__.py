@@ -9,12 +9,12 @@ import os
 NAME = "verl_bridge.cpu"
 
 
-def asked_for() -> bool:
+def is_selected() -> bool:
     """Return whether VERL_USE_EXTERNAL_MODULES names this package."""
     return NAME in os.environ.get("VERL_USE_EXTERNAL_MODULES", "").replace(" ", "").split(",")
 
 
-if asked_for():
+if is_selected():
     from verl_bridge.cpu._plugin import install
 
     install()

@@ -36,16 +36,16 @@ def replaced(module: ModuleType, name: str, value: Any) -> Iterator[None]:
         setattr(module, name, before)
 
 
-def without_pinning(**given: Any) -> CPUOffloadPolicy:
+def without_pinning(**options: Any) -> CPUOffloadPolicy:
     """Return the policy that keeps a reference's parameters in main memory, without pinning it.
 
     verl requests pinned memory, which torch supports only with an accelerator.
     """
-    return CPUOffloadPolicy(**(given | {"pin_memory": False}))
+    return CPUOffloadPolicy(**(options | {"pin_memory": False}))
 
 
 def load_value_model(
-    attention: str, *, local_path: str, torch_dtype: Any, model_config: Any, **given: Any
+    attention: str, *, local_path: str, torch_dtype: Any, model_config: Any, **options: Any
 ) -> Any:
     """Load a model with a value head for each token, as verl does but with a given attention implementation.
 
@@ -54,7 +54,7 @@ def load_value_model(
     from transformers import AutoModelForTokenClassification
 
     return AutoModelForTokenClassification.from_pretrained(
-        local_path, torch_dtype=torch_dtype, config=model_config, attn_implementation=attention, **given
+        local_path, torch_dtype=torch_dtype, config=model_config, attn_implementation=attention, **options
     )
 
 

@@ -101,10 +101,10 @@ def use_cpu_platform() -> None:
     Raises:
         RuntimeError: VERL_PLATFORM names another platform.
     """
-    wanted = os.environ.get("VERL_PLATFORM", NAME).strip().lower()
-    if wanted != NAME:
+    platform = os.environ.get("VERL_PLATFORM", NAME).strip().lower()
+    if platform != NAME:
         raise RuntimeError(
-            f"VERL_USE_EXTERNAL_MODULES asks for verl_bridge.cpu, and VERL_PLATFORM={wanted} for another "
-            "platform: unset one of the two"
+            f"VERL_USE_EXTERNAL_MODULES selects verl_bridge.cpu, but VERL_PLATFORM={platform} selects "
+            "another platform: unset one of the two"
         )
     set_platform(CpuPlatform())

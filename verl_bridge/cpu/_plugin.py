@@ -25,26 +25,26 @@ def install() -> None:
     if _installed:
         return
     _shims.add_memory_calls()
-    _shims.stand_in_for_flash_attn()
+    _shims.replace_flash_attn()
     if importlib.util.find_spec("verl.plugin"):  # verl 0.9 has platforms
         from verl_bridge.cpu._platform import use_cpu_platform
 
         use_cpu_platform()
     else:  # verl 0.7 uses torch directly
-        _refuse_gpu()
+        _reject_gpu()
         _shims.open_gloo_group()
     _register_engines()
     _register_rollout()
     _installed = True
 
 
-def _refuse_gpu() -> None:
+def _reject_gpu() -> None:
     import torch
 
     if torch.cuda.is_available():
         raise RuntimeError(
-            "verl_bridge.cpu was asked for, but this verl takes the GPU that torch sees: set "
-            "CUDA_VISIBLE_DEVICES= and RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=1, or leave the module out"
+            "verl_bridge.cpu is selected, but this verl would use the GPU that torch finds: set "
+            "CUDA_VISIBLE_DEVICES= and RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES=1, or deselect the module"
         )
 
 

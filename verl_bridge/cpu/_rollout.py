@@ -44,7 +44,7 @@ class CpuServer:
         # One thread: weights never change during a batch, and new weights wait for the batch before them.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generator")
         self._batches = Batches(self._generate, batch, self._thread)
-        self._asked: Counter[tuple[int, ...]] = Counter()
+        self._prompt_counts: Counter[tuple[int, ...]] = Counter()
         self._updates = 0
         self._global_steps: int | None = None
 
@@ -67,8 +67,8 @@ class CpuServer:
             ValueError: the prompt fills the context, or the parameters or images are not supported.
         """
         if image_data or video_data:
-            raise ValueError("the CPU rollout server reads text alone: no images, no videos")
-        request = self._read(prompt_ids, sampling_params)
+            raise ValueError("the CPU rollout server supports only text: remove the images and videos")
+        request = self._parse_request(prompt_ids, sampling_params)
         reply, steps = await self._batches.answer(request)
         return TokenOutput(
             token_ids=reply.token_ids,
@@ -78,13 +78,13 @@ class CpuServer:
             extra_fields={"global_steps": steps},
         )
 
-    def _read(self, prompt_ids: Sequence[int], params: Mapping[str, Any]) -> Request:
+    def _parse_request(self, prompt_ids: Sequence[int], params: Mapping[str, Any]) -> Request:
         prompt = tuple(int(token) for token in prompt_ids)
         room = self._context - len(prompt)
         if not prompt or room < 1:
             raise ValueError(
-                f"a prompt of {len(prompt)} tokens has no reply in a context of {self._context}: shorten it, "
-                "or raise actor_rollout_ref.rollout.max_model_len or the model's max_position_embeddings"
+                f"a prompt of {len(prompt)} tokens leaves no room in a context of {self._context}: shorten "
+                "it, or raise actor_rollout_ref.rollout.max_model_len or the model's max_position_embeddings"
             )
         sampling = Sampling.of(params)
         limit = min(room, self._response_length if sampling.max_tokens is None else sampling.max_tokens)
@@ -92,8 +92,8 @@ class CpuServer:
 
     def _seed_of(self, prompt: tuple[int, ...]) -> int:
         """Return a seed from the prompt, its count and the weights, so that runs are reproducible."""
-        text = repr((self._seed, self._updates, self._asked[prompt], prompt))
-        self._asked[prompt] += 1
+        text = repr((self._seed, self._updates, self._prompt_counts[prompt], prompt))
+        self._prompt_counts[prompt] += 1
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
     def _generate(self, requests: list[Request]) -> list[tuple[GeneratedReply, int | None]]:
@@ -103,22 +103,22 @@ class CpuServer:
         """Load the trainer's weights after the current batch, and print the size of the change."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._load, weights, global_steps)
         self._updates += 1
-        self._asked.clear()
+        self._prompt_counts.clear()
 
     def _load(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
         change = self._generator.load_weights(weights)
         self._global_steps = global_steps
         print(  # noqa: T201 -- Ray forwards it to the trainer's output
-            f"verl_bridge.cpu: weights of step {global_steps} taken, {len(weights)} tensors, "
+            f"verl_bridge.cpu: weights of step {global_steps} loaded, {len(weights)} tensors, "
             f"largest change {change:.3e}",
             flush=True,
         )
 
-    async def nothing(self, *_args: object, **_kwargs: object) -> None:
+    async def do_nothing(self, *_args: object, **_kwargs: object) -> None:
         """Do nothing: a CPU has no GPU memory to free or fill, no prefix cache and no profiler."""
 
-    wake_up = sleep = clear_kv_cache = release_kv_cache = resume_kv_cache = nothing
-    start_profile = stop_profile = resume_generation = nothing
+    wake_up = sleep = clear_kv_cache = release_kv_cache = resume_kv_cache = do_nothing
+    start_profile = stop_profile = resume_generation = do_nothing
 
     async def abort_all_requests(self, **_kwargs: object) -> None:
         """Raise an error: a running generation cannot be aborted.
@@ -126,9 +126,7 @@ class CpuServer:
         Raises:
             NotImplementedError: always.
         """
-        raise NotImplementedError(
-            "the CPU rollout server serves synchronous training, which aborts no request"
-        )
+        raise NotImplementedError("the CPU rollout server cannot abort requests: use synchronous training")
 
 
 class CpuReplica(RolloutReplica):
@@ -141,7 +139,7 @@ class CpuReplica(RolloutReplica):
             ValueError: the server is meant for a reward model or a teacher, or for model parallelism.
         """
         if self.is_reward_model or getattr(self, "is_teacher_model", False):
-            raise ValueError("the CPU rollout server serves the policy alone: no reward model, no teacher")
+            raise ValueError("the CPU rollout server supports only the policy: no reward model, no teacher")
         if self.world_size != 1:
             raise ValueError("on a CPU, rollout.{tensor,data,pipeline}_model_parallel_size must be 1")
         server = (
@@ -155,7 +153,7 @@ class CpuReplica(RolloutReplica):
                 seed=int(getattr(self.config, "seed", 0)) + self.replica_rank,
             )
         )
-        await server.nothing.remote()
+        await server.do_nothing.remote()
         self.servers = [server]
         self._server_handle = server
         self._server_address = f"cpu:{self.replica_rank}"  # never used: verl calls the handle
@@ -185,7 +183,9 @@ class WeightSender(BaseRollout):
             NotImplementedError: they are LoRA weights or deltas.
         """
         if peft_config is not None or wire_format != "named_tensors":
-            raise NotImplementedError("the CPU rollout server takes whole weights: no LoRA, no deltas")
+            raise NotImplementedError(
+                "the CPU rollout server accepts only complete weights: no LoRA, no deltas"
+            )
         whole = {name: tensor.detach().to("cpu").clone() for name, tensor in weights}
         server = ray.get_actor(_server_name(int(os.environ.get("RANK", "0"))))
         await server.load_weights.remote(whole, global_steps)

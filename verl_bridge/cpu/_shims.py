@@ -48,7 +48,7 @@ def open_gloo_group() -> None:
         dist.init_process_group("gloo", rank=rank, world_size=size)
 
 
-def stand_in_for_flash_attn() -> None:
+def replace_flash_attn() -> None:
     """Make ``from flash_attn.bert_padding import ...`` work without flash-attn.
 
     verl 0.7 uses four of its functions to pad and unpad on any device; verl 0.9 has its own. Only that module
@@ -57,7 +57,7 @@ def stand_in_for_flash_attn() -> None:
     name = "flash_attn.bert_padding"
     if name in sys.modules or importlib.util.find_spec("flash_attn"):
         return
-    module = types.ModuleType(name, "A stand-in by verl_bridge.cpu, in plain torch.")
+    module = types.ModuleType(name, "A replacement in plain torch, by verl_bridge.cpu.")
     for function in (index_first_axis, pad_input, unpad_input, rearrange):
         setattr(module, function.__name__, function)
     sys.modules[name] = module

@@ -64,28 +64,28 @@ class Generator:
         Raises:
             ValueError: names or shapes are not the model's, or are missing.
         """
-        mine: dict[str, torch.Tensor] = self._model.state_dict()
-        strange = sorted(weights.keys() - mine.keys())
-        if strange:
-            raise ValueError(f"weights that the rollout model does not have: {', '.join(strange)}")
-        given = {mine[name].data_ptr() for name in weights}  # tied weights share one tensor under two names
-        missing = sorted(name for name, tensor in mine.items() if tensor.data_ptr() not in given)
+        own: dict[str, torch.Tensor] = self._model.state_dict()
+        unknown = sorted(weights.keys() - own.keys())
+        if unknown:
+            raise ValueError(f"weights that the rollout model does not have: {', '.join(unknown)}")
+        sent = {own[name].data_ptr() for name in weights}  # tied weights share one tensor under two names
+        missing = sorted(name for name, tensor in own.items() if tensor.data_ptr() not in sent)
         if missing:
             raise ValueError(f"weights of the rollout model that were not sent: {', '.join(missing)}")
         largest = 0.0
         for name, tensor in weights.items():
-            if tensor.shape != mine[name].shape:
-                raise ValueError(f"{name} has the shape {tuple(tensor.shape)}, not {tuple(mine[name].shape)}")
-            new = tensor.detach().to(device="cpu", dtype=mine[name].dtype)
-            largest = max(largest, float((new - mine[name]).abs().max()))
-            mine[name].copy_(new)
+            if tensor.shape != own[name].shape:
+                raise ValueError(f"{name} has the shape {tuple(tensor.shape)}, not {tuple(own[name].shape)}")
+            new = tensor.detach().to(device="cpu", dtype=own[name].dtype)
+            largest = max(largest, float((new - own[name]).abs().max()))
+            own[name].copy_(new)
         return largest
 
     @torch.inference_mode()
     def generate(self, requests: Sequence[Request]) -> list[GeneratedReply]:
         """Generate replies to all requests as one batch. Each reply is independent of the others."""
         replies = [GeneratedReply() for _ in requests]
-        dice = [torch.Generator().manual_seed(request.seed) for request in requests]
+        generators = [torch.Generator().manual_seed(request.seed) for request in requests]
         rows = list(range(len(requests)))  # the request in each row of the batch
         tokens, mask = _left_padded([request.prompt for request in requests])
         positions = (mask.cumsum(dim=-1) - 1).clamp(min=0)
@@ -102,15 +102,15 @@ class Generator:
             cache = output.past_key_values
             samplings = [requests[row].sampling for row in rows]
             logs = log_distribution(output.logits[:, -1], samplings)
-            drawn = draw(logs, samplings, [dice[row] for row in rows])
-            chances = logs.gather(-1, drawn[:, None])
-            for row, token, chance in zip(rows, drawn.tolist(), chances[:, 0].tolist(), strict=True):
+            drawn = draw(logs, samplings, [generators[row] for row in rows])
+            log_probs = logs.gather(-1, drawn[:, None])
+            for row, token, log_prob in zip(rows, drawn.tolist(), log_probs[:, 0].tolist(), strict=True):
                 replies[row].token_ids.append(token)
-                replies[row].log_probs.append(chance)
-            going = [place for place, row in enumerate(rows) if not self._over(requests[row], replies[row])]
-            if len(going) < len(rows):
-                rows = [rows[place] for place in going]
-                kept = torch.tensor(going, dtype=torch.long)
+                replies[row].log_probs.append(log_prob)
+            running = [index for index, row in enumerate(rows) if not self._over(requests[row], replies[row])]
+            if len(running) < len(rows):
+                rows = [rows[index] for index in running]
+                kept = torch.tensor(running, dtype=torch.long)
                 cache.batch_select_indices(kept)
                 drawn, mask, positions = drawn[kept], mask[kept], positions[kept]
             tokens = drawn[:, None]

@@ -40,8 +40,8 @@ FLOAT32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
 VALUE_HEAD = "verl 0.7 loads the critic by its architecture; later ones make the head themselves"
 
 CRITIC = (
-    Override("critic.strategy", "fsdp2", "FSDP 1 refuses a CPU", ("0.8", "0.9")),
-    Override("critic.fsdp.strategy", "fsdp2", "FSDP 1 refuses a CPU", ("0.8", "0.9")),
+    Override("critic.strategy", "fsdp2", "FSDP 1 does not support a CPU", ("0.8", "0.9")),
+    Override("critic.fsdp.strategy", "fsdp2", "FSDP 1 does not support a CPU", ("0.8", "0.9")),
     Override("+critic.fsdp.mixed_precision", FLOAT32, "bfloat16 gives other values", ("0.8", "0.9")),
     Override(
         "critic.fsdp.use_torch_compile", "False", "compiling takes longer than it saves", ("0.8", "0.9")
@@ -50,14 +50,17 @@ CRITIC = (
         "critic.model.use_remove_padding", "False", "packed sequences need flash attention", ("0.8", "0.9")
     ),
     Override(
-        "critic.model.enable_gradient_checkpointing", "False", "a tiny model needs no saving", ("0.8", "0.9")
+        "critic.model.enable_gradient_checkpointing",
+        "False",
+        "a tiny model needs no memory saved",
+        ("0.8", "0.9"),
     ),
     Override(
         "critic.model.enable_activation_offload", "False", "they are in the machine's memory", ("0.8", "0.9")
     ),
     Override("++critic.model.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
     # verl 0.7's trainer accepts only fsdp as critic.strategy; its engine uses the setting below it.
-    Override("critic.model.fsdp_config.strategy", "fsdp2", "FSDP 1 refuses a CPU", ("0.7",)),
+    Override("critic.model.fsdp_config.strategy", "fsdp2", "FSDP 1 does not support a CPU", ("0.7",)),
     Override(
         "critic.model.fsdp_config.use_torch_compile",
         "False",
@@ -85,12 +88,14 @@ PPO = (
     Override(
         "trainer.use_legacy_worker_impl",
         "disable",
-        "the old workers, its default, know CUDA and NPU alone",
+        "the legacy workers, its default, support only CUDA and NPU",
         ("0.7",),
     ),
     Override("trainer.nnodes", "1", "one machine"),
     Override("trainer.n_gpus_per_node", "1", "one worker that trains"),
-    Override("+ray_kwargs.ray_init.num_gpus", "1", "verl puts its worker on a GPU: Ray is told of one"),
+    Override(
+        "+ray_kwargs.ray_init.num_gpus", "1", "verl requires a GPU for its worker: Ray gets a nominal one"
+    ),
     Override(
         "ray_kwargs.ray_init.num_cpus", "32", "verl starts more actors than a laptop has cores; they wait"
     ),
@@ -101,8 +106,8 @@ PPO = (
     Override("reward.num_workers", "1", "processes cost half a GiB each"),
     Override(f"{ROLLOUT}.agent.num_workers", "1", "processes cost half a GiB each"),
     Override("data.dataloader_num_workers", "0", "processes cost half a GiB each"),
-    Override(f"{ACTOR}.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
-    Override(f"{ACTOR}.fsdp_config.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
+    Override(f"{ACTOR}.strategy", "fsdp2", "FSDP 1 does not support a CPU"),
+    Override(f"{ACTOR}.fsdp_config.strategy", "fsdp2", "FSDP 1 does not support a CPU"),
     Override(
         f"+{ACTOR}.fsdp_config.mixed_precision",
         FLOAT32,
@@ -119,12 +124,12 @@ PPO = (
         f"{MODEL}.enable_activation_offload", "False", "activations are in the machine's memory already"
     ),
     Override(f"+{MODEL}.override_config.attn_implementation", "sdpa", "flash attention needs a GPU"),
-    Override(f"{REF}.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
-    Override(f"{REF}.fsdp_config.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
+    Override(f"{REF}.strategy", "fsdp2", "FSDP 1 does not support a CPU"),
+    Override(f"{REF}.fsdp_config.strategy", "fsdp2", "FSDP 1 does not support a CPU"),
     Override(
         f"+{REF}.fsdp_config.mixed_precision",
         FLOAT32,
-        "the distance to the reference is then of numbers as exact as the policy's",
+        "the KL distance then compares values of the same precision",
         ("0.8", "0.9"),
     ),
     Override(f"{REF}.fsdp_config.use_torch_compile", "False", "compiling takes longer than it saves"),
@@ -142,9 +147,9 @@ SFT = (
     Override("trainer.device", "cpu", "where tensors go"),
     Override("trainer.nnodes", "1", "one machine"),
     Override("trainer.n_gpus_per_node", "1", "one process that trains"),
-    Override("engine.strategy", "fsdp2", "FSDP 1 refuses a CPU"),
+    Override("engine.strategy", "fsdp2", "FSDP 1 does not support a CPU"),
     Override("+engine.mixed_precision", FLOAT32, "bfloat16 is slow, and less exact", ("0.8", "0.9")),
-    Override("engine.offload_policy", "False", "there is one memory, and what waits is pinned for a GPU"),
+    Override("engine.offload_policy", "False", "main memory holds them already, and pinning needs a GPU"),
     Override("engine.use_torch_compile", "False", "compiling takes longer than it saves"),
     Override("model.use_remove_padding", "False", "packed sequences need flash attention"),
     Override(
@@ -187,8 +192,8 @@ def _chosen(overrides: tuple[Override, ...], version: str | None) -> list[str]:
     number = metadata.version("verl") if version is None else version
     minor = ".".join(number.split(".")[:2])
     if minor not in VERSIONS:
-        known = ", ".join(VERSIONS)
-        raise ValueError(f"no settings are known for verl {number} on a CPU, but for {known}")
+        known = " or ".join((", ".join(VERSIONS[:-1]), VERSIONS[-1]))
+        raise ValueError(f"no settings for verl {number} on a CPU: install verl {known}")
     return [str(override) for override in overrides if override.only is None or minor in override.only]
 
 

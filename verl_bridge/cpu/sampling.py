@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-_MEANS_NOTHING: dict[str, tuple[Any, ...]] = {
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
     "repetition_penalty": (1, None),
     "presence_penalty": (0, None),
     "frequency_penalty": (0, None),
@@ -62,8 +62,8 @@ class Sampling:
             logprobs=rest.pop("logprobs", False) is not False,
         )
         for key, value in rest.items():
-            if key not in _MEANS_NOTHING or value not in _MEANS_NOTHING[key]:
-                raise ValueError(f"the CPU rollout server cannot honour {key}={value!r}: leave it out")
+            if key not in _NEUTRAL or value not in _NEUTRAL[key]:
+                raise ValueError(f"the CPU rollout server does not support {key}={value!r}: remove it")
         if not (math.isfinite(temperature) and temperature >= 0):
             raise ValueError(f"temperature must be 0 or more, not {temperature}")
         if not 0 < top_p <= 1:
@@ -107,10 +107,14 @@ def log_distribution(logits: torch.Tensor, samplings: Sequence[Sampling]) -> tor
     return logs
 
 
-def draw(logs: torch.Tensor, samplings: Sequence[Sampling], dice: Sequence[torch.Generator]) -> torch.Tensor:
+def draw(
+    logs: torch.Tensor, samplings: Sequence[Sampling], generators: Sequence[torch.Generator]
+) -> torch.Tensor:
     """Sample one token id for each row, each with its own generator, so that rows are independent."""
     sums = logs.double().exp().cumsum(dim=-1)
-    points = torch.stack([torch.rand((), generator=die) for die in dice]).double() * sums[:, -1]
-    drawn = torch.searchsorted(sums, points[:, None], right=True).squeeze(-1)
+    thresholds = (
+        torch.stack([torch.rand((), generator=generator) for generator in generators]).double() * sums[:, -1]
+    )
+    drawn = torch.searchsorted(sums, thresholds[:, None], right=True).squeeze(-1)
     greedy = torch.tensor([sampling.temperature == 0 for sampling in samplings])
     return torch.where(greedy, logs.argmax(dim=-1), drawn)

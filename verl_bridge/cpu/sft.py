@@ -44,9 +44,9 @@ def with_overrides(arguments: list[str], overrides: list[str]) -> list[str]:
         arguments: The command line.
         overrides: The settings to add.
     """
-    first = (at for at, word in enumerate(arguments) if _SETTING.match(word))
-    place = next(first, len(arguments))
-    return [*arguments[:place], *overrides, *arguments[place:]]
+    first = (index for index, word in enumerate(arguments) if _SETTING.match(word))
+    position = next(first, len(arguments))
+    return [*arguments[:position], *overrides, *arguments[position:]]
 
 
 def main() -> None:
@@ -56,7 +56,9 @@ def main() -> None:
         SystemExit: it was started as one of several processes.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise SystemExit("verl_bridge.cpu.sft trains in one process: start it by python -m, not by torchrun")
+        raise SystemExit(
+            "verl_bridge.cpu.sft trains in one process: start it with python -m, not with torchrun"
+        )
     import hydra
 
     install()

@@ -68,7 +68,7 @@ def make_tiny(
     folder = Path(folder)
     tokenizer = _train(list(texts), phrases, vocabulary, context)
     tokenizer.save_pretrained(folder)
-    _let_transformers_4_read(folder)
+    _support_transformers_4(folder)
     end, pad = tokenizer.convert_tokens_to_ids([END, PAD])
     config = Qwen2Config(
         vocab_size=len(tokenizer),
@@ -134,7 +134,7 @@ def _train(texts: list[str], phrases: Sequence[str], vocabulary: int, context: i
     return tokenizer
 
 
-def _let_transformers_4_read(folder: Path) -> None:
+def _support_transformers_4(folder: Path) -> None:
     """Write the tokenizer's class and special tokens in the form that both 4 and 5 read; 5 has its own."""
     file = folder / "tokenizer_config.json"
     config = json.loads(file.read_text("utf-8"))
@@ -153,7 +153,7 @@ def _check(folder: Path, phrases: Sequence[str]) -> None:
         ids = tokenizer(text, add_special_tokens=False)["input_ids"]
         if len(ids) != 1 or tokenizer.decode(ids) != text:
             raise ValueError(
-                f"the phrase {text!r} is read as {len(ids)} tokens: is another phrase a part of it?"
+                f"the phrase {text!r} is encoded as {len(ids)} tokens: remove the phrases that it contains"
             )
 
 
@@ -162,22 +162,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m verl_bridge.cpu.tiny", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("folder", type=Path, help="where model and tokenizer are saved")
-    parser.add_argument("--text", type=Path, required=True, help="a file of texts to train the tokenizer on")
-    parser.add_argument("--phrase", action="append", default=[], help="one token; may be given again")
+    parser.add_argument("folder", type=Path, help="folder for the model and its tokenizer")
+    parser.add_argument("--text", type=Path, required=True, help="file of training texts for the tokenizer")
+    parser.add_argument(
+        "--phrase", action="append", default=[], help="phrase encoded as one token; repeatable"
+    )
     parser.add_argument("--hidden", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--vocabulary", type=int, default=512)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    args = parser.parse_args()
     make_tiny(
-        given.folder,
-        given.text.read_text(encoding="utf-8").splitlines(),
-        given.phrase,
-        hidden=given.hidden,
-        layers=given.layers,
-        vocabulary=given.vocabulary,
-        seed=given.seed,
+        args.folder,
+        args.text.read_text(encoding="utf-8").splitlines(),
+        args.phrase,
+        hidden=args.hidden,
+        layers=args.layers,
+        vocabulary=args.vocabulary,
+        seed=args.seed,
     )
 
 

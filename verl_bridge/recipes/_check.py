@@ -30,17 +30,19 @@ def check(folder: Path, *, timeout: float = 60.0) -> tuple[list[Finding], View |
     try:
         view = View.of(folder)
     except NotReadable as error:
-        return [problem("settings", str(error), "agentgym verl init or sft writes a folder")], None
+        return [
+            problem("settings", str(error), "write a folder with agentgym verl init or agentgym verl sft")
+        ], None
     if base_of(view.raw) == SFT:
-        return [*_check_settings.composed(view), *_check_sft.found(view)], view
+        return [*_check_settings.check_composition(view), *_check_sft.check_sft(view)], view
     findings = [
-        *_check_settings.composed(view),
-        *_check_settings.arithmetic(view),
-        *_check_tasks.read(view),
-        *_check_settings.loop(view),
-        *_check_settings.reward(view),
-        *_check_tasks.apart(view),
-        *_check_tasks.shared(view),
+        *_check_settings.check_composition(view),
+        *_check_settings.check_sizes(view),
+        *_check_tasks.read_rows(view),
+        *_check_settings.check_loop(view),
+        *_check_settings.check_reward(view),
+        *_check_tasks.check_split_leakage(view),
+        *_check_tasks.check_shares(view),
     ]
-    played, starts = _check_tasks.played(view, timeout)
-    return [*findings, *played, *_check_lengths.fit(view, starts)], view
+    played, starts = _check_tasks.play_first_turns(view, timeout)
+    return [*findings, *played, *_check_lengths.check_lengths(view, starts)], view

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_gym.rollout import Unregistered
-from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
+from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts, Episode
@@ -63,7 +63,7 @@ async def examine(
     """Play a task by itself, and then at the same time as another one.
 
     Three or four episodes are played, at most two of them at once. Each call of the environment may take
-    `timeout` seconds, and so may everything after the episodes that are played by themselves.
+    `timeout` seconds, and so may everything after the episodes that are played one by one.
 
     Args:
         case: The task, and where its row is.
@@ -78,23 +78,23 @@ async def examine(
     try:
         (alone,) = await _play([task], timeout)
     except Unregistered as error:
-        advice = "have env_id name the module before a colon; install it, or run this where it lies"
+        advice = "put the module before a colon in env_id; install it, or run this in its folder"
         return [problem(_CHECK, f"{place}: {error}", advice)], []
     if alone.fault:
-        return [_failed(place, task, alone)], alone.observations
+        return [_failure(place, task, alone)], alone.observations
     trials = [alone]
     if at_once and other is not None:
         trials += await _play([other.task], timeout)
         if trials[1].fault:
-            return [_failed(other.place, other.task, trials[1])], alone.observations
+            return [_failure(other.place, other.task, trials[1])], alone.observations
     findings = [*_speed(place, task, trials)]
     if at_once:
         work = _compare([case, other or case], [alone, trials[-1]], timeout)
         try:
             findings += await asyncio.wait_for(work, timeout)
         except asyncio.TimeoutError:
-            text = f"{place}: two episodes of {task.env_id} at once did not end in {timeout:g} s"
-            findings.append(warning(_CHECK, text, f"{_isolate(task, alone)}; or give more --timeout"))
+            text = f"{place}: two episodes of {task.env_id} at once did not finish in {timeout:g} s"
+            findings.append(warning(_CHECK, text, f"{_isolate(task, alone)}; or raise --timeout"))
     return findings, alone.observations
 
 
@@ -109,18 +109,18 @@ async def _play(tasks: Sequence[EnvTask], timeout: float) -> list[CheckedEpisode
     async with contextlib.AsyncExitStack() as stack:
         for episode in episodes:
             stack.push_async_callback(episode.end)
-        await asyncio.gather(*map(_begin, episodes, trials))
+        await asyncio.gather(*map(_start, episodes, trials))
         for _ in range(TURNS):
             await asyncio.gather(*map(_step, episodes, trials))
     return trials
 
 
-async def _begin(episode: Episode, trial: CheckedEpisode) -> None:
+async def _start(episode: Episode, trial: CheckedEpisode) -> None:
     began = time.perf_counter()
     await episode.begin()
     trial.reset_seconds = time.perf_counter() - began
     trial.facts = episode.facts
-    _note(episode, trial)
+    _record(episode, trial)
 
 
 async def _step(episode: Episode, trial: CheckedEpisode) -> None:
@@ -130,17 +130,17 @@ async def _step(episode: Episode, trial: CheckedEpisode) -> None:
     await episode.step("")
     seconds = time.perf_counter() - began
     trial.step_seconds = seconds if math.isnan(trial.step_seconds) else max(seconds, trial.step_seconds)
-    _note(episode, trial)
+    _record(episode, trial)
 
 
-def _note(episode: Episode, trial: CheckedEpisode) -> None:
+def _record(episode: Episode, trial: CheckedEpisode) -> None:
     if episode.fault is None:
         trial.observations.append(episode.observation)
     else:
         trial.fault = f"{episode.fault['kind']}: {episode.fault['message']}"
 
 
-def _failed(place: str, task: EnvTask, trial: CheckedEpisode) -> Finding:
+def _failure(place: str, task: EnvTask, trial: CheckedEpisode) -> Finding:
     advice = _FAILED
     if "TextAdapter" in trial.fault or "should be text" in trial.fault:
         advice = _NOT_TEXT
@@ -171,14 +171,14 @@ async def _compare(cases: Sequence[Case], alone: Sequence[CheckedEpisode], timeo
     limit = _capacity(task, alone[0])
     if limit is not None and limit < 2:  # noqa: PLR2004 - two would wait for each other
         (again,) = await _play([task], timeout)
-        left_out = unseen(_CHECK, f"{task.env_id} has room for one: two episodes at once were not played")
-        return [left_out, *_repeated(place, task, alone[0], again)]
+        no_room = skipped(_CHECK, f"{task.env_id} has room for one: two episodes at once were not played")
+        return [no_room, *_repeated(place, task, alone[0], again)]
     both = await _play([case.task for case in cases], timeout)
     faults = [trial.fault for trial in both if trial.fault]
     if any(fault.startswith(_NO_ROOM) for fault in faults):
-        return [unseen(_CHECK, f"the server of {task.env_id} had no room for two episodes at once")]
+        return [skipped(_CHECK, f"the server of {task.env_id} had no room for two episodes at once")]
     if faults:
-        text = f"{place}: {task.env_id} fails where two episodes run at once, and not alone: {faults[0]}"
+        text = f"{place}: {task.env_id} fails when two episodes run at once, but not one by one: {faults[0]}"
         return [problem(_CHECK, text, _isolate(task, alone[0]))]
     findings: list[Finding] = []
     for (place, task), before, after in zip(cases, alone, both, strict=True):
@@ -197,14 +197,14 @@ async def _compare(cases: Sequence[Case], alone: Sequence[CheckedEpisode], timeo
 
 def _repeated(place: str, task: EnvTask, first: CheckedEpisode, second: CheckedEpisode) -> Iterator[Finding]:
     if second.fault:
-        yield _failed(place, task, second)
+        yield _failure(place, task, second)
     elif not _is_drawn(task) and first.observations != second.observations:
         yield warning(
             _CHECK,
             f"{place}: {task.env_id} is not reproducible: with the same seed, options and replies it "
             f"observes {_difference(first, second)}",
-            "GRPO compares episodes of one task: have reset(seed=...) seed all that is drawn from, the "
-            "generators of modules such as random too, which needs isolate: process",
+            "GRPO compares episodes of one task: have reset(seed=...) seed all random generators, also those "
+            "of modules such as random, which needs isolate: process",
         )
 
 
@@ -233,6 +233,6 @@ def _capacity(task: EnvTask, trial: CheckedEpisode) -> int | None:
 def _isolate(task: EnvTask, trial: CheckedEpisode) -> str:
     """Return the advice for an environment that cannot run twice at once."""
     if task.isolate == "process":
-        return "processes of it share something, such as a file or port: give it an attribute capacity"
+        return "its processes share something, such as a file or port: give it an attribute capacity"
     now = task.isolate or ("loop" if trial.facts is not None and trial.facts.awaited else "thread")
     return f"set isolate: process beside env_id (it is {now} now), or write the recipe with --isolate process"

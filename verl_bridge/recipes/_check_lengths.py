@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from verl_bridge._observations import LEAST, default_limit
 from verl_bridge.horizon import Horizon
-from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
-from verl_bridge.recipes._recipe import own_limit
+from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
+from verl_bridge.recipes._recipe import turn_limit_of
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
 if TYPE_CHECKING:
     from verl_bridge.recipes._check_tasks import FirstPrompt
     from verl_bridge.recipes._view import View
 
-__all__ = ["fit", "guess", "reads", "tokenizer_of"]
+__all__ = ["check_lengths", "context_length", "estimate_tokens", "tokenizer_of"]
 
 USUAL_REPLY = 100
 """Assumed tokens of a reply: a thought of a few sentences, and an action."""
@@ -29,7 +29,7 @@ USUAL_REPLY = 100
 _CHARACTERS = 4  # in a token, if there is no tokenizer
 
 
-def fit(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
+def check_lengths(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
     """Check whether prompts and whole episodes fit.
 
     Args:
@@ -42,11 +42,13 @@ def fit(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
     path = view.get("actor_rollout_ref.model.path", "")
     tokenizer, why = tokenizer_of(str(view.get("actor_rollout_ref.model.tokenizer_path") or path))
     if why:
-        yield unseen(
-            "lengths", f"{why}: a token is taken for {_CHARACTERS} characters", "check again with it"
+        yield skipped(
+            "lengths",
+            f"{why}: a token is assumed to be {_CHARACTERS} characters",
+            "check again when it is available",
         )
     if not starts:
-        yield unseen("lengths", "no episode could be begun: prompts were not measured")
+        yield skipped("lengths", "no episode could be started: prompts were not measured")
         return
     conversations: dict[bool, TokenizedChat] = {}
     if tokenizer is not None:
@@ -71,16 +73,16 @@ def _templates(
         try:
             conversations[system] = made = TokenizedChat(tokenizer, options, system=system)
         except UnstableTemplate as error:
-            yield problem("chat template", str(error), "set another chat template, or take another model")
+            yield problem("chat template", str(error), "set another chat template, or use another model")
             return
         if made.merges_system:
             yield warning(
                 "chat template",
-                f"the system message is put into the first message of the user, because {made.reason}",
-                "nothing, if the model is to be used so later",
+                f"the system message is put into the first user message, because {made.reason}",
+                "nothing, if the model will be used in this way later",
             )
         else:
-            yield ok("chat template", "conversations by it can be continued")
+            yield ok("chat template", "it supports continuing a conversation")
     if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is None:
         return
     try:  # as in the constructor of verl 0.7's loop
@@ -88,8 +90,8 @@ def _templates(
     except Exception as error:  # noqa: BLE001 - a template may raise anything
         yield problem(
             "chat template",
-            f"verl's own loop cannot begin with it: {error}",
-            "take the agent loop verl_bridge.agent_loop.GymAgentLoop",
+            f"verl's own loop cannot start with it: {error}",
+            "use the agent loop verl_bridge.agent_loop.GymAgentLoop",
         )
 
 
@@ -110,9 +112,9 @@ def _prompts(
     if longest <= limit:
         yield ok("prompt length", f"{text} of {limit}")
         return
-    say = problem if conversations and not cut else warning
-    then = ": the observation will be cut in the middle" if cut else ""
-    yield say(
+    finding = problem if conversations and not cut else warning
+    then = ": the observation will be shortened in the middle" if cut else ""
+    yield finding(
         "prompt length",
         f"{text}, and {limit} are allowed{then}",
         f"set data.max_prompt_length above {longest}",
@@ -125,7 +127,7 @@ def _prompt_length(
     """Return the tokens of the first prompt, and whether it fits with a shortened observation."""
     first, conversation = start.observations[0], conversations.get(_has_system(start))
     if conversation is None:
-        return guess([*start.system, {"role": "user", "content": first}]), False
+        return estimate_tokens([*start.system, {"role": "user", "content": first}]), False
     tokens, shown = conversation.begin(start.system, first, limit)
     cut = len(tokens) <= limit and LEAST <= shown < len(first)
     return len(conversation.begin(start.system, first)[0]), cut
@@ -146,14 +148,14 @@ def _episodes(
         yield problem(
             "response length",
             f"a reply may have {reply} tokens, and all replies together {limit}",
-            "set data.max_response_length to what an episode needs",
+            "raise data.max_response_length to the length of an episode",
         )
         return
     most = given.get("max_observation_tokens") or default_limit(limit)
     answer = min(USUAL_REPLY, reply or USUAL_REPLY)
     conversation = next(iter(conversations.values()), None)
     for env_id, starts in of.items():
-        own = max((own_limit(start.task.env_kwargs) or math.inf for start in starts), default=math.inf)
+        own = max((turn_limit_of(start.task.env_kwargs) or math.inf for start in starts), default=math.inf)
         named = f"{env_id}: " if len(of) > 1 else ""
         yield from _of_environment(
             starts, conversation, named, min(turns or math.inf, own), (answer, most, limit)
@@ -178,13 +180,13 @@ def _of_environment(
     """
     answer, most, limit = tokens
     if turns == math.inf:
-        text = f"{named}no limit of turns is set"
+        text = f"{named}no turn limit is set"
         yield warning("response length", text, "set max_turns in the yaml of the loop")
         return
 
     def count(text: str) -> int:
         if conversation is None:
-            return guess([{"role": "user", "content": text}])
+            return estimate_tokens([{"role": "user", "content": text}])
         return len(conversation.after([], text))
 
     later = [text for start in starts for text in start.observations[1:] or start.observations]
@@ -193,7 +195,7 @@ def _of_environment(
     if max(lengths) > most:
         yield warning(
             "observation length",
-            f"{named}one has {max(lengths)} tokens, and {most} are shown: its middle will be left out",
+            f"{named}one has {max(lengths)} tokens, and {most} are allowed: its middle will be omitted",
             f"set max_observation_tokens in the yaml of the loop above {max(lengths)}",
         )
     needed = int(turns) * (usual + answer)
@@ -209,26 +211,26 @@ def _of_environment(
 
 
 def _of_model(view: View, needed: int) -> Iterator[Finding]:
-    limit, why = reads(str(view.get("actor_rollout_ref.model.path", "")))
+    limit, why = context_length(str(view.get("actor_rollout_ref.model.path", "")))
     if why:
-        yield unseen("model", why)
+        yield skipped("model", why)
     elif limit is not None and limit < needed:
         yield problem(
             "model",
-            f"it reads {limit} tokens, and prompt and response may have {needed}",
-            "set a smaller data.max_response_length, or take a model for longer texts",
+            f"its context has {limit} tokens, and prompt and response may have {needed}",
+            "set a smaller data.max_response_length, or use a model with a longer context",
         )
     else:
-        yield ok("model", f"prompt and response of {needed} tokens fit in what it reads, {limit}")
+        yield ok("model", f"prompt and response of {needed} tokens fit in its context, {limit}")
 
 
-def reads(model: str) -> tuple[int | None, str]:
+def context_length(model: str) -> tuple[int | None, str]:
     """Return the model's context length from its settings, or why it is unknown."""
     file = Path(model).expanduser() / "config.json"
     try:
         limit = json.loads(file.read_text("utf-8")).get("max_position_embeddings")
     except (OSError, ValueError, AttributeError):
-        return None, f"{file.parent} is no folder with a model here: its length was not looked at"
+        return None, f"{file.parent} is not a folder with a model: its context length was not checked"
     return limit if isinstance(limit, int) else None, ""
 
 
@@ -253,6 +255,6 @@ def tokenizer_of(name: str) -> tuple[Any, str]:
     return tokenizer, ""
 
 
-def guess(messages: Iterable[Mapping[str, Any]]) -> int:
+def estimate_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
     """Estimate the tokens of messages without a tokenizer."""
     return sum(math.ceil(len(message["content"]) / _CHARACTERS) for message in messages)

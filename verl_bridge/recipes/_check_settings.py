@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
-from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
+from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._view import NotReadable, View, load_yaml
 
-__all__ = ["arithmetic", "composed", "loop", "reward"]
+__all__ = ["check_composition", "check_loop", "check_reward", "check_sizes"]
 
 _LEGACY = ("custom_reward_function", "reward_model", "sandbox_fusion")
 _OWN_LOOPS = ("tool_agent", "single_turn_agent", "diffusion_single_turn_agent")
@@ -21,53 +21,53 @@ _INTERACTIONS = "actor_rollout_ref.rollout.multi_turn.interaction_config_path"
 _REWARD = "reward.custom_reward_function"
 
 
-def composed(view: View) -> Iterator[Finding]:
+def check_composition(view: View) -> Iterator[Finding]:
     """Check whether the installed verl composes the settings, supports all of them, and rejects none."""
     if view.failed:
         yield problem(
-            "settings", f"verl could not be asked: {view.failed}", "repair the installation of verl"
+            "settings", f"verl did not compose them: {view.failed}", "repair the installation of verl"
         )
-    elif view.answer is None:
-        yield unseen(
+    elif view.result is None:
+        yield skipped(
             "settings", "verl is not installed here: not composed", "check again where the training runs"
         )
-    elif view.answer["error"]:
-        yield problem("settings", f"verl cannot compose them: {view.answer['error']}", "repair config.yaml")
+    elif view.result["error"]:
+        yield problem("settings", f"verl cannot compose them: {view.result['error']}", "repair config.yaml")
     else:
-        yield from _known(view.answer)
-    yield from _legacy(view)
+        yield from _check_keys(view.result)
+    yield from _check_old_names(view)
 
 
-def _known(answer: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_keys(result: Mapping[str, Any]) -> Iterator[Finding]:
     version = metadata.version("verl")
-    for key in answer["unknown"]:
+    for key in result["unknown"]:
         advice = "delete it, or correct its name"
         if key.endswith("interaction_config_path"):
             advice = "verl 0.8 deleted interactions: write the folder again, with --integration agent-loop"
         yield problem(
             "settings",
-            f"verl {version} has no setting {key}, and most like it are ignored in silence",
+            f"verl {version} has no setting {key}, and ignores most unknown settings silently",
             advice,
         )
-    if answer["refused"]:
-        yield problem("settings", f"verl {version} refuses them: {answer['refused']}", "repair config.yaml")
-    if not answer["unknown"] and not answer["refused"]:
-        yield ok("settings", f"verl {version} composes them and knows each one")
+    if result["refused"]:
+        yield problem("settings", f"verl {version} rejects them: {result['refused']}", "repair config.yaml")
+    if not result["unknown"] and not result["refused"]:
+        yield ok("settings", f"verl {version} composes them and has each one")
 
 
-def _legacy(view: View) -> Iterator[Finding]:
+def _check_old_names(view: View) -> Iterator[Finding]:
     for group in _LEGACY:
         made = view.raw.get(group)
         if isinstance(made, Mapping) and any(value is not None for value in made.values()):
             now = "reward" if group != "reward_model" else "reward.reward_model"
             name = now if group == "reward_model" else f"{now}.{group}"
-            say = warning if _installed("0.7") else problem
-            yield say(
-                "settings", f"{group} is an old name, which verl 0.9 ignores in silence", f"call it {name}"
+            finding = warning if _installed("0.7") else problem
+            yield finding(
+                "settings", f"{group} is an old name, which verl 0.9 ignores silently", f"rename it to {name}"
             )
 
 
-def arithmetic(view: View) -> Iterator[Finding]:
+def check_sizes(view: View) -> Iterator[Finding]:
     """Check whether the sizes divide each other as verl requires."""
     batch = view.number("data.train_batch_size", 1024)
     samples = view.number("actor_rollout_ref.rollout.n", 1)
@@ -78,28 +78,34 @@ def arithmetic(view: View) -> Iterator[Finding]:
     estimator = view.get("algorithm.adv_estimator", "gae")
     wrong = []
     if batch * samples % gpus:
-        wrong.append((f"{batch} prompts x {samples} samples do not go into {gpus} GPUs", "train_batch_size"))
+        wrong.append(
+            (f"{batch} prompts x {samples} samples cannot be divided among {gpus} GPUs", "train_batch_size")
+        )
     uneven = mini * samples // gpus % micro or mini * samples < gpus
     if mini > batch:
         text = f"ppo_mini_batch_size={mini} is more than train_batch_size={batch}"
         wrong.append((text, "ppo_mini_batch_size"))
     elif uneven:
-        text = f"{mini} prompts x {samples} on {gpus} GPUs do not go into micro-batches of {micro}"
+        text = f"{mini} prompts x {samples} on {gpus} GPUs cannot be divided into micro-batches of {micro}"
         wrong.append((text, "ppo_micro_batch_size_per_gpu"))
     if gpus % tensor:
-        wrong.append((f"{gpus} GPUs do not hold whole models on {tensor} each", "tensor_model_parallel_size"))
+        wrong.append(
+            (f"{gpus} GPUs cannot be divided into groups of {tensor} each", "tensor_model_parallel_size")
+        )
     workers = view.number("actor_rollout_ref.rollout.agent.num_workers", 8)
     if batch * samples % workers and _installed("0.7"):
-        wrong.append((f"{batch} x {samples} episodes do not go into {workers} workers", "agent.num_workers"))
+        wrong.append(
+            (f"{batch} x {samples} episodes cannot be divided among {workers} workers", "agent.num_workers")
+        )
     if estimator in {"grpo", "gym_grpo", "rloo"} and samples < 2:  # noqa: PLR2004
-        wrong.append((f"{estimator} compares the samples of a prompt, and n={samples}", "rollout.n"))
-    for text, what in wrong:
-        yield problem("sizes", text, f"change {what}")
+        wrong.append((f"{estimator} compares the samples of a prompt, but n={samples}", "rollout.n"))
+    for text, setting in wrong:
+        yield problem("sizes", text, f"change {setting}")
     if not wrong:
         yield ok("sizes", f"{batch} prompts x {samples} samples on {gpus} GPUs, {micro} at a time")
 
 
-def loop(view: View) -> Iterator[Finding]:
+def check_loop(view: View) -> Iterator[Finding]:
     """Check whether the loop that plays the environment is defined and selected."""
     entries, findings = _entries(view, _LOOP_PATH)
     interactions, more = _entries(view, _INTERACTIONS)
@@ -113,16 +119,16 @@ def loop(view: View) -> Iterator[Finding]:
     for name in names:
         yield _selected(name, known, interactions)
     named = {str(entry["name"]) for entry in interactions}
-    asked = {_kwargs_of(row).get("name") for row in rows}
-    if interactions and rows and not asked <= named:
-        missing = ", ".join(sorted(repr(name) for name in asked - named))
+    selected = {_kwargs_of(row).get("name") for row in rows}
+    if interactions and rows and not selected <= named:
+        missing = ", ".join(sorted(repr(name) for name in selected - named))
         yield problem(
             "loop",
-            f"the rows ask for the interaction {missing}, of which {_INTERACTIONS} knows nothing",
-            f"name one of its entries so; it has {', '.join(sorted(named)) or 'none'}",
+            f"the rows select the interaction {missing}, which {_INTERACTIONS} does not have",
+            f"give one of its entries that name; it has {', '.join(sorted(named)) or 'none'}",
         )
-    yield from _limits(view, interactions)
-    yield from _classes(view, [*entries, *interactions])
+    yield from _check_turn_limits(view, interactions)
+    yield from _check_classes(view, [*entries, *interactions])
 
 
 def _selected(name: str, known: Mapping[str, str], interactions: list[Mapping[str, Any]]) -> Finding:
@@ -131,8 +137,8 @@ def _selected(name: str, known: Mapping[str, str], interactions: list[Mapping[st
     if name not in known and name not in _OWN_LOOPS:
         return problem(
             "loop",
-            f"the rows' agent_name or {_DEFAULT_LOOP} asks for {name!r}, and no entry is called so",
-            f"set {_LOOP_PATH} to a yaml with that name, or ask for one of {sorted(known) or 'its entries'}",
+            f"the rows' agent_name or {_DEFAULT_LOOP} selects {name!r}, which no entry has as its name",
+            f"set {_LOOP_PATH} to a yaml with that name, or select one of {sorted(known) or 'its entries'}",
         )
     if not plays and name in _OWN_LOOPS:
         return problem(
@@ -144,12 +150,13 @@ def _selected(name: str, known: Mapping[str, str], interactions: list[Mapping[st
         return problem(
             "loop",
             f"{name!r} is verl's loop for tools, and no interaction is set: nothing is played",
-            f"set {_INTERACTIONS}, or take the agent loop verl_bridge.agent_loop.GymAgentLoop",
+            f"set {_INTERACTIONS}, or use the agent loop verl_bridge.agent_loop.GymAgentLoop",
         )
-    return ok("loop", f"{name} is used: {target or 'verl own loop for tools and interactions'}")
+    own_loop = "verl's own loop for tools and interactions"
+    return ok("loop", f"{name} is used: {target or own_loop}")
 
 
-def _limits(view: View, interactions: list[Mapping[str, Any]]) -> Iterator[Finding]:
+def _check_turn_limits(view: View, interactions: list[Mapping[str, Any]]) -> Iterator[Finding]:
     """Compare verl's turn limits with the interaction's own."""
     if not interactions:
         return
@@ -163,7 +170,7 @@ def _limits(view: View, interactions: list[Mapping[str, Any]]) -> Iterator[Findi
             yield problem(
                 "loop",
                 f"max_assistant_turns={replies} leaves no turn: verl does not play the reply that reaches it",
-                f"set {prefix}.max_assistant_turns to one more than the turns that are to be played",
+                f"set {prefix}.max_assistant_turns to one more than the turns to play",
             )
         elif left is not None and turns and left < turns:
             yield warning(
@@ -173,50 +180,50 @@ def _limits(view: View, interactions: list[Mapping[str, Any]]) -> Iterator[Findi
             )
 
 
-def _classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Finding]:
-    if view.answer is not None and view.answer["config"]:
-        found: Mapping[str, str | None] = view.answer["classes"]
-        for what, wrong in found.items():
+def _check_classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Finding]:
+    if view.result is not None and view.result["config"]:
+        found: Mapping[str, str | None] = view.result["classes"]
+        for name, wrong in found.items():
             if wrong:
-                yield problem("import", f"{what}: {wrong}", "see that it is installed and named rightly")
+                yield problem("import", f"{name}: {wrong}", "install it, or correct its name")
             else:
-                yield ok("import", f"{what} can be imported")
+                yield ok("import", f"{name} can be imported")
         return
     for entry in entries:
         target = str(entry.get("_target_") or entry.get("class_name") or "")
         if target.startswith("verl."):
-            yield unseen("import", f"verl is not installed here: {target} was not imported")
-        elif not _is_there(target.rpartition(".")[0]):
+            yield skipped("import", f"verl is not installed here: {target} was not imported")
+        elif not _exists(target.rpartition(".")[0]):
             yield problem("import", f"there is no module for {target}", "install it, or correct the name")
         else:
-            yield unseen("import", f"verl is not installed here: {target} is there, and was not imported")
+            yield skipped("import", f"verl is not installed here: {target} exists, and was not imported")
 
 
-def reward(view: View) -> Iterator[Finding]:
+def check_reward(view: View) -> Iterator[Finding]:
     """Check how the environment's reward reaches the trainer."""
     path = view.get(f"{_REWARD}.path")
     if view.get(_INTERACTIONS) is None:
         if path is None:
-            yield ok("reward", "the agent loop hands over the environment's reward itself")
+            yield ok("reward", "the agent loop passes the environment's reward to verl")
         else:
             yield warning(
                 "reward",
-                f"{_REWARD}.path={path} is not asked: the agent loop hands over the environment's reward",
-                "delete it, or write what it adds into the environment",
+                f"{_REWARD}.path={path} is not used: the agent loop passes the environment's reward to verl",
+                "delete it, or move its reward into the environment",
             )
     elif path is None:
         yield problem(
             "reward",
-            "no scorer of verl's looks where an interaction puts the environment's reward",
+            "no scorer of verl reads the environment's reward from an interaction",
             f"set {_REWARD}.path: pkg://verl_bridge.reward",
         )
     elif "verl_bridge" in str(path):
-        yield ok("reward", f"{path} takes over the environment's reward")
+        yield ok("reward", f"{path} passes on the environment's reward")
     else:
         yield warning(
             "reward",
             f"{path} scores the episodes",
-            'see that it reads extra_info["turn_scores"], where the environment\'s reward is',
+            'check that it reads the environment\'s reward from extra_info["turn_scores"]',
         )
 
 
@@ -228,7 +235,7 @@ def _entries(view: View, key: str) -> tuple[list[Mapping[str, Any]], list[Findin
     try:
         loaded = load_yaml(file)
     except NotReadable as error:
-        return [], [problem("loop", str(error), f"{key} names it: write it, or correct the setting")]
+        return [], [problem("loop", str(error), f"write it, or correct {key}")]
     whole, name = loaded, "_target_"
     if key == _INTERACTIONS:
         whole, name = loaded.get("interaction") if isinstance(loaded, Mapping) else None, "class_name"
@@ -247,7 +254,7 @@ def _kwargs_of(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return kwargs if isinstance(kwargs, Mapping) else {}
 
 
-def _is_there(module: str) -> bool:
+def _exists(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout import close_all, drop_blank_system
 from verl_bridge.recipes._check_episodes import Case, examine
-from verl_bridge.recipes._finding import Finding, ok, problem, unseen, warning
+from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
     from verl_bridge.recipes._view import View
 
-__all__ = ["FirstPrompt", "apart", "played", "read", "shared"]
+__all__ = ["FirstPrompt", "check_shares", "check_split_leakage", "play_first_turns", "read_rows"]
 
 MAX_STARTS = 16
 """Maximum number of environments, with different arguments, that are started with one task each."""
@@ -47,54 +47,46 @@ class FirstPrompt:
     other: Case | None = None
 
 
-def read(view: View) -> Iterator[Finding]:
+def read_rows(view: View) -> Iterator[Finding]:
     """Read the rows into the view, and check whether verl and the bridge can read them."""
     try:
-        parquet = importlib.import_module("pyarrow.parquet")
+        importlib.import_module("pyarrow.parquet")
     except ModuleNotFoundError:
-        yield unseen("data", "pyarrow is not installed here: not read", "pip install 'pyarrow>=14'")
+        yield skipped("data", "pyarrow is not installed here: not read", "pip install 'pyarrow>=14'")
         return
-    wanted = {"train": view.number("data.train_batch_size", 1024), "val": 1}
-    for part, needed in wanted.items():
-        files = view.paths(f"data.{part}_files")
-        if not files:
+    minimum = {"train": view.number("data.train_batch_size", 1024), "val": 1}
+    for part, needed in minimum.items():
+        if not view.paths(f"data.{part}_files"):
             yield problem("data", f"no data.{part}_files are set", f"set data.{part}_files to a parquet file")
             continue
-        rows: list[dict[str, Any]] = []
-        view.files[part] = []
-        for file in files:
-            try:
-                found = parquet.read_table(file).to_pylist()
-            except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
-                said = " ".join(str(error).split())[:300]
-                yield problem("data", f"cannot read {file}: {said}", "write it, as README.md says")
-                break
-            view.files[part].append((file, len(found)))
-            rows += found
+        error = view.load_rows(part)
+        if error:
+            yield problem("data", error, "write it; see README.md")
         else:
-            yield from _fit(view, part, rows, needed)
-            view.rows[part] = rows
+            yield from _check_rows(view, part, view.rows[part], needed)
 
 
-def _fit(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
+def _check_rows(view: View, part: str, rows: list[dict[str, Any]], needed: int) -> Iterator[Finding]:
     if len(rows) < needed:
         yield problem(
             "data",
-            f"{part} has {len(rows)} rows, and verl takes {needed} at a time: nothing is left of them",
+            f"{part} has {len(rows)} rows, and verl drops incomplete batches of {needed}: nothing is left",
             "write more rows, or set a smaller data.train_batch_size",
         )
     for index, row in enumerate(rows):
-        wrong = _wrong(row)
+        wrong = _row_error(row)
         if wrong:
             yield problem(
-                "data", f"{view.place(part, index)}: {wrong}", "write it as docs/training/recipes.md says"
+                "data",
+                f"{view.location(part, index)}: {wrong}",
+                "write it again; see docs/training/recipes.md",
             )
             return
     if len(rows) >= needed:
-        yield ok("data", f"{part} has {len(rows)} rows with the columns that are read")
+        yield ok("data", f"{part} has {len(rows)} rows with all required columns")
 
 
-def _wrong(row: Mapping[str, Any]) -> str | None:
+def _row_error(row: Mapping[str, Any]) -> str | None:
     missing = [column for column in _COLUMNS if row.get(column) is None]
     if missing:
         return f"there is no {missing[0]}"
@@ -120,7 +112,7 @@ def _is_text(*values: Any) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def apart(view: View) -> Iterator[Finding]:
+def check_split_leakage(view: View) -> Iterator[Finding]:
     """Check whether tasks of the validation split are also trained on."""
     if not {"train", "val"} <= set(view.rows):
         return
@@ -131,13 +123,13 @@ def apart(view: View) -> Iterator[Finding]:
         yield problem(
             "validation",
             f"{len(both)} of the tasks in val are in train too, such as {min(map(str, both)):.200}",
-            "split the tasks again: success on trained tasks says nothing about what was learned",
+            "split the tasks again: success on trained tasks does not measure generalization",
         )
     elif drawn:
         yield warning(
             "validation",
-            f"{drawn} rows say neither seed nor reset_options: their tasks are drawn when they are played",
-            "give each row a seed, or what its reset takes",
+            f"{drawn} rows have neither seed nor reset_options: the environment chooses their tasks",
+            "give each row a seed, or the options of its reset",
         )
     else:
         yield ok("validation", "no task is in both train and val")
@@ -153,7 +145,7 @@ def _key(row: Mapping[str, Any]) -> str | None:
     return json.dumps([task.env_id, task.options, task.seed], sort_keys=True, default=str)
 
 
-def shared(view: View) -> Iterator[Finding]:
+def check_shares(view: View) -> Iterator[Finding]:
     """Report the rows of each environment, if there are several."""
     of = {part: _tasks_of(view, rows) for part, rows in view.rows.items()}
     trained = of.get("train", {})
@@ -161,15 +153,15 @@ def shared(view: View) -> Iterator[Finding]:
         return
     for part, tasks in of.items():
         total = sum(map(len, tasks.values()))
-        said = [
+        parts = [
             f"{env_id} {len(keys) / total:.1%} ({_times(keys)})" for env_id, keys in sorted(tasks.items())
         ]
-        yield ok("shares", f"{part}: {', '.join(said)}")
+        yield ok("shares", f"{part}: {', '.join(parts)}")
     missing = sorted(set(trained) - set(of["val"])) if "val" in of else []
     if missing:
         yield warning(
             "shares",
-            f"val has no task of {', '.join(missing)}: what is learned there is not measured",
+            f"val has no task of {', '.join(missing)}: learning there is not measured",
             "write tasks of each environment into val",
         )
 
@@ -191,7 +183,7 @@ def _times(keys: list[str | None]) -> str:
     return f"{len(keys)} row{'s' if len(keys) > 1 else ''}{again}"
 
 
-def played(view: View, timeout: float) -> tuple[list[Finding], list[FirstPrompt]]:
+def play_first_turns(view: View, timeout: float) -> tuple[list[Finding], list[FirstPrompt]]:
     """Play a task of each environment, as the loop would.
 
     Args:
@@ -208,14 +200,14 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[FirstPrompt]
             try:
                 task = EnvTask.of(row, **defaults)
             except (ValueError, AttributeError) as error:
-                said = problem("environment", f"{view.place(part, index)}: {error}", "write the row again")
-                findings.append(said)
+                text = f"{view.location(part, index)}: {error}"
+                findings.append(problem("environment", text, "write the row again"))
                 break
             prompt = row.get("prompt")
             messages = prompt if isinstance(prompt, list) else []
             known = [message for message in messages if isinstance(message, Mapping) and "content" in message]
             shown = [dict(message) for message in drop_blank_system(known)]  # as in the agent loop
-            start = FirstPrompt(task, view.place(part, index), shown)
+            start = FirstPrompt(task, view.location(part, index), shown)
             roles = [message.get("role") for message in known]
             key = json.dumps([task.env_id, task.env_kwargs, roles], sort_keys=True, default=str)
             if key not in starts or _characters(start) > _characters(starts[key]):
@@ -223,16 +215,16 @@ def played(view: View, timeout: float) -> tuple[list[Finding], list[FirstPrompt]
                 starts[key] = start
             elif starts[key].other is None and task != starts[key].task:
                 starts[key].other = Case(start.place, task)
-    chosen = _in_turn(starts.values())[:MAX_STARTS]
+    chosen = _interleave(starts.values())[:MAX_STARTS]
     if len(chosen) < len(starts):
         left = f"{len(starts) - len(chosen)} of {len(starts)} environments with different arguments"
-        findings.append(unseen("environment", f"{left} were not begun"))
+        findings.append(skipped("environment", f"{left} were not started"))
     if chosen:
         findings += asyncio.run(_play(chosen, timeout))
     return findings, [start for start in chosen if start.observations]
 
 
-def _in_turn(starts: Iterable[FirstPrompt]) -> list[FirstPrompt]:
+def _interleave(starts: Iterable[FirstPrompt]) -> list[FirstPrompt]:
     """Return the first of each environment, then the second of each, and so on."""
     of: dict[str, list[FirstPrompt]] = defaultdict(list)
     for start in starts:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SFT", "ask", "base_of", "unknown_keys"]
+__all__ = ["SFT", "base_of", "compose", "unknown_keys"]
 
 SFT = "sft_trainer_engine"
 """verl's configuration of its trainer for fine-tuning."""
@@ -22,7 +22,7 @@ TRIED = 16
 """Number of rows with which the dataset is tried."""
 
 
-def ask(folder: Path) -> dict[str, Any]:
+def compose(folder: Path) -> dict[str, Any]:
     """Return the result of composing a folder with verl.
 
     Returns:
@@ -33,22 +33,22 @@ def ask(folder: Path) -> dict[str, Any]:
     hydra = importlib.import_module("hydra")
     conf = importlib.import_module("omegaconf").OmegaConf
     place = str(folder.resolve())
-    answer: dict[str, Any] = {"config": None, "error": None, "unknown": [], "refused": None, "classes": {}}
+    result: dict[str, Any] = {"config": None, "error": None, "unknown": [], "refused": None, "classes": {}}
     try:
         raw = conf.to_container(conf.load(f"{place}/config.yaml"), resolve=False)
         with hydra.initialize_config_dir(config_dir=place, version_base=None):
             config = hydra.compose("config", overrides=[f"folder='{place}'"] if "folder" in raw else [])
         with hydra.initialize_config_module(config_module="verl.trainer.config", version_base=None):
             base = conf.to_container(hydra.compose(base_of(raw)), resolve=False)
-        answer["config"] = conf.to_container(config, resolve=True)
+        result["config"] = conf.to_container(config, resolve=True)
     except Exception as error:  # noqa: BLE001 - hydra raises many kinds
-        return answer | {"error": _said(error)}
+        return result | {"error": _error_text(error)}
     own = {key: value for key, value in raw.items() if key not in {"hydra", "defaults", "folder"}}
-    answer["unknown"] = list(unknown_keys(own, base))
+    result["unknown"] = list(unknown_keys(own, base))
     sft = base_of(raw) == SFT
-    answer["refused"] = _refused_sft(config) if sft else _refused(config)
-    answer["classes"] = dict(_dataset(config) if sft else _classes(answer["config"], folder))
-    return answer
+    result["refused"] = _sft_error(config) if sft else _ppo_error(config)
+    result["classes"] = dict(_try_dataset(config) if sft else _try_classes(result["config"], folder))
+    return result
 
 
 def base_of(raw: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def unknown_keys(own: Mapping[str, Any], known: Mapping[str, Any], at: str = "")
             yield from unknown_keys(value, known[key], name)
 
 
-def _refused(config: Any) -> str | None:
+def _ppo_error(config: Any) -> str | None:
     """Return the error of verl's ``validate_config``; skip the critic if that would download a model."""
     utils = importlib.import_module("verl.trainer.ppo.utils")
     critic = utils.need_critic(config)
@@ -84,52 +84,52 @@ def _refused(config: Any) -> str | None:
             config=config, use_reference_policy=utils.need_reference_policy(config), use_critic=critic
         )
     except Exception as error:  # noqa: BLE001 - asserts, and any error of its dataclasses
-        return _said(error)
+        return _error_text(error)
     return None
 
 
-def _refused_sft(config: Any) -> str | None:
+def _sft_error(config: Any) -> str | None:
     """Return the error of verl's settings classes; skip the model's, which reads its files."""
     convert = importlib.import_module("verl.utils.config").omega_conf_to_dataclass
     try:
         for group in ("engine", "optim", "checkpoint", "profiler"):
             convert(config[group])
     except Exception as error:  # noqa: BLE001 - asserts, and any error of its dataclasses
-        return _said(error)
+        return _error_text(error)
     return None
 
 
-def _dataset(config: Any) -> Iterator[tuple[str, str | None]]:
+def _try_dataset(config: Any) -> Iterator[tuple[str, str | None]]:
     """Load the dataset, and try it with the first rows if they and the tokenizer are local."""
     data = config.data
     path, name = data.custom_cls.path, data.custom_cls.name
     if path:
-        what = f"{name} of {path}"
+        label = f"{name} of {path}"
         try:
             importlib.import_module("verl.utils.import_utils").load_extern_object(path, name)
         except Exception as error:  # noqa: BLE001 - a module may fail in any way
-            yield what, _said(error)
+            yield label, _error_text(error)
             return
-        yield what, None
+        yield label, None
     model = Path(str(config.model.tokenizer_path or config.model.path)).expanduser()
     if not model.is_dir() or not Path(str(data.train_files)).is_file():
         return
-    what = f"the first {TRIED} rows of train"
+    label = f"the first {TRIED} rows of train"
     try:
         data.truncation = "right"  # another check counts the rows that are too long
         tokenizer = importlib.import_module("verl.utils").hf_tokenizer(str(model))
         create = importlib.import_module("verl.trainer.sft_trainer").create_sft_dataset
         rows = create(str(data.train_files), data, tokenizer, None)
         for at in range(min(len(rows), TRIED)):
-            what = f"row {at} of train"
+            label = f"row {at} of train"
             rows[at]
     except Exception as error:  # noqa: BLE001 - a template may raise anything
-        yield what, _said(error)
+        yield label, _error_text(error)
     else:
         yield f"the first {TRIED} rows of train", None
 
 
-def _classes(config: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str | None]]:
+def _try_classes(config: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str | None]]:
     rollout = config["actor_rollout_ref"]["rollout"]
     conf = importlib.import_module("omegaconf").OmegaConf
     loops = rollout["agent"]["agent_loop_config_path"]
@@ -149,7 +149,7 @@ def _loop_error(entry: Mapping[str, Any]) -> str | None:
     try:
         importlib.import_module("hydra.utils").get_class(entry["_target_"])
     except Exception as error:  # noqa: BLE001 - a module may fail in any way
-        return _said(error)
+        return _error_text(error)
     registry = importlib.import_module("verl.experimental.agent_loop.agent_loop")._agent_loop_registry  # noqa: SLF001
     if entry["name"] in registry:
         return (
@@ -164,7 +164,7 @@ def _interaction_error(entry: Mapping[str, Any]) -> str | None:
     try:
         getattr(importlib.import_module(module), name)(dict(entry.get("config") or {}, name=entry["name"]))
     except Exception as error:  # noqa: BLE001
-        return _said(error)
+        return _error_text(error)
     return None
 
 
@@ -173,11 +173,11 @@ def _reward_error(path: str, name: str) -> str | None:
     try:
         load(path, name)
     except Exception as error:  # noqa: BLE001
-        return _said(error)
+        return _error_text(error)
     return None
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     cause = error.__cause__ or error
     return " ".join(f"{type(cause).__name__}: {cause}".split())[:1_000]
 
@@ -185,5 +185,5 @@ def _said(error: BaseException) -> str:
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
         with contextlib.redirect_stdout(sys.stderr):  # verl prints
-            found = ask(Path(argument))
-        print(json.dumps(found, default=str), flush=True)  # noqa: T201
+            output = compose(Path(argument))
+        print(json.dumps(output, default=str), flush=True)  # noqa: T201

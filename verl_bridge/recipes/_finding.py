@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Finding", "Status", "ok", "problem", "unseen", "warning"]
+__all__ = ["Finding", "Status", "ok", "problem", "skipped", "warning"]
 
 Status: TypeAlias = Literal["ok", "warning", "problem", "not looked at"]
 
@@ -42,6 +42,6 @@ def problem(check: str, text: str, advice: str) -> Finding:
     return Finding(check, "problem", text, advice)
 
 
-def unseen(check: str, text: str, advice: str = "") -> Finding:
+def skipped(check: str, text: str, advice: str = "") -> Finding:
     """Return a finding for a skipped check."""
     return Finding(check, "not looked at", text, advice)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from verl_bridge.recipes._recipe import RlRecipe
     from verl_bridge.recipes._shares import Share
 
-__all__ = ["RELEASES", "put", "render", "write"]
+__all__ = ["RELEASES", "render", "write", "write_files"]
 
 RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
 
@@ -136,7 +136,7 @@ def _texts(recipe: RlRecipe, shares: Sequence[Share]) -> dict[str, Any]:
         "own_algorithm": own is not None,
         "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),
         "shares": "\n".join(
-            f"| `{share.env_id}` | {share.weight:g} | {share.rows:,} | {share.said or 'a task each'} "
+            f"| `{share.env_id}` | {share.weight:g} | {share.rows:,} | {share.note or 'a task each'} "
             f"| {share.val:,} |"
             for share in shares
         ),
@@ -160,10 +160,10 @@ def write(recipe: RlRecipe, folder: Path, *, shares: Sequence[Share] = (), force
         FileExistsError: One of the files exists and ``force`` is false; nothing was written.
         OSError: The folder cannot be written to.
     """
-    return put(folder, render(recipe, shares=shares), (*_NAMES, *_DATA), force=force)
+    return write_files(folder, render(recipe, shares=shares), (*_NAMES, *_DATA), force=force)
 
 
-def put(folder: Path, files: Mapping[str, str], names: Iterable[str], *, force: bool) -> list[Path]:
+def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *, force: bool) -> list[Path]:
     """Write the files of a recipe.
 
     Args:
@@ -179,11 +179,13 @@ def put(folder: Path, files: Mapping[str, str], names: Iterable[str], *, force: 
         FileExistsError: One of the names exists and ``force`` is false; nothing was written.
         OSError: The folder cannot be written to.
     """
-    there = [name for name in names if (folder / name).exists()]
-    if there and not force:
-        raise FileExistsError(f"{folder} holds {', '.join(there)}: choose another folder, or say --force")
+    existing = [name for name in names if (folder / name).exists()]
+    if existing and not force:
+        raise FileExistsError(
+            f"{folder} already has {', '.join(existing)}: choose another folder, or pass --force"
+        )
     folder.mkdir(parents=True, exist_ok=True)
-    for name in there:  # also the interaction of an earlier recipe, and its tasks
+    for name in existing:  # also the interaction of an earlier recipe, and its tasks
         (folder / name).unlink()
     for name, text in files.items():
         (folder / name).write_text(text, "utf-8")

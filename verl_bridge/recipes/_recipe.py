@@ -22,7 +22,7 @@ __all__ = [
     "Lengths",
     "Preset",
     "RlRecipe",
-    "own_limit",
+    "turn_limit_of",
 ]
 
 VERSIONS = ("0.7", "0.8", "0.9")
@@ -109,10 +109,10 @@ _LIMITS = ("max_turns", "max_episode_steps")
 """Arguments that limit the turns: of AgentGym's environments, and of ``gymnasium.make`` for any."""
 
 
-def own_limit(env_kwargs: Mapping[str, Any]) -> int | None:
+def turn_limit_of(env_kwargs: Mapping[str, Any]) -> int | None:
     """Return the turn limit among the arguments of an environment, or None."""
-    given = [env_kwargs.get(name) for name in _LIMITS]
-    return min((limit for limit in given if type(limit) is int and limit > 0), default=None)
+    limits = [env_kwargs.get(name) for name in _LIMITS]
+    return min((limit for limit in limits if type(limit) is int and limit > 0), default=None)
 
 
 @dataclass(frozen=True)
@@ -226,18 +226,18 @@ class RlRecipe:
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
         self._check_environments()
-        self._settle()
+        self._set_defaults()
         if not self.model or not self.model.isprintable():
             raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
         if self.integration == "interaction" and self.verl != "0.7":
             raise ValueError(
-                f"verl {self.verl} has no interactions (deleted in 0.8): take integration='agent-loop'"
+                f"verl {self.verl} has no interactions (deleted in 0.8): use integration='agent-loop'"
             )
         if self.algorithm == "remax" and self.verl == "0.7":
             raise ValueError(
-                "verl 0.7 cannot do ReMax over an agent loop: it does not tell its agent loops that a "
-                "baseline is to be greedy, and ends where one differs from the sampled episode; take "
-                "verl 0.8 or 0.9, or algorithm='rloo'"
+                "verl 0.7 cannot do ReMax over an agent loop: it does not request greedy sampling for the "
+                "baseline, and stops if the baseline differs from the sampled episode; use verl 0.8 or 0.9, "
+                "or algorithm='rloo'"
             )
         self._check_numbers()
 
@@ -250,18 +250,18 @@ class RlRecipe:
             raise ValueError(f"kl_coef={self.kl_coef} should be 0 or a number above it")
         if len(self.stages) > 1 and self.integration == "interaction":
             raise ValueError(
-                "verl does not tell interactions the training step, so that their turn limit is always the "
-                "same: give one, or take integration='agent-loop'"
+                "verl does not pass the training step to interactions, so their turn limit is constant: give "
+                "one limit, or use integration='agent-loop'"
             )
         of_an_update = self.mini_batch * self.samples
-        for count, what in ((self.trajectories, "a step"), (of_an_update, "an update")):
+        for count, unit in ((self.trajectories, "a step"), (of_an_update, "an update")):
             if count % self.gpus:
                 raise ValueError(
-                    f"gpus={self.gpus} does not divide the {count} trajectories of {what} by "
-                    f"{self.algorithm} with preset={self.preset!r}, as verl wants"
+                    f"gpus={self.gpus} does not divide the {count} trajectories of {unit} by "
+                    f"{self.algorithm} with preset={self.preset!r}, as verl requires"
                 )
 
-    def _settle(self) -> None:
+    def _set_defaults(self) -> None:
         """Fill in the defaults."""
         paper = self.published
         usual = {"model": DEFAULT_MODEL, "turns_every": _EVERY, "kl_coef": KL_COEF}
@@ -289,7 +289,7 @@ class RlRecipe:
     def _check_environments(self) -> None:
         of_one = (self.env_id, self.env_kwargs, self.isolate, self.success_at is not None)
         if self.envs and any(of_one):
-            raise ValueError("envs hold ids and arguments: give them, or env_id and env_kwargs")
+            raise ValueError("envs contains ids and arguments: give envs, or env_id and env_kwargs")
         ids = [env.env_id for env in self.environments]
         twice = next((env_id for env_id in ids if ids.count(env_id) > 1), None)
         if twice is not None:
@@ -366,7 +366,7 @@ class RlRecipe:
         More turns than usual get proportionally more tokens.
         """
         usual, paper = _LENGTHS.get(env.id, _ANY), self.published
-        turns = max(self.stages, default=None) or own_limit(env.env_kwargs) or usual.turns
+        turns = max(self.stages, default=None) or turn_limit_of(env.env_kwargs) or usual.turns
         response = max(usual.response, usual.response * turns // usual.turns)
         if paper is None:
             return Lengths(turns, usual.reply, usual.prompt, response)

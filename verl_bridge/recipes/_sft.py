@@ -109,12 +109,12 @@ class SftRecipe:
             raise ValueError(f"learning_rate={self.learning_rate:g} should be above 0 and below 1")
         if self.offload and self.verl == "0.7":
             raise ValueError(
-                "verl 0.7 leaves a model on the GPU once it has saved it, and cannot go on if it is to wait "
-                "elsewhere: leave offload out, or take a later verl"
+                "verl 0.7 cannot train on after it saved an offloaded model, because it leaves the model on "
+                "the GPU: do not offload, or use a later verl"
             )
         if self.games % self.gpus:
             raise ValueError(
-                f"gpus={self.gpus} does not divide the batch of {self.games} games, as verl wants"
+                f"gpus={self.gpus} does not divide the batch of {self.games} games, as verl requires"
             )
 
     @property

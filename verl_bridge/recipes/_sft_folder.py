@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.rollout import split_id
 from verl_bridge.recipes._filler import fill, read_template
-from verl_bridge.recipes._folder import RELEASES, put
+from verl_bridge.recipes._folder import RELEASES, write_files
 from verl_bridge.recipes._sft import MAX_LENGTH, SFT_PRESETS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def write_sft(recipe: SftRecipe, folder: Path, *, force: bool = False) -> list[P
     }
     templates = {"config.yaml": "sft.yaml", "run.sh": "sft_run.sh", "README.md": "sft_README.md"}
     files = {name: fill(read_template(template), values) for name, template in templates.items()}
-    return put(folder, files, _NAMES, force=force)
+    return write_files(folder, files, _NAMES, force=force)
 
 
 def _command(evaluation: Evaluation, engine: str) -> str:

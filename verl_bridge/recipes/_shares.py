@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
-__all__ = ["Share", "apportion", "drawn", "mixed"]
+__all__ = ["Share", "apportion", "interleave", "repeat_to"]
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Share:
     val: int
 
     @property
-    def said(self) -> str:
+    def note(self) -> str:
         """How the tasks were cut or repeated to get the number of rows; empty if each is one row."""
         if self.tasks < self.available:
             return f"{self.tasks:,} of {self.available:,} tasks"
@@ -68,12 +68,12 @@ def apportion(total: int, weights: Sequence[float]) -> list[int]:
     return counts
 
 
-def drawn(tasks: Sequence[T], count: int) -> list[T]:
+def repeat_to(tasks: Sequence[T], count: int) -> list[T]:
     """Return the first `count` tasks, repeating from the start if there are fewer."""
     return [tasks[at % len(tasks)] for at in range(count)]
 
 
-def mixed(parts: Sequence[Sequence[T]]) -> list[T]:
+def interleave(parts: Sequence[Sequence[T]]) -> list[T]:
     """Interleave several parts so that every prefix contains them in proportion."""
     placed = [
         ((at + 0.5) / len(part), number, each)

@@ -30,7 +30,7 @@ class View:
     Attributes:
         folder: The folder.
         raw: The contents of ``config.yaml``.
-        answer: The result of :func:`verl_bridge.recipes._compose.ask`, or None without verl.
+        result: The result of :func:`verl_bridge.recipes._compose.compose`, or None without verl.
         failed: Why there is no result although verl is installed, or empty.
         rows: Rows of the data by ``"train"`` and ``"val"``, once they have been read.
         files: The files of these rows by the same keys, each with its number of rows.
@@ -38,7 +38,7 @@ class View:
 
     folder: Path
     raw: Mapping[str, Any]
-    answer: Mapping[str, Any] | None = None
+    result: Mapping[str, Any] | None = None
     failed: str = ""
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     files: dict[str, list[tuple[Path, int]]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class View:
             raise NotReadable(f"{folder / 'config.yaml'} should be a mapping of settings")
         view = cls(folder, raw)
         if importlib.util.find_spec("verl") is not None:
-            view._ask_verl()
+            view._compose()
         return view
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -66,7 +66,7 @@ class View:
             key: Its dotted key.
             default: The value if it is not set, or null.
         """
-        value: Any = (self.answer or {}).get("config") or self.raw
+        value: Any = (self.result or {}).get("config") or self.raw
         for part in key.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
@@ -80,7 +80,29 @@ class View:
         value = self.get(key, default)
         return value if type(value) is int else default
 
-    def place(self, part: str, index: int) -> str:
+    def load_rows(self, part: str) -> str:
+        """Load the rows of ``"train"`` or ``"val"``.
+
+        Returns:
+            The error of a file that cannot be read, and then no rows are loaded; else empty.
+
+        Raises:
+            ModuleNotFoundError: pyarrow is not installed.
+        """
+        parquet = importlib.import_module("pyarrow.parquet")
+        rows: list[dict[str, Any]] = []
+        self.files[part] = []
+        for file in self.paths(f"data.{part}_files"):
+            try:
+                loaded = parquet.read_table(file).to_pylist()
+            except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
+                return f"cannot read {file}: {' '.join(str(error).split())[:300]}"
+            self.files[part].append((file, len(loaded)))
+            rows += loaded
+        self.rows[part] = rows
+        return ""
+
+    def location(self, part: str, index: int) -> str:
         """Return where a row is: its file, and its index there."""
         left = index
         for file, count in self.files.get(part, []):
@@ -117,14 +139,16 @@ class View:
             for entry in entries if isinstance(entries, list) else []:
                 if not isinstance(entry, Mapping):
                     continue
-                given = entry.get("config", entry)
+                settings = entry.get("config", entry)
                 made_by = str(entry.get("class_name") or entry.get("_target_"))
                 # A loop for several environments names none.
-                if isinstance(given, Mapping) and ("env_id" in given or made_by.startswith("verl_bridge.")):
-                    return given
+                if isinstance(settings, Mapping) and (
+                    "env_id" in settings or made_by.startswith("verl_bridge.")
+                ):
+                    return settings
         return {}
 
-    def _ask_verl(self) -> None:
+    def _compose(self) -> None:
         command = [sys.executable, "-m", "verl_bridge.recipes._compose", str(self.folder)]
         # `python -m` puts its working directory first; this process may have imported the package from
         # elsewhere.
@@ -138,11 +162,11 @@ class View:
                 timeout=COMPOSE_SECONDS,
                 env=environment,
             )
-            self.answer = json.loads(ended.stdout.splitlines()[-1])
+            self.result = json.loads(ended.stdout.splitlines()[-1])
         except subprocess.TimeoutExpired:
             self.failed = f"verl could not be imported in {COMPOSE_SECONDS:g} s"
         except (IndexError, ValueError):
-            self.failed = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1][:500]
+            self.failed = (ended.stderr.strip().splitlines() or ["it printed nothing"])[-1][:500]
 
 
 def load_yaml(file: Path) -> Any:

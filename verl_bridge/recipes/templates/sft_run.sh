@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fine-tunes by config.yaml beside it. Arguments go to verl, as in: bash run.sh trainer.total_epochs=2
+# Fine-tunes with config.yaml. Arguments are passed to verl, as in: bash run.sh trainer.total_epochs=2
 set -euo pipefail
 
-# A module of your own may lie where this is started.
+# Modules in the working directory can be imported.
 export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}$PWD"
 
 folder="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -11,7 +11,7 @@ cd "$folder"
 export HYDRA_FULL_ERROR=1
 export TOKENIZERS_PARALLELISM="${TOKENIZERS_PARALLELISM:-true}"
 
-# Keys are read from the environment, and never written here.
+# Keys are read from environment variables and are not written to this file.
 if [[ -n "${WANDB_API_KEY:-}" ]]; then
   set -- 'trainer.logger=[console,wandb]' "$@"
 fi
@@ -29,7 +29,7 @@ else
 fi
 #if evaluations
 
-# What was learned is played; an evaluation that was interrupted goes on.
+# Evaluate the last checkpoint; an interrupted evaluation is resumed.
 step="$(cat checkpoints/latest_checkpointed_iteration.txt)"
 <evaluations>
 #end
