@@ -303,10 +303,10 @@ def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int
     lives = Counter(made["life"] for made in report["created"])
     life = max(lives, default=0)
     made = [each for each in report["created"] if each["life"] == life]
-    told = [each for each in made if each["told"]]
+    told = [each for each in made if each["reply_sent"]]
     given_up = {each["id"] for each in told if not each["asked"]}
     kept_away = {each["id"] for each in told if each["asked"] and not each["closed"]}
-    untold = {each["id"] for each in made if not each["told"]}
+    untold = {each["id"] for each in made if not each["reply_sent"]}
     return {
         "created_in_each_life": [lives[each] for each in sorted(lives)],
         "created_in_the_last": len(made),
