@@ -21,7 +21,7 @@ from agentgym_gym._tool_calls import normalize_action
 from agentgym_gym.actions import Thought
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats import AgentGymFormat, ReAct, get_format
-from agentgym_gym.formats.react import ReActOnOneLine
+from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
 from agentgym_gym.spaces import ReplySpace, TextSpace
 
 if TYPE_CHECKING:

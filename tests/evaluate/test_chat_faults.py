@@ -130,7 +130,7 @@ def test_it_gives_up_when_the_time_is_over(model, monkeypatch):
     monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", 0.1)
     server, agent = model((500, {}), retry_seconds=0.5)
     began = time.monotonic()
-    with pytest.raises(errors.ModelError, match=r"asked [2-5] times in"):
+    with pytest.raises(errors.ModelError, match=r"[2-5] attempts in"):
         replies(agent)
     assert time.monotonic() - began < 15
     assert 2 <= len(asked(server)) <= 5
@@ -438,7 +438,7 @@ def test_the_password_of_a_url_is_sent(model):
 
 def test_openais_own_server_needs_a_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or name"):
+    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or choose"):
         replies(ChatAgent("gpt"))
 
 

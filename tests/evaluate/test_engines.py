@@ -160,7 +160,7 @@ def test_what_cannot_be_started_is_said_at_once(given, message, fake, model):
 def test_an_engine_that_is_not_installed_is_named_with_what_to_install(fake, model):
     engine = Engine("transformers", model)
     with pytest.raises(
-        SetupError, match=r"transformers cannot be started.* lacks: transformers, .*\[serving\]'"
+        SetupError, match=r"transformers cannot be started.* lacks transformers, .*\[serving\]'"
     ):
         engine.start()
     with pytest.raises(SetupError, match="has not been started"):

@@ -241,7 +241,7 @@ def test_what_playwright_says_without_an_element_is_played(tmp_path, web):
         ('page.get_by_label("x").press("Enter")', "playwright", "not locators of Playwright"),
         ("page.goto(url='http://a')", "playwright", "not locators of Playwright"),
         ("page.goto(open('x'))", "playwright", "not a plain value"),
-        ("page.stop('a', 'b')", "playwright", "takes 1 arguments"),
+        ("page.stop('a', 'b')", "playwright", "accepts 1 arguments"),
         ("page.press()", "playwright", "keys"),
         ("import os", "playwright", "not locators of Playwright"),
         ("stop [x]", "playwright", "not locators of Playwright"),
