@@ -68,9 +68,7 @@ HELD_BY = {
         "verl/test_agent_loop.py::test_an_episode_is_played_anew_until_the_environment_is_back",
         "bridge/test_metrics.py::test_the_error_of_a_step_names_servers_faults_and_tries",
     ],
-    "A failed episode scores 0, better than a lost one": [
-        "verl/test_advantage.py::test_ours_leaves_it_out"
-    ],
+    "A failed episode scores 0, better than a lost one": ["verl/test_advantage.py::test_ours_leaves_it_out"],
     "The reward does not rise": ["evaluate/test_metrics.py::test_what_k_episodes_of_a_task_would_do"],
     "How do I evaluate a checkpoint?": [
         "evaluate/test_engines.py::test_a_model_that_verl_saved_is_found",
@@ -195,7 +193,7 @@ def test_all_that_the_seeds_name_is_named():
 
 
 def test_each_row_says_where_more_stands():
-    tables, _, missing = MIGRATING.partition("## What is not there yet")
+    tables, _, missing = MIGRATING.partition("## Missing features")
     rows = [line for line in tables.splitlines() if line.startswith("| ") and not line.endswith("| more |")]
     assert len(rows) > 80
     assert [row for row in rows if not re.search(r"\[[^]]+\]\([A-Za-z/]+\.md(#[a-z-]+)?\) \|$", row)] == []

@@ -56,7 +56,9 @@ def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False
     if not overwrite:
         existing = next((log.path for log in logs if log.path.exists()), None)
         if existing is not None:
-            raise BadOption(f"{existing} exists: pass --overwrite, or choose another folder")
+            raise BadOption(
+                f"{existing} exists and is not overwritten: pass --overwrite, or choose another folder"
+            )
     try:
         out.mkdir(parents=True, exist_ok=True)
         for log in logs:
