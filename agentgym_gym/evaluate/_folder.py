@@ -142,7 +142,8 @@ class RunFolder:
             return LineFile(self._episodes, new=True)
         except FileExistsError:
             raise BadOption(
-                f"{self._episodes} exists and is not overwritten: pass --resume to resume that run, or choose another folder"
+                f"{self._episodes} exists and is not overwritten: pass --resume to resume that run, or "
+                "choose another folder"
             ) from None
 
     def _continue(self) -> LineFile:
