@@ -243,7 +243,7 @@ def test_tasks_are_named_by_text_and_by_numbers(textcraft_url):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": 620}, "YAML reads as the number 620"),
+        ({"tasks": 620}, "YAML parses as the number 620"),
         ({"tasks": "x"}, "cannot be read"),
         ({"split": "no"}, "is not one of"),
         ({"tools": "hammer"}, "should be 'text' or 'native'"),
