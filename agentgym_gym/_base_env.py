@@ -17,11 +17,11 @@ from agentgym_gym._addresses import addresses, configured
 from agentgym_gym._episode import RemoteEpisode
 from agentgym_gym._headers import configured_headers
 from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
-from agentgym_gym._tool_calls import given
+from agentgym_gym._tool_calls import normalize_action
 from agentgym_gym.actions import Thought
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats import AgentGymFormat, ReAct, get_format
-from agentgym_gym.formats.react import ReActOnOneLine
+from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
 from agentgym_gym.spaces import ReplySpace, TextSpace
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ class BaseTextEnv:
         self._server = options.server
         self._limits = options.limits(wire.time_limits)
         self._until = 0.0  # end of the time allowed for the episode
-        given = configured_headers(self.environment, options.headers)
+        headers = configured_headers(self.environment, options.headers)
         try:
-            self._channel = Channel(given, options.make_client(asynchronous=self._asynchronous))
+            self._channel = Channel(headers, options.make_client(asynchronous=self._asynchronous))
             self._attach()
             self._episode.holder.run = partial(_run, self._channel, self._limits)
         except TypeError as error:  # gymnasium would re-raise it with all arguments in the message
@@ -155,7 +155,7 @@ class BaseTextEnv:
                 "an environment with a live http_client cannot be copied or pickled: give a callable that "
                 "makes the client, or its import path"
             )
-        return partial(type(self), self.environment.name, **self._options.given), ()
+        return partial(type(self), self.environment.name, **self._options.non_default), ()
 
     def read(self, action: StepAction) -> str | None:
         """Return the text that ``step`` would send to the server, without sending it.
@@ -170,7 +170,7 @@ class BaseTextEnv:
             ActionError: The reply contains no valid action.
             BadOption: ``step`` does not accept an object of this type.
         """
-        meant = self._episode.read(given(action, self.environment.grammar)).action
+        meant = self._episode.read(normalize_action(action, self.environment.grammar)).action
         return None if isinstance(meant, Thought) else str(meant)
 
     @property

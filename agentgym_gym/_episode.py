@@ -18,7 +18,7 @@ from agentgym_gym._leasing.acquire import acquire
 from agentgym_gym._leasing.late_replies import late_reply
 from agentgym_gym._leasing.lease import Holder
 from agentgym_gym._leasing.recognition import run_own
-from agentgym_gym._tool_calls import called_action, given, shown_reply
+from agentgym_gym._tool_calls import called_action, normalize_action, reply_text
 from agentgym_gym.actions import MAX_ACTION_CHARS, Thought, Verbatim
 from agentgym_gym.calls import listening
 from agentgym_gym.errors import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from agentgym_gym._leasing.lease import Lease
-    from agentgym_gym._tool_calls import Given
+    from agentgym_gym._tool_calls import NormalizedAction
     from agentgym_gym.actions import StepAction
     from agentgym_gym.calls import Flow, Stage, WaitingFlow
     from agentgym_gym.catalogue import Environment, OnUnknown
@@ -181,10 +181,10 @@ class RemoteEpisode:
         """
         if not self._playing or self.lease is None:
             raise ResetNeeded("the episode is over, or none has started: call reset() before step()")
-        reply = given(action, self.environment.grammar)
+        reply = normalize_action(action, self.environment.grammar)
         self._turn += 1
         self._ignored = ()
-        self.transcript.append(shown_reply(reply))
+        self.transcript.append(reply_text(reply))
         try:
             reading = self.read(reply)
         except ActionError as error:
@@ -206,7 +206,7 @@ class RemoteEpisode:
             seen.outcome, seen.unanswered = outcome, ""
         return self._judge(outcome, str(meant))
 
-    def read(self, reply: Given) -> ParseResult:
+    def read(self, reply: NormalizedAction) -> ParseResult:
         """Parse a reply without executing it.
 
         Raises:
@@ -320,7 +320,7 @@ class RemoteEpisode:
     def _read(self, reply: str) -> ParseResult:
         return self.action_format.read(reply, self.environment.grammar)
 
-    def _advice(self, error: ActionError, reply: Given) -> str:
+    def _advice(self, error: ActionError, reply: NormalizedAction) -> str:
         called = isinstance(reply, tuple)
         written, form = (get_format("tool_calls"), "call") if called else (self.action_format, "reply")
         return (

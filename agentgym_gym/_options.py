@@ -69,7 +69,7 @@ class EnvOptions:
             object.__setattr__(self, "headers", parse_headers(self.headers, "headers"))
 
     @cached_property
-    def given(self) -> dict[str, Any]:
+    def non_default(self) -> dict[str, Any]:
         """The options that differ from the defaults, by name: arguments for an identical environment."""
         named = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "own"}
         return {name: value for name, value in named.items() if value != _DEFAULTS[name]} | dict(self.own)
@@ -88,7 +88,7 @@ class EnvOptions:
     @property
     def arguments(self) -> str:
         """The options that differ from the defaults, as call arguments, without passwords and tokens."""
-        public = dict(self.given)
+        public = dict(self.non_default)
         if self.server is not None:
             several = not isinstance(self.server, str)
             public["server"] = [*map(redact, self.server)] if several else redact(str(self.server))

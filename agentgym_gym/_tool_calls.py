@@ -12,9 +12,17 @@ from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, ToolCall, Ve
 from agentgym_gym.errors import ActionError, BadArguments, BadOption, NoAction
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 
-__all__ = ["NOT_CARRIED_OUT", "Given", "called_action", "given", "played_call", "shown_reply", "takes"]
+__all__ = [
+    "NOT_CARRIED_OUT",
+    "NormalizedAction",
+    "accepts",
+    "called_action",
+    "normalize_action",
+    "played_call",
+    "reply_text",
+]
 
-Given: TypeAlias = str | Action | Verbatim | tuple[ToolCall, ...]
+NormalizedAction: TypeAlias = str | Action | Verbatim | tuple[ToolCall, ...]
 """An agent's reply in one turn. Function calls are a tuple, because a model may make none or several."""
 
 NOT_CARRIED_OUT = "Not carried out: one call per turn; this one was ignored."
@@ -24,7 +32,7 @@ _BESIDE = {"id", "type", "index"}  # keys of a call that are ignored
 _ENCODINGS = 3  # nested JSON encodings of arguments: one, and up to two more by careless templates
 
 
-def given(action: object, grammar: Grammar) -> Given:
+def normalize_action(action: object, grammar: Grammar) -> NormalizedAction:
     """Convert an argument of ``step`` to text, an action or function calls.
 
     Args:
@@ -49,10 +57,10 @@ def given(action: object, grammar: Grammar) -> Given:
     return (_call(action),)
 
 
-def takes(action: object, grammar: Grammar) -> bool:
-    """Return whether :func:`given` accepts an argument."""
+def accepts(action: object, grammar: Grammar) -> bool:
+    """Return whether :func:`normalize_action` accepts an argument."""
     try:
-        given(action, grammar)
+        normalize_action(action, grammar)
     except BadOption:
         return False
     return True
@@ -62,7 +70,7 @@ def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> ParseResult:
     """Parse function calls: the first valid one is the action, all others are ignored.
 
     Returns:
-        The parse result. Its position is that of the call in `shown_reply`. The text of an ignored call is
+        The parse result. Its position is that of the call in `reply_text`. The text of an ignored call is
         its action, or its JSON if the call is invalid.
 
     Raises:
@@ -102,12 +110,12 @@ def played_call(calls: Sequence[ToolCall], ignored: object) -> int:
     return min(len(texts), len(calls) - 1)
 
 
-def shown_reply(reply: Given) -> str:
+def reply_text(reply: NormalizedAction) -> str:
     """Return the text of an agent's reply for a transcript, with one line per function call."""
     return scrub("\n".join(map(str, reply))) if isinstance(reply, tuple) else str(reply)
 
 
-def _of_message(message: Mapping[str, Any]) -> Given:
+def _of_message(message: Mapping[str, Any]) -> NormalizedAction:
     if message.get("role", "assistant") != "assistant":
         raise BadOption(f"step takes a message of the role 'assistant', not {shown(message['role'])}")
     calls, content = message.get("tool_calls"), message.get("content")

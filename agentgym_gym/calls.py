@@ -9,7 +9,7 @@ synchronous driver, the asynchronous one and a test that replays a recording all
         return body.integer("id")
 
 A driver that could not get a reply throws a :class:`~agentgym_gym.errors.Fault` into the flow. A flow may
-read the clock. A :data:`WaitingFlow` also yields a :class:`Wait` to wait for another episode, and an
+read the clock. A :data:`WaitingFlow` also yields a :class:`WaitForFuture` to wait for another episode, and an
 :class:`InThread` to read or write a file.
 """
 
@@ -37,7 +37,7 @@ __all__ = [
     "MaybeRestarted",
     "Reply",
     "Stage",
-    "Wait",
+    "WaitForFuture",
     "WaitingFlow",
     "at",
     "listening",
@@ -199,7 +199,7 @@ class MaybeRestarted(Exception):
 
 
 @dataclass(frozen=True)
-class Wait:
+class WaitForFuture:
     """An operation for the driver: wait for an event in this process; it has no result.
 
     The time limit is that of ``create``. When it is over, the driver cancels ``until``.
@@ -233,7 +233,7 @@ class InThread:
 Flow: TypeAlias = Generator[Call, Reply, T]
 """A flow of calls."""
 
-WaitingFlow: TypeAlias = Generator[Call | Wait | InThread, Any, T]
+WaitingFlow: TypeAlias = Generator[Call | WaitForFuture | InThread, Any, T]
 """A flow that may also wait, and read and write files."""
 
 

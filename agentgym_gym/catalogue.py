@@ -22,8 +22,8 @@ __all__ = [
     "OnUnknown",
     "environments",
     "find",
+    "make_splits",
     "register",
-    "shared_out",
 ]
 
 _NAMESPACE = "agentgym"
@@ -161,7 +161,7 @@ class Environment:
         return any(task_id in tasks for tasks in self.splits.values())
 
 
-def shared_out(
+def make_splits(
     tasks: range, *, test: range, unwinnable: Collection[int] = (), repeated: Collection[int] = ()
 ) -> dict[str, Sequence[int]]:
     """Return splits for an environment without splits in AgentGym: ``all``, and its division in two.

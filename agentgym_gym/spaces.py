@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text_space import TextSpace, refuse_mask
-from agentgym_gym._tool_calls import takes
+from agentgym_gym._tool_calls import accepts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ class ReplySpace(TextSpace):
 
     def contains(self, x: Any) -> bool:
         """Return whether ``env.step`` accepts ``x``, even if it is not a valid action."""
-        return takes(x, self.grammar)
+        return accepts(x, self.grammar)
 
     def __eq__(self, other: object) -> bool:
         return (

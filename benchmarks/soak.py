@@ -307,10 +307,10 @@ def left(report: dict[str, Any], before: set[int], after: set[int], cleared: int
     lives = Counter(made["life"] for made in report["created"])
     life = max(lives, default=0)
     made = [each for each in report["created"] if each["life"] == life]
-    received = [each for each in made if each["told"]]
-    not_closed = {each["id"] for each in received if not each["asked"]}
-    close_lost = {each["id"] for each in received if each["asked"] and not each["closed"]}
-    unreceived = {each["id"] for each in made if not each["told"]}
+    received = [each for each in made if each["reply_sent"]]
+    not_closed = {each["id"] for each in received if not each["close_requested"]}
+    close_lost = {each["id"] for each in received if each["close_requested"] and not each["closed"]}
+    unreceived = {each["id"] for each in made if not each["reply_sent"]}
     return {
         "created_in_each_life": [lives[each] for each in sorted(lives)],
         "created_in_the_last": len(made),

@@ -24,8 +24,8 @@ def test_options_are_declared_once():
 
 
 def test_what_differs_from_the_defaults_is_kept():
-    assert EnvOptions().given == {}
-    assert EnvOptions(action_format="react", max_turns=None, own={"answers": 1}).given == {
+    assert EnvOptions().non_default == {}
+    assert EnvOptions(action_format="react", max_turns=None, own={"answers": 1}).non_default == {
         "max_turns": None,
         "answers": 1,
     }

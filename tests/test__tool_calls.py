@@ -9,7 +9,7 @@ import pytest
 
 import agentgym_gym
 from agentgym_gym import ReplySpace, ToolCall, errors
-from agentgym_gym._tool_calls import called_action, given, played_call, shown_reply
+from agentgym_gym._tool_calls import called_action, normalize_action, played_call, reply_text
 from agentgym_gym.envs.searchqa import SEARCHQA
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Get, Inventory
 from agentgym_gym.formats import get_format
@@ -37,8 +37,8 @@ def test_any_action_survives_as_a_call(environment):
     for action in some_actions(environment):
         for arguments in (action.to_json(), json.dumps(action.to_json())):
             call = {"name": action.name(), "arguments": arguments}
-            assert given(call, grammar) == (ToolCall(action.name(), arguments),)
-            reading = called_action(given(call, grammar), grammar)
+            assert normalize_action(call, grammar) == (ToolCall(action.name(), arguments),)
+            reading = called_action(normalize_action(call, grammar), grammar)
             assert (reading.action, reading.mark, reading.ignored) == (action, "call", ())
             assert space.contains({"id": "1", "type": "function", "function": call})
 
@@ -91,7 +91,7 @@ def test_the_first_call_that_the_grammar_reads_is_played_and_all_others_are_list
     assert (reading.action, reading.mark, list(reading.ignored)) == (action, "call", ignored)
     played = calls[played_call(calls, list(reading.ignored))]
     assert called_action([played], TEXTCRAFT.grammar).action == action
-    assert shown_reply(tuple(calls))[reading.start : reading.end] == str(played)
+    assert reply_text(tuple(calls))[reading.start : reading.end] == str(played)
 
 
 def test_an_ignored_call_is_cut_to_200_characters():

@@ -25,7 +25,7 @@ SCALE, MIGRATING, FAQ = (
 
 HELD_BY = {
     "The original WebShop cannot be installed": ["servers/test_webshop_official.py::test_it_is_served"],
-    "An environment is not found, though it was just made": [
+    "An environment is not found, although it was just created": [
         "test_restarted_servers.py::test_the_environment_of_another_is_not_played"
     ],
     "`Namespace agentgym not found`": [
@@ -46,13 +46,13 @@ HELD_BY = {
         "evaluate/test_metrics.py::test_unreadable_replies_are_a_share_of_all",
     ],
     'What is "score", and what is "success rate"?': ["evaluate/test_metrics.py::test_success_is_not_score"],
-    "Which tasks were played? Are some repeated?": [
+    "Which tasks were played? Are any repeated?": [
         "test_env.py::test_reset_tells_the_task",
         "test_env.py::test_a_seed_draws_the_same_tasks",
     ],
-    "My numbers are not those of a paper": ["contract/test_parsers.py::test_the_parser_like_agentgyms"],
+    "My results differ from those of a paper": ["contract/test_parsers.py::test_the_parser_like_agentgyms"],
     "The run trains, but no environment is played": ["cli/test_verl.py::test_check_finds_a_mistake"],
-    "The settings do not go into each other": ["cli/test_verl.py::test_init_writes_what_can_be_read"],
+    "The batch sizes do not divide evenly": ["cli/test_verl.py::test_init_writes_what_can_be_read"],
     "Rows vanish, or the data are empty": ["cli/test_verl.py::test_check_measures_every_prompt"],
     "`Inconsistent training and inference tokenization detected`": [
         "verl/test_tokens.py::test_no_token_of_the_model_is_encoded_again"
@@ -64,15 +64,13 @@ HELD_BY = {
         "verl/test_agent_loop.py::test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode",
         "verl/test_agent_loop.py::test_few_warnings_of_cut_episodes",
     ],
-    "A server died, and the training with it": [
+    "A server failed and stopped the training": [
         "verl/test_agent_loop.py::test_an_episode_is_played_anew_until_the_environment_is_back",
         "bridge/test_metrics.py::test_the_error_of_a_step_names_servers_faults_and_tries",
     ],
-    "An episode that failed is scored 0, better than one that lost": [
-        "verl/test_advantage.py::test_ours_leaves_it_out"
-    ],
+    "A failed episode scores 0, better than a lost one": ["verl/test_advantage.py::test_ours_leaves_it_out"],
     "The reward does not rise": ["evaluate/test_metrics.py::test_what_k_episodes_of_a_task_would_do"],
-    "How is a checkpoint evaluated?": [
+    "How do I evaluate a checkpoint?": [
         "evaluate/test_engines.py::test_a_model_that_verl_saved_is_found",
         "evaluate/test_engines.py::test_what_is_no_checkpoint_is_named_with_what_is_there",
     ],
@@ -195,7 +193,7 @@ def test_all_that_the_seeds_name_is_named():
 
 
 def test_each_row_says_where_more_stands():
-    tables, _, missing = MIGRATING.partition("## What is not there yet")
+    tables, _, missing = MIGRATING.partition("## Missing features")
     rows = [line for line in tables.splitlines() if line.startswith("| ") and not line.endswith("| more |")]
     assert len(rows) > 80
     assert [row for row in rows if not re.search(r"\[[^]]+\]\([A-Za-z/]+\.md(#[a-z-]+)?\) \|$", row)] == []

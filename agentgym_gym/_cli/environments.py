@@ -19,7 +19,7 @@ from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
 from agentgym_gym.errors import AgentGymError, BadOption, SetupError
-from agentgym_gym.evaluate._slots import Servers
+from agentgym_gym.evaluate._episode_workers import Servers
 from agentgym_gym.rollout import Pool
 from agentgym_gym.rollout._env_facts import describe_env
 from agentgym_gym.rollout._workers import isolation_of

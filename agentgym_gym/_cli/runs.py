@@ -21,10 +21,10 @@ from agentgym_gym._cli.players import Player, players_of
 from agentgym_gym._cli.progress import Progress
 from agentgym_gym._cli.results import print_results
 from agentgym_gym.errors import AgentFault, BadOption
+from agentgym_gym.evaluate._episode_workers import Job
 from agentgym_gym.evaluate._figures.prices import price_of, read_prices
 from agentgym_gym.evaluate._folder import RunFolder
-from agentgym_gym.evaluate._runner import episodes_of, play_parts
-from agentgym_gym.evaluate._slots import Part
+from agentgym_gym.evaluate._runner import episodes_of, play_jobs
 
 if TYPE_CHECKING:
     from agentgym_gym._cli.plans import RunPlan
@@ -45,7 +45,7 @@ class _Entry:
     folder: RunFolder
     left: Sequence[tuple[int, int]]
 
-    def part(self, on_episode: Callable[[EpisodeRecord], object]) -> Part:
+    def job(self, on_episode: Callable[[EpisodeRecord], object]) -> Job:
         """Return the entry in the form that the runner accepts."""
         make_agent = self.player.maker(self.environment.chosen.environment, self.environment.system_prompt)
         served = getattr(make_agent(), "served", None)
@@ -57,7 +57,7 @@ class _Entry:
             on_episode(record)
 
         make_env = self.environment.maker(tools=self.player.uses_tools)
-        return Part(
+        return Job(
             make_env,
             make_agent,
             self.left,
@@ -97,11 +97,11 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
         before = [record for entry in entries for record in entry.folder.records]
         try:
             with Progress(before, sum(len(entry.left) for entry in entries)) as progress:
-                make_slot = stack.enter_context(_cluster(plan, players)).slot if plan.ray else None
+                make_worker = stack.enter_context(_cluster(plan, players)).worker if plan.ray else None
                 for engine, served in groupby(entries, key=lambda entry: entry.player.engine):
                     with _same_directory(), engine if engine is not None else contextlib.nullcontext():
-                        parts = [entry.part(progress.note) for entry in served]
-                        work = play_parts(parts, concurrency=plan.concurrency, make_slot=make_slot)
+                        jobs = [entry.job(progress.note) for entry in served]
+                        work = play_jobs(jobs, concurrency=plan.concurrency, make_worker=make_worker)
                         asyncio.run(interruptible(work))
         except KeyboardInterrupt:
             interrupted = True

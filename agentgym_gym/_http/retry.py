@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from agentgym_gym._backoff import backoff, retry_after_seconds
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Call, InThread, MaybeRestarted, Reply, Wait, WaitingFlow
+from agentgym_gym.calls import Call, InThread, MaybeRestarted, Reply, WaitForFuture, WaitingFlow
 from agentgym_gym.errors import (
     AccessDenied,
     ConnectionLost,
@@ -113,7 +113,7 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
     try:
         operation = next(flow)
         while True:
-            if isinstance(operation, Wait):
+            if isinstance(operation, WaitForFuture):
                 yield from _wait(operation, limits, stats, until)
                 operation = next(flow)
                 continue
@@ -141,7 +141,7 @@ def with_retries(flow: WaitingFlow[T], limits: Limits, stats: Stats, until: floa
         flow.close()
 
 
-def _wait(wait: Wait, limits: Limits, stats: Stats, until: float) -> IOFlow[None]:
+def _wait(wait: WaitForFuture, limits: Limits, stats: Stats, until: float) -> IOFlow[None]:
     """Wait for a slot on a server."""
     deadline = min(wait.began + limits.create, until)
     began = time.monotonic()

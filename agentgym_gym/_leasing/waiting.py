@@ -15,7 +15,7 @@ from agentgym_gym._leasing.lease import Holder, Lease
 from agentgym_gym._leasing.pool import LeasePool, Waiter
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import Wait, WaitingFlow
+from agentgym_gym.calls import WaitForFuture, WaitingFlow
 from agentgym_gym.errors import ServerFull
 
 __all__ = ["reserve_place"]
@@ -57,7 +57,7 @@ def _wait_for_place(
             pool.waiting[turn] = None
             pool.offer()  # places that were released before this flow started to wait
         while not turn.place.done():
-            yield Wait(turn.place, min(pool.quarantine_left for pool in pools), began)
+            yield WaitForFuture(turn.place, min(pool.quarantine_left for pool in pools), began)
             for pool in pools:
                 pool.offer()  # places whose quarantine is over
         if turn.place.cancelled():

@@ -14,7 +14,7 @@ from agentgym_gym.data._rl import own_prompt
 from agentgym_gym.data._trajectories import Message, Trajectory, as_system
 from agentgym_gym.errors import ActionError, BadOption
 from agentgym_gym.formats import Bare, ToolCalls, get_format
-from agentgym_gym.formats.react import ReActOnOneLine
+from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
 
 if TYPE_CHECKING:
     from agentgym_gym._options import FormatName

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from agentgym_gym.actions import Grammar
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import OneOf, ShortText
 from agentgym_gym.envs._tools import (
@@ -132,7 +132,7 @@ ACADEMIA = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=12,
-    splits=shared_out(range(20), test=range(15, 20)),
+    splits=make_splits(range(20), test=range(15, 20)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
     quirks=f"""\

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Name, strategies
 from agentgym_gym.calls import Body, Call, Flow
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
@@ -334,7 +334,7 @@ BABYAI = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=20,
-    splits=shared_out(range(900), test=range(720, 900), unwinnable=_UNWINNABLE, repeated=_LIKE_TRAIN),
+    splits=make_splits(range(900), test=range(720, 900), unwinnable=_UNWINNABLE, repeated=_LIKE_TRAIN),
     unwinnable=_UNWINNABLE,
     agentgym_readers={"react": plain_line},
     local_server="agentgym_servers.babyai:SERVER",

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Choice
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
 from agentgym_gym.wire import Outcome, Score, Start
 
@@ -23,7 +23,7 @@ _DIRECTIONS = ("up", "down", "left", "right")
 
 @dataclass(frozen=True)
 class Move(Action):
-    """Go to the next position in a direction; where a wall stands there, you stay where you are.
+    """Go to the next position in a direction; if there is a wall, you stay where you are.
 
     ``up`` and ``go up`` are read too: there is nothing else to do in a maze.
     """
@@ -89,7 +89,7 @@ MAZE = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,
-    splits=shared_out(range(25), test=range(20, 25)),
+    splits=make_splits(range(25), test=range(20, 25)),
     score_range=(-1.0, 1.0),
     agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.maze:SERVER",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from agentgym_gym.actions import Grammar
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Id, ShortText
 from agentgym_gym.envs._tools import (
@@ -202,7 +202,7 @@ MOVIE = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=12,
-    splits=shared_out(range(238), test=range(190, 238)),
+    splits=make_splits(range(238), test=range(190, 238)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
     local_server="agentgym_servers.movie:SERVER",

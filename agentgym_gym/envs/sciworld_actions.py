@@ -117,7 +117,7 @@ class Disconnect(NamedAction):
 
 @dataclass(frozen=True)
 class Use(NamedAction):
-    """Use a tool on something, such as a thermometer on a substance; AgentGym asks for the tool only."""
+    """Use a tool on something, such as a thermometer on a substance; in AgentGym, only the tool is named."""
 
     template: ClassVar[str] = "use {tool} on {obj}"
     accepts: ClassVar[_Spellings] = {"use {tool} with {obj}": {}, "use {tool}": {}}
@@ -275,7 +275,7 @@ class Flush(NamedAction):
 
 @dataclass(frozen=True)
 class Focus(NamedAction):
-    """Say that this is the thing the task asks for: the wrong thing fails the task at once."""
+    """Select the thing that the task is about; a wrong thing fails the task at once."""
 
     template: ClassVar[str] = "focus on {obj}"
     accepts: ClassVar[_Spellings] = {"focus {obj}": {}}

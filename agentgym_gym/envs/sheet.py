@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym._templates import fields_of
 from agentgym_gym.actions import Grammar
 from agentgym_gym.arguments import Integer
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._json_arguments import ListOfValues, Maybe, Value
 from agentgym_gym.envs._scalar_arguments import Cell, OneOf, ShortText
@@ -292,7 +292,7 @@ SHEET = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,
-    splits=shared_out(range(20), test=range(15, 20)),
+    splits=make_splits(range(20), test=range(15, 20)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
     quirks=f"""\

@@ -17,7 +17,7 @@ from agentgym_gym._templates import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import NO_NAMES, Integer, Name
 from agentgym_gym.calls import Body, Call, Flow
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import plain_line
 from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
@@ -183,7 +183,7 @@ TEXTCRAFT = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=20,
-    splits=shared_out(range(544), test=range(444, 544), unwinnable=_LEAST_TURNS),
+    splits=make_splits(range(544), test=range(444, 544), unwinnable=_LEAST_TURNS),
     unwinnable={task: f"it takes {turns} turns at least" for task, turns in _LEAST_TURNS.items()},
     agentgym_readers={"react": plain_line},
     local_server="agentgym_servers.textcraft:SERVER",

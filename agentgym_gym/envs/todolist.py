@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from agentgym_gym.actions import Grammar
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Date, Id, OneOf
 from agentgym_gym.envs._tools import (
@@ -145,7 +145,7 @@ TODOLIST = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,
-    splits=shared_out(range(155), test=range(124, 155)),
+    splits=make_splits(range(155), test=range(124, 155)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
     quirks=f"""\

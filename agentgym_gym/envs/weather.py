@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from agentgym_gym.actions import Grammar
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Date, Number, ShortText
 from agentgym_gym.envs._tools import (
@@ -256,7 +256,7 @@ WEATHER = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=10,
-    splits=shared_out(range(343), test=range(274, 343)),
+    splits=make_splits(range(343), test=range(274, 343)),
     on_unknown="refuse",
     agentgym_readers={"react": as_it_is},
     local_server="agentgym_servers.weather:SERVER",

@@ -76,7 +76,7 @@ class ClickElement(_Browsing):
 
 @dataclass(frozen=True)
 class TypeText(_Browsing):
-    """Type text into a field; the last number says whether to press Enter behind it (1) or not (0).
+    """Type text into a field; the last number is 1 to press Enter after it, or 0.
 
     Without that number, Enter is pressed.
     """
@@ -175,7 +175,7 @@ class GoForward(_Browsing):
 
 @dataclass(frozen=True)
 class Stop(_Browsing):
-    """End the task, with the answer where the objective asks for one, else with nothing in the brackets."""
+    """End the task, with the answer if the objective requires one, otherwise with empty brackets."""
 
     template: ClassVar[str] = "stop [{answer}]"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"stop[{answer}]": {}, "stop": {"answer": ""}}

@@ -15,7 +15,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.calls import Body, Call, Flow
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs._agentgym_parsers import (
     INVALID_ACTION,
     answers,
@@ -252,7 +252,7 @@ WEBSHOP = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=10,
-    splits=shared_out(range(6_910), test=range(500)),
+    splits=make_splits(range(6_910), test=range(500)),
     agentgym_readers={
         "react": react_action,
         "function_calling": _read_function_calling,

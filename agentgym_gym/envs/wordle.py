@@ -16,7 +16,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import Argument, strategies
 from agentgym_gym.calls import Body, Call, Flow
-from agentgym_gym.catalogue import Environment, shared_out
+from agentgym_gym.catalogue import Environment, make_splits
 from agentgym_gym.envs.lmrl import LMRLWire, read_as_agentgym
 from agentgym_gym.errors import BadArguments, ManyActions
 from agentgym_gym.wire import Seen, look
@@ -177,7 +177,7 @@ WORDLE = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=8,
-    splits=shared_out(range(980), test=range(784, 980)),
+    splits=make_splits(range(980), test=range(784, 980)),
     agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.wordle:SERVER",
     local_quirks=_LOCAL_QUIRKS,

@@ -137,8 +137,8 @@ class RandomAgent:
             drawn = None
         if not isinstance(drawn, (str, Action)):
             raise BadOption(
-                f"the agent 'random' draws replies from the action space, and {space!r:.200} of "
-                f"{env_id_of(env)} holds no text; play it by another agent, or wrap the environment in "
+                f"the agent 'random' samples replies from the action space, but {space!r:.200} of "
+                f"{env_id_of(env)} has no text; use another agent, or wrap the environment in "
                 "agentgym_gym.rollout.TextAdapter"
             )
 
@@ -170,7 +170,7 @@ class ReplayAgent:
         self.path = path / EPISODES if path.is_dir() else path
         if path.is_dir() and find_runs(path) != [path]:
             found = ", ".join(str(each) for each in find_runs(path))
-            raise BadOption(f"{path} is no run: name one of those below it: {found:.400}")
+            raise BadOption(f"{path} is not a run: choose one below it: {found:.400}")
         self._samples: dict[tuple[str, int], dict[int, EpisodeRecord]] = {}
         self._by_goal: dict[tuple[str, str], set[int]] = {}
         for record in read_records(self.path)[0]:
@@ -186,27 +186,27 @@ class ReplayAgent:
         """Return the reason that a task id cannot be replayed, or None if it can."""
         if (env_id_of(env), task_id) in self._samples:
             return None
-        return f"{self.path} holds no whole episode of {env_id_of(env)} with task {task_id}"
+        return f"{self.path} holds no complete episode of {env_id_of(env)} with task {task_id}"
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
         """Look up the episode of the task.
 
         Raises:
-            BadOption: The file contains no complete episode of the task, or none of this sample.
+            BadOption: The file holds no complete episode of the task, or none of this sample.
         """
         where, task_id, goal = env_id_of(env), info.get("task_id", -1), goal_of(info)
         kept, sample = self._task(where, task_id, goal), int(info.get("sample", 0))
         if kept is None:
             task = f"task {task_id}" if goal is None else f"the goal {goal!r:.80} (task {task_id})"
-            raise BadOption(f"{self.path} holds no whole episode of {where} with {task}")
+            raise BadOption(f"{self.path} holds no complete episode of {where} with {task}")
         samples = self._samples[where, kept]
         if sample not in samples:
             raise BadOption(
-                f"{self.path} holds task {kept} of {where} whole in the samples {sorted(samples)}, and not "
-                f"in sample {sample}: play as many samples as it has"
+                f"{self.path} holds complete episodes of task {kept} of {where} only for the samples "
+                f"{sorted(samples)}, not for sample {sample}: play as many samples as the file has"
             )
         record = samples[sample]
-        self._left = iter(_played(record))
+        self._left = iter(_replies(record))
         self._end = _end(record)
 
     def act(self, observation: str, info: dict[str, Any]) -> AgentReply | str | None:
@@ -224,7 +224,7 @@ class ReplayAgent:
         return task_id if task_id in tasks else min(tasks, default=None)
 
 
-def _played(record: EpisodeRecord) -> Iterator[AgentReply]:
+def _replies(record: EpisodeRecord) -> Iterator[AgentReply]:
     """Yield the replies that were played: tool calls as calls, all others as text."""
     for turn, text in enumerate(record.replies[: record.turns]):
         calls = record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
@@ -298,10 +298,10 @@ def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Cal
         first = agent_from(spec, environment, seed)  # reads a file only once
         return lambda: copy.copy(first) if module == "replay" else agent_from(spec, environment, seed)
     try:
-        made_by = import_object(spec)
+        make_agent = import_object(spec)
     except Exception as error:  # a module may raise anything
         raise BadOption(f"cannot import the agent {spec!r:.80}: {type(error).__name__}: {error}") from error
-    if not callable(made_by):
+    if not callable(make_agent):
         raise BadOption(f"the agent {spec!r:.80} should be a class or a function that returns an agent")
-    own: Callable[[], Agent] = made_by
+    own: Callable[[], Agent] = make_agent
     return own

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgym_gym._logging import logger
 from agentgym_gym._text import scrub
-from agentgym_gym._tool_calls import given, shown_reply
+from agentgym_gym._tool_calls import normalize_action, reply_text
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import AgentCrashed, AgentFault, AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate._agents import Agent, AgentReply
@@ -82,11 +82,11 @@ class AgentEpisode:
     async def _play(self, episode: Episode, task_id: int, sample: int) -> str:
         """Play the turns; return the ending if the agent ended the episode, otherwise ""."""
         info: Any = {**episode.info, "task_id": task_id, "sample": sample}
-        await self._ask(self._agent.reset, episode.env, episode.observation, info)
-        reads_what_it_writes = getattr(getattr(episode.env, "unwrapped", None), "parser", None) == "default"
+        await self._call_agent(self._agent.reset, episode.env, episode.observation, info)
+        accepts_actions = getattr(getattr(episode.env, "unwrapped", None), "parser", None) == "default"
         while not episode.over:
             began = time.perf_counter()
-            reply = await self._ask(self._agent.act, episode.observation, info)
+            reply = await self._call_agent(self._agent.act, episode.observation, info)
             if not isinstance(reply, AgentReply):
                 reply = AgentReply(reply)
             step: StepRecord = {**reply.step, "agent_seconds": time.perf_counter() - began}
@@ -95,9 +95,9 @@ class AgentEpisode:
                 action = action if action.isascii() else scrub(action)
                 text = action if text is None else text
             elif isinstance(action, Action):
-                text, action = _written(episode.env, action, text, plays_it=reads_what_it_writes)
+                text, action = _render(episode.env, action, text, accepts_actions=accepts_actions)
             elif action is not None:
-                text = _called(episode.env, action, text, step)
+                text = _call_text(episode.env, action, text, step)
             if text is not None:
                 episode.add_reply(text, step)
             if action is None:
@@ -106,7 +106,7 @@ class AgentEpisode:
             info = episode.info
         return ""
 
-    async def _ask(self, method: Any, *arguments: Any) -> Any:
+    async def _call_agent(self, method: Any, *arguments: Any) -> Any:
         """Call a method of the agent.
 
         Raises:
@@ -121,7 +121,7 @@ class AgentEpisode:
             raise AgentCrashed(f"{type(error).__name__}: {error}") from error
 
 
-def _written(env: Any, action: Action, text: str | None, *, plays_it: bool) -> tuple[str, Any]:
+def _render(env: Any, action: Action, text: str | None, *, accepts_actions: bool) -> tuple[str, Any]:
     """Return the text of a typed action, and the action in the form that the environment accepts.
 
     Raises:
@@ -130,15 +130,15 @@ def _written(env: Any, action: Action, text: str | None, *, plays_it: bool) -> t
     action_format = getattr(env.action_space, "action_format", None)
     if action_format is None:
         raise BadOption(
-            f"{env_id_of(env)} takes text, and the agent replied with a typed action: {action!r:.200}"
+            f"{env_id_of(env)} accepts only text, and the agent replied with a typed action: {action!r:.200}"
         )
-    written: str = action_format.render(action)
-    if plays_it:  # play the action itself, without parsing the text
-        return (written if text is None else text), action
-    return (written if text is None else text), written
+    rendered: str = action_format.render(action)
+    if accepts_actions:  # play the action itself, without parsing the text
+        return (rendered if text is None else text), action
+    return (rendered if text is None else text), rendered
 
 
-def _called(env: Any, action: Any, text: str | None, step: StepRecord) -> str:
+def _call_text(env: Any, action: Any, text: str | None, step: StepRecord) -> str:
     """Return the text of function calls, and store the calls in the step.
 
     Raises:
@@ -147,10 +147,10 @@ def _called(env: Any, action: Any, text: str | None, step: StepRecord) -> str:
     grammar = attribute_of(env, "grammar")
     if grammar is None:
         raise BadOption(
-            f"{env_id_of(env)} takes text, and the agent replied with {type(action).__name__}: "
+            f"{env_id_of(env)} accepts only text, and the agent replied with {type(action).__name__}: "
             f"{action!r:.200}"
         )
-    reply = given(action, grammar)
+    reply = normalize_action(action, grammar)
     if isinstance(reply, tuple) and "tool_calls" not in step:
         step["tool_calls"] = [
             {
@@ -161,4 +161,4 @@ def _called(env: Any, action: Any, text: str | None, step: StepRecord) -> str:
             }
             for call in reply
         ]
-    return shown_reply(reply) if text is None else text
+    return reply_text(reply) if text is None else text

@@ -83,7 +83,7 @@ class RunFolder:
         self._git = git_state()
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = _locked(path)
+            self._lock = _lock_folder(path)
             try:
                 self._file = self._continue() if resume and self._episodes.exists() else self._start()
             except BaseException:
@@ -142,8 +142,8 @@ class RunFolder:
             return LineFile(self._episodes, new=True)
         except FileExistsError:
             raise BadOption(
-                f"{self._episodes} exists and is not overwritten: go on with that run by --resume, or choose "
-                "another folder"
+                f"{self._episodes} exists and is not overwritten: pass --resume to resume that run, or "
+                "choose another folder"
             ) from None
 
     def _continue(self) -> LineFile:
@@ -159,7 +159,7 @@ class RunFolder:
         try:
             before = json.loads(summary.read_bytes())["run"]
             keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
-            different = [key for key in keys if _shaping(before.get(key)) != _shaping(self.run.get(key))]
+            different = [key for key in keys if _relevant(before.get(key)) != _relevant(self.run.get(key))]
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BadOption(f"{summary} is not the summary of a run") from None
         if different:
@@ -196,14 +196,14 @@ def _without_headers(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _shaping(value: Any) -> Any:
+def _relevant(value: Any) -> Any:
     """Return the part of a fact that affects the episodes."""
     if not isinstance(value, Mapping):
         return value
     return {key: each for key, each in value.items() if key not in _MAY_DIFFER}
 
 
-def _locked(folder: Path) -> FileLock:
+def _lock_folder(folder: Path) -> FileLock:
     """Acquire the lock on a folder. The system releases it when this process ends, even after a crash.
 
     Raises:
@@ -217,6 +217,6 @@ def _locked(folder: Path) -> FileLock:
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             by = f" (process {json.loads((folder / SUMMARY).read_bytes())['run']['process']})"
         raise InUse(
-            f"another run{by} writes into {folder}: wait for its end, or choose another folder"
+            f"another run{by} writes into {folder}: wait until it ends, or choose another folder"
         ) from None
     return lock

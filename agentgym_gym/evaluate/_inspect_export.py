@@ -54,10 +54,10 @@ def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False
 
     logs = [log for run in runs for log in _logs(run, out)]
     if not overwrite:
-        there = next((log.path for log in logs if log.path.exists()), None)
-        if there is not None:
+        existing = next((log.path for log in logs if log.path.exists()), None)
+        if existing is not None:
             raise BadOption(
-                f"{there} exists and is not overwritten: give --overwrite, or choose another folder"
+                f"{existing} exists and is not overwritten: pass --overwrite, or choose another folder"
             )
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ class _Log:
     def _log(self) -> Any:
         from inspect_ai.log import EvalLog, EvalPlan, EvalStats  # noqa: PLC0415 - an extra
 
-        from agentgym_gym.evaluate._inspect_samples import sample_of, usage_of  # noqa: PLC0415 - likewise
+        from agentgym_gym.evaluate._inspect_samples import sample_of, usage_of  # noqa: PLC0415 - also an extra
 
         began, ended = _times(self._run)
         prompt = self._run.facts.get("system_prompt")
@@ -142,7 +142,7 @@ class _Log:
     def _spec(self, began: datetime) -> Any:
         from inspect_ai.log import EvalConfig, EvalDataset, EvalRevision, EvalSpec  # noqa: PLC0415 - an extra
 
-        from agentgym_gym.evaluate._inspect_samples import plain_json  # noqa: PLC0415 - likewise
+        from agentgym_gym.evaluate._inspect_samples import plain_json  # noqa: PLC0415 - also an extra
 
         facts: dict[str, Any] = _without_passwords(plain_json(self._run.facts))
         options, git = facts.get("options"), facts.get("git")
@@ -164,7 +164,7 @@ class _Log:
             else None,
             packages=_texts(facts.get("versions")),
             metadata={
-                **{name: value for name, value in facts.items() if name not in _ELSEWHERE},
+                **{name: value for name, value in facts.items() if name not in _OWN_FIELDS},
                 "part": self._number + 1,
                 "parts": self._parts,
             },
@@ -177,10 +177,10 @@ class _Log:
         from inspect_ai.log import EvalMetric, EvalResults, EvalScore, HeadlineMetric  # noqa: PLC0415
 
         scored = [record for record in self._records if record.scored]
-        said = [record for record in scored if record.success is not None]
+        reported = [record for record in scored if record.success is not None]
         summary = summarise(scored)
         figures = {
-            "success": ("accuracy", summary.success_rate, len(said)),
+            "success": ("accuracy", summary.success_rate, len(reported)),
             "score": ("mean", summary.mean_score, len(scored)),
         }
         return EvalResults(
@@ -204,7 +204,7 @@ class _Log:
         )
 
 
-_ELSEWHERE = {"system_prompt", "versions", "options", "tasks", "samples", "seed"}
+_OWN_FIELDS = {"system_prompt", "versions", "options", "tasks", "samples", "seed"}
 """Facts of a run that have their own fields in a log."""
 
 

@@ -113,15 +113,21 @@ class _Conversation:
 
     def sample(self) -> EvalSample:
         record = self._record
-        asked = [scrub(each["content"]) for each in record.messages if each["role"] == "user"]
-        task = scrub(record.goal) if record.goal else asked[0] if asked else f"task {record.task_id}"
+        observations = [scrub(each["content"]) for each in record.messages if each["role"] == "user"]
+        task = (
+            scrub(record.goal)
+            if record.goal
+            else observations[0]
+            if observations
+            else f"task {record.task_id}"
+        )
         metadata = plain_json(self._metadata())
         init = Sample(input=task, target="", id=record.task_id, metadata=metadata)
         self._add(SampleInitEvent, 0.0, sample=init)
-        self._talk()
-        failed, scores = self._failed(), dict(self._scores())
-        if failed is not None:
-            self._add(ErrorEvent, record.seconds, error=failed)
+        self._add_messages()
+        error, scores = self._error(), dict(self._scores())
+        if error is not None:
+            self._add(ErrorEvent, record.seconds, error=error)
         for scorer, score in scores.items():
             self._add(ScoreEvent, record.seconds, score=score, scorer=scorer, target="")
         usage = usage_of(record.steps)
@@ -139,35 +145,35 @@ class _Conversation:
             total_time=record.seconds,
             working_time=record.agent_seconds + record.env_seconds or record.seconds,
             uuid=self._name,
-            error=failed,
+            error=error,
             limit=EvalSampleLimit(type="turn", limit=float(record.turns))
             if record.ending == "truncated"
             else None,
             turn_count=record.turns,
         )
 
-    def _talk(self) -> None:
+    def _add_messages(self) -> None:
         """Add the messages, and an event for each reply."""
         record = self._record
         reply = 0  # index of the next reply
-        called: ToolCall | None = None  # the call that the next observation is the result of
+        call: ToolCall | None = None  # the call that the next observation is the result of
         step: StepRecord = {}
         for number, message in enumerate(record.messages):
             text, name = scrub(message["content"]), f"{self._name}-{number}"
             if message["role"] == "assistant":
                 step = record.steps[reply] if reply < len(record.steps) else {}
-                said = self._reply(text, step, name)
-                self._model_event(said, step, last=number == len(record.messages) - 1)
-                self._messages.append(said)
-                called = _played(step, said)
+                message_of_reply = self._reply(text, step, name)
+                self._model_event(message_of_reply, step, last=number == len(record.messages) - 1)
+                self._messages.append(message_of_reply)
+                call = _played(step, message_of_reply)
                 self._seconds += step.get("env_seconds", 0.0)
-                self._tell(reply, step)
+                self._add_result(reply, step)
                 reply += 1
-            elif called is not None:
+            elif call is not None:
                 self._messages.append(
-                    ChatMessageTool(content=text, tool_call_id=called.id, function=called.function, id=name)
+                    ChatMessageTool(content=text, tool_call_id=call.id, function=call.function, id=name)
                 )
-                called = None
+                call = None
             else:
                 self._messages.append(ChatMessageUser(content=text, id=name))
         if reply and record.messages[-1]["role"] == "user":  # no model received it
@@ -188,14 +194,14 @@ class _Conversation:
             id=name,
         )
 
-    def _model_event(self, said: ChatMessageAssistant, step: StepRecord, *, last: bool) -> None:
+    def _model_event(self, reply: ChatMessageAssistant, step: StepRecord, *, last: bool) -> None:
         seconds = step.get("agent_seconds", 0.0)
         stop = _STOPPED.get(step.get("finish_reason", ""), "unknown")
         if last and self._record.ending == "context_overflow":
             stop = "model_length"
         self._output = ModelOutput(
             model=self._agent,
-            choices=[ChatCompletionChoice(message=said, stop_reason=stop)],
+            choices=[ChatCompletionChoice(message=reply, stop_reason=stop)],
             usage=usage_of((step,)),
             time=seconds,
         )
@@ -214,18 +220,18 @@ class _Conversation:
         )
         self._seconds += seconds
 
-    def _tell(self, reply: int, step: StepRecord) -> None:
+    def _add_result(self, reply: int, step: StepRecord) -> None:
         """Add an event with the reward and errors of a reply, which the messages do not contain."""
-        told: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         if reply < len(self._record.rewards) and self._record.rewards[reply]:
-            told["reward"] = self._record.rewards[reply]
+            result["reward"] = self._record.rewards[reply]
         if "parse_error" in step:
-            told["parse_error"] = step["parse_error"]
+            result["parse_error"] = step["parse_error"]
         if step.get("ignored_actions"):
-            told["ignored_actions"] = step["ignored_actions"]
-        if told:
-            told["turn"] = reply + 1
-            self._add(InfoEvent, self._seconds, source="environment", data=plain_json(told))
+            result["ignored_actions"] = step["ignored_actions"]
+        if result:
+            result["turn"] = reply + 1
+            self._add(InfoEvent, self._seconds, source="environment", data=plain_json(result))
 
     def _add(self, kind: Any, seconds: float, **fields: Any) -> None:
         self._events.append(
@@ -240,7 +246,7 @@ class _Conversation:
     def _at(self, seconds: float) -> datetime:
         return self._began + timedelta(seconds=min(max(0.0, seconds), _LONGEST))
 
-    def _failed(self) -> EvalError | None:
+    def _error(self) -> EvalError | None:
         fault = self._record.fault or self._record.agent_fault
         if fault is None:
             return None
@@ -254,7 +260,10 @@ class _Conversation:
                 reason = "fault" if record.fault is not None else "agent_fault"
                 yield name, Score.unscored(reason=reason, explanation=_fault_text(fault))
             elif value is None:
-                yield name, Score.unscored(reason="not_said", explanation="The environment does not say it.")
+                yield (
+                    name,
+                    Score.unscored(reason="not_reported", explanation="The environment does not report it."),
+                )
             else:
                 yield name, Score(value=float(value), explanation=f"ended by: {scrub(record.ending)}")
 
@@ -277,27 +286,27 @@ class _Conversation:
         return {name: value for name, value in known.items() if value is not None}
 
 
-def _played(step: StepRecord, said: ChatMessageAssistant) -> ToolCall | None:
-    if not said.tool_calls:
+def _played(step: StepRecord, reply: ChatMessageAssistant) -> ToolCall | None:
+    if not reply.tool_calls:
         return None
     calls = [actions.ToolCall(call["name"], call["arguments"]) for call in step["tool_calls"]]
-    return said.tool_calls[played_call(calls, step.get("ignored_actions"))]
+    return reply.tool_calls[played_call(calls, step.get("ignored_actions"))]
 
 
 def _fault_text(fault: Mapping[str, str]) -> str:
     return scrub(f"{fault.get('kind', '?')}: {fault.get('message', '')}")
 
 
-def _tool_call(made: Mapping[str, str], usual_id: str) -> ToolCall:
-    text = scrub(made["arguments"])
+def _tool_call(call: Mapping[str, str], usual_id: str) -> ToolCall:
+    text = scrub(call["arguments"])
     try:
         value = json.loads(text, parse_constant=no_constant)
         error = None if isinstance(value, dict) else "the arguments are no JSON object"
     except (ValueError, RecursionError) as failed:
         value, error = None, f"the arguments are no JSON: {failed}"
     return ToolCall(
-        id=scrub(made.get("id") or usual_id),
-        function=scrub(made["name"]),
+        id=scrub(call.get("id") or usual_id),
+        function=scrub(call["name"]),
         arguments=plain_json(value) if error is None else {"text": text},
         parse_error=error,
     )

@@ -1,9 +1,9 @@
-"""Distributes episodes over the machines of a Ray cluster: slots in remote processes.
+"""Distributes episodes over the machines of a Ray cluster: workers in remote processes.
 
 ::
 
     with RayCluster("auto", concurrency=256) as cluster:
-        await play_parts(parts, concurrency=256, make_slot=cluster.slot)
+        await play_jobs(jobs, concurrency=256, make_worker=cluster.worker)
 
 The runner, the run folder and the metrics stay in this process. Ray ships the functions that make
 environments and agents. This library and all modules that these functions import must be installed on each
@@ -21,17 +21,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import AgentGymError, MissingExtra, SetupError
-from agentgym_gym.evaluate._slots import LocalSlot, Part, Servers
+from agentgym_gym.evaluate._episode_workers import Job, LocalEpisodeWorker, Servers
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym.rollout._records import EpisodeRecord
 
-__all__ = ["RayCluster", "RaySlot"]
+__all__ = ["RayCluster", "RayEpisodeWorker"]
 
-_SLOTS_EACH = 32
-"""Slots per process. An event loop could serve more, but oracles and parsers use CPU time."""
+_WORKERS_EACH = 32
+"""Workers per process. An event loop could serve more, but oracles and parsers use CPU time."""
 
 _CONNECT_SECONDS = 10.0
 
@@ -72,7 +72,7 @@ class RayCluster:
         own = {name: value for name, value in os.environ.items() if name.startswith("AGENTGYM_")}
         self._variables = {**own, **(variables or {})}
         cpus = int(ray.cluster_resources().get("CPU", 1))
-        self._hosts = [self._new_host() for _ in range(min(max(1, cpus), -(-concurrency // _SLOTS_EACH)))]
+        self._hosts = [self._new_host() for _ in range(min(max(1, cpus), -(-concurrency // _WORKERS_EACH)))]
         self._next = itertools.cycle(range(len(self._hosts)))
         self._ids = itertools.count()
 
@@ -85,9 +85,9 @@ class RayCluster:
         if self._began:
             self._ray.shutdown()
 
-    def slot(self, part: Part) -> RaySlot:
-        """Return a slot on one of the processes, round-robin."""
-        return RaySlot(self, part, next(self._next), next(self._ids))
+    def worker(self, job: Job) -> RayEpisodeWorker:
+        """Return a worker on one of the processes, round-robin."""
+        return RayEpisodeWorker(self, job, next(self._next), next(self._ids))
 
     def host(self, number: int) -> Any:
         """Return the process with this number."""
@@ -111,7 +111,7 @@ class RayCluster:
         return (found.RayTaskError, found.RaySystemError)
 
     def _new_host(self) -> Any:
-        host = self._ray.remote(num_cpus=1, max_concurrency=4 * _SLOTS_EACH)(_Host)
+        host = self._ray.remote(num_cpus=1, max_concurrency=4 * _WORKERS_EACH)(_Host)
         return host.remote(self._variables)
 
 
@@ -130,22 +130,22 @@ def _require_listener(address: str) -> None:
         raise SetupError(f"there is no Ray cluster at {address!r:.200}: {error}") from None
 
 
-class RaySlot:
-    """A slot in a process of a cluster.
+class RayEpisodeWorker:
+    """A worker in a process of a cluster.
 
     Args:
         cluster: The cluster.
-        part: The part whose episodes the slot plays.
+        job: The job whose episodes the worker plays.
         number: The number of the process.
-        name: The unique number of this slot.
+        name: The unique number of this worker.
     """
 
-    def __init__(self, cluster: RayCluster, part: Part, number: int, name: int) -> None:
-        self.part = part
+    def __init__(self, cluster: RayCluster, job: Job, number: int, name: int) -> None:
+        self.job = job
         self._cluster = cluster
         self._number = number
         self._name = name
-        self._host: Any = None  # the process in which the slot is open
+        self._host: Any = None  # the process in which the worker is open
 
     async def play(self, task_id: int, sample: int) -> EpisodeRecord:
         """Play an episode, and retry in a new process if the process dies.
@@ -158,9 +158,9 @@ class RaySlot:
             host = self._cluster.host(self._number)
             try:
                 if self._host is not host:
-                    # The episodes and records of the part stay in this process.
-                    part = replace(self.part, episodes=(), on_episode=_nothing, servers=Servers())
-                    await host.open.remote(self._name, part)
+                    # The episodes and records of the job stay in this process.
+                    job = replace(self.job, episodes=(), on_episode=_nothing, servers=Servers())
+                    await host.open.remote(self._name, job)
                     self._host = host
                 record: EpisodeRecord = await host.play.remote(self._name, task_id, sample)
             except self._cluster.died as error:
@@ -170,19 +170,21 @@ class RaySlot:
                 cause = getattr(error, "cause", error)
                 if isinstance(cause, AgentGymError):
                     raise cause from None
-                told = str(cause).strip().splitlines()
+                lines = str(cause).strip().splitlines()
                 raise SetupError(
-                    f"this cannot be used on the Ray cluster: {told[0] if told else type(cause).__name__}. "
-                    "What environments and agents need must be installed on each of its machines"
+                    f"cannot use the Ray cluster: {lines[0] if lines else type(cause).__name__}; install the "
+                    "packages of the environments and agents on each of its machines"
                 ) from error
             else:
                 return record
-        raise SetupError(f"the processes of the Ray cluster die: {died}") from died
+        raise SetupError(
+            f"processes of the Ray cluster exited {_TRIES} times in one episode: {died}; see Ray's logs"
+        ) from died
 
     async def close(self) -> None:
         """Close the environment and the agent, even during an abandoned episode."""
         if self._host is not None:
-            with contextlib.suppress(self._cluster.died):  # and the slot with it
+            with contextlib.suppress(self._cluster.died):  # and the worker with it
                 await self._host.close.remote(self._name)
 
 
@@ -195,16 +197,16 @@ class _Host:
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         os.environ.update(variables)
-        self._slots: dict[int, LocalSlot] = {}
+        self._workers: dict[int, LocalEpisodeWorker] = {}
         self._playing: dict[int, Any] = {}
 
-    async def open(self, name: int, part: Part) -> None:
-        self._slots[name] = LocalSlot(part)
+    async def open(self, name: int, job: Job) -> None:
+        self._workers[name] = LocalEpisodeWorker(job)
 
     async def play(self, name: int, task_id: int, sample: int) -> EpisodeRecord:
         import asyncio  # noqa: PLC0415 - importing the library must be cheap
 
-        playing = asyncio.ensure_future(self._slots[name].play(task_id, sample))
+        playing = asyncio.ensure_future(self._workers[name].play(task_id, sample))
         self._playing[name] = playing
         try:
             return await playing
@@ -217,7 +219,7 @@ class _Host:
         if name in self._playing:
             self._playing[name].cancel()
             await asyncio.wait({self._playing[name]})
-        await self._slots.pop(name).close()
+        await self._workers.pop(name).close()
 
 
 def _nothing(_: object) -> None:

@@ -25,7 +25,7 @@ _KEY = "reference_action_sequence"
 
 # The methods of WebArena's ``page`` that need no element, and the equivalent actions of AgentGym's server
 # (create_playwright_action in WebArena's browser_env/actions.py).
-_SAME = {
+_EQUIVALENT = {
     "press": "press",
     "keyboard.press": "press",
     "scroll": "scroll",
@@ -95,12 +95,12 @@ class ReferenceAgent:
 
     def _actions(self, env: TextEnv, task_id: int) -> list[Action]:
         grammar: Grammar | None = getattr(env.unwrapped, "grammar", None)
-        if grammar is None or not all(map(grammar.has_function, _SAME.values())):
+        if grammar is None or not all(map(grammar.has_function, _EQUIVALENT.values())):
             raise BadOption(f"{self.path} holds tasks of WebArena, which {env_id_of(env)} cannot play")
         reference = self._references.get(task_id)
         if reference is None:
             raise BadOption(f"{self.path} holds no task {task_id} with a {_KEY}")
-        return [_said(action, reference, grammar) for action in reference.actions]
+        return [_convert_action(action, reference, grammar) for action in reference.actions]
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,13 @@ def _reference(file: Path, at: int, task: Any) -> _Reference | None:
     task_id = task.get("task_id") if isinstance(task, dict) else None
     if not isinstance(task_id, int) or isinstance(task_id, bool):
         raise BadOption(f"{file}: entry {at} is no task of WebArena: it has no number under 'task_id'")
-    said = task.get(_KEY)
-    if said is None:
+    sequence = task.get(_KEY)
+    if sequence is None:
         return None
     tag, actions = (
-        (said.get("action_set_tag"), said.get("action_sequence")) if isinstance(said, dict) else (0, 0)
+        (sequence.get("action_set_tag"), sequence.get("action_sequence"))
+        if isinstance(sequence, dict)
+        else (0, 0)
     )
     if isinstance(actions, str):
         actions = actions.splitlines()
@@ -167,7 +169,7 @@ def _reference(file: Path, at: int, task: Any) -> _Reference | None:
     return _Reference(file, task_id, tag, tuple(action.strip() for action in actions if action.strip()))
 
 
-def _said(action: str, reference: _Reference, grammar: Grammar) -> Action:
+def _convert_action(action: str, reference: _Reference, grammar: Grammar) -> Action:
     """Convert an action of a sequence to an action of the server.
 
     Raises:
@@ -180,12 +182,12 @@ def _said(action: str, reference: _Reference, grammar: Grammar) -> Action:
             "'id_accessibility_tree' nor 'playwright'"
         )
     try:
-        return grammar.parse(action) if reference.tag != "playwright" else _of_playwright(action, grammar)
+        return grammar.parse(action) if reference.tag != "playwright" else _parse_playwright(action, grammar)
     except (ValueError, RecursionError) as error:  # an ActionError is a ValueError
         raise BadOption(f"{where} cannot be played: {shown(action)}: {error}") from None
 
 
-def _of_playwright(code: str, grammar: Grammar) -> Action:
+def _parse_playwright(code: str, grammar: Grammar) -> Action:
     """Parse a method call on the page, without executing it.
 
     Raises:
@@ -194,16 +196,16 @@ def _of_playwright(code: str, grammar: Grammar) -> Action:
     """
     call = expression(code)
     name = "" if not isinstance(call, ast.Call) else ast.unparse(call.func).removeprefix("page.")
-    if not isinstance(call, ast.Call) or name not in _SAME or call.keywords:
+    if not isinstance(call, ast.Call) or name not in _EQUIVALENT or call.keywords:
         raise ValueError(
-            "AgentGym's server takes the number of an element and no locator of Playwright; what can be "
-            f"played are {', '.join(f'page.{each}' for each in _SAME)}"
+            "AgentGym's server accepts element numbers, not locators of Playwright; supported are "
+            f" {', '.join(f'page.{each}' for each in _EQUIVALENT)}"
         )
-    function = _SAME[name]
+    function = _EQUIVALENT[name]
     values = [each.id if isinstance(each, ast.Name) else plain_value(each) for each in call.args]
     names = grammar.signature(function)
     if len(values) > len(names):
-        raise ValueError(f"page.{name} takes {len(names)} arguments")
+        raise ValueError(f"page.{name} accepts {len(names)} arguments")
     arguments = dict(zip(names, values, strict=False))
     if function == "stop":
         arguments.setdefault(names[0], "")

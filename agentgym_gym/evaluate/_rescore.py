@@ -153,13 +153,13 @@ def rescore(
         BadOption: The environment is not in the catalogue, the run does not record its parse options, an
             option does not fit the environment, or ``score`` failed or returned an invalid value.
     """
-    given = {"parser": parser, "action_format": action_format, "on_unknown": on_unknown}
-    given = {name: value for name, value in given.items() if value is not None}
+    changed = {"parser": parser, "action_format": action_format, "on_unknown": on_unknown}
+    changed = {name: value for name, value in changed.items() if value is not None}
     before = dict(run.facts.get("options") or {})
-    if score is not None and not given:
+    if score is not None and not changed:
         rescored = Rescored(run.records, before)
     else:
-        rescored = _read_again(run, before, {**before, **given})
+        rescored = _parse_again(run, before, {**before, **changed})
     if score is None:
         return rescored
     return replace(rescored, records=tuple(_scored(record, score) for record in rescored.records))
@@ -182,45 +182,45 @@ def load_rule(path: str) -> ScoreRule:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _ParsedReply:
     """Parse result of a reply: the action text or the kind of the parse error; neither for a thought."""
 
-    words: str | None
+    text: str | None
     error: str | None
 
 
-def _read_again(run: Run, before: Mapping[str, Any], after: Mapping[str, Any]) -> Rescored:
+def _parse_again(run: Run, before: Mapping[str, Any], after: Mapping[str, Any]) -> Rescored:
     if not before:
         raise BadOption(
-            f"{run.path} has no summary.json that says how its replies were read, so that they cannot be "
-            "read again; only another rule for the score can be applied to it"
+            f"{run.path} has no summary.json with its parse options, so its replies cannot be parsed again; "
+            "only another score rule can be applied"
         )
     old_errors: Counter[str] = Counter()
     new_errors: Counter[str] = Counter()
     records: list[EpisodeRecord] = []
     examples: list[Difference] = []
-    replies = different = strange = 0
+    replies = different = not_as_played = 0
     with contextlib.ExitStack() as readers:
         old = readers.enter_context(_reader(run.env_id, before))
         new = old if after == before else readers.enter_context(_reader(run.env_id, after))
         for record in run.records:
             if record.turns > len(record.replies):
                 raise BadOption(f"{run.path}: task {record.task_id} has fewer replies than turns")
-            kept = _readings(old, record)
+            kept = _parse_replies(old, record)
             was = [_played(record, turn, reading) for turn, reading in enumerate(kept)]
-            now = kept if new is old else _readings(new, record)
+            now = kept if new is old else _parse_replies(new, record)
             replies += len(now)
-            strange += sum(a.words != b.words for a, b in zip(kept, was, strict=True))
+            not_as_played += sum(a.text != b.text for a, b in zip(kept, was, strict=True))
             old_errors.update(each.error for each in was if each.error)
             new_errors.update(each.error for each in now if each.error)
             if not record.scored:
                 records.append(record)
                 continue
-            turns = [turn for turn in range(record.turns) if was[turn].words != now[turn].words]
+            turns = [turn for turn in range(record.turns) if was[turn].text != now[turn].text]
             different += len(turns)
             found = [_difference(record, turn, was[turn], now[turn]) for turn in turns[:MOST_EXAMPLES]]
             examples += found[: MOST_EXAMPLES - len(examples)]
-            read = _with_readings(record, now)
+            read = _with_parse_results(record, now)
             records.append(_diverged(read, found[0], now) if found else read)
     return Rescored(
         tuple(records),
@@ -230,7 +230,7 @@ def _read_again(run: Run, before: Mapping[str, Any], after: Mapping[str, Any]) -
         dict(sorted(new_errors.items())),
         different,
         tuple(examples),
-        strange,
+        not_as_played,
     )
 
 
@@ -241,21 +241,21 @@ def _reader(env_id: str, options: Mapping[str, Any]) -> Iterator[AgentGymEnv]:
         environment = find(env_id)
     except UnknownEnvironment:
         raise BadOption(
-            f"{env_id} is not in the catalogue, so that its replies cannot be read again: one of your own is "
-            "known when its module is imported, and another library's has no parser; only another rule for "
-            "the score can be applied to it"
+            f"{env_id} is not in the catalogue, so its replies cannot be parsed again: import the module of "
+            "your own environment first; an environment of another library has no parser, so only another "
+            "score rule can be applied"
         ) from None
     named = {name: options.get(name) for name in ("parser", "action_format", "on_unknown")}
     own = {name: options[name] for name in environment.options if name in options}
-    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None} | own
-    with contextlib.closing(AgentGymEnv(environment.id, **given)) as env:
+    arguments: dict[str, Any] = {name: value for name, value in named.items() if value is not None} | own
+    with contextlib.closing(AgentGymEnv(environment.id, **arguments)) as env:
         yield env
 
 
-def _readings(env: AgentGymEnv, record: EpisodeRecord) -> list[_Reading]:
+def _parse_replies(env: AgentGymEnv, record: EpisodeRecord) -> list[_ParsedReply]:
     """Parse the replies that were played."""
     return [
-        _reading(env, _tool_calls(record, turn) or reply)
+        _parse_reply(env, _tool_calls(record, turn) or reply)
         for turn, reply in enumerate(record.replies[: record.turns])
     ]
 
@@ -264,32 +264,32 @@ def _tool_calls(record: EpisodeRecord, turn: int) -> list[dict[str, str]] | None
     return record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
 
 
-def _reading(env: AgentGymEnv, reply: StepAction) -> _Reading:
+def _parse_reply(env: AgentGymEnv, reply: StepAction) -> _ParsedReply:
     try:
-        return _Reading(env.read(reply), None)
+        return _ParsedReply(env.read(reply), None)
     except ActionError as error:
-        return _Reading(None, error.kind)
+        return _ParsedReply(None, error.kind)
 
 
-def _played(record: EpisodeRecord, turn: int, reading: _Reading) -> _Reading:
+def _played(record: EpisodeRecord, turn: int, reading: _ParsedReply) -> _ParsedReply:
     """Return the played action: from the record if it has one, otherwise as parsed with the run's options."""
     step = record.steps[turn] if turn < len(record.steps) else StepRecord()
-    return _Reading(step["action"], step.get("parse_error")) if "action" in step else reading
+    return _ParsedReply(step["action"], step.get("parse_error")) if "action" in step else reading
 
 
-def _difference(record: EpisodeRecord, turn: int, was: _Reading, now: _Reading) -> Difference:
+def _difference(record: EpisodeRecord, turn: int, was: _ParsedReply, now: _ParsedReply) -> Difference:
     return Difference(
-        record.task_id, record.sample, turn + 1, record.replies[turn], was.words, now.words, now.error
+        record.task_id, record.sample, turn + 1, record.replies[turn], was.text, now.text, now.error
     )
 
 
-def _with_readings(record: EpisodeRecord, now: list[_Reading]) -> EpisodeRecord:
+def _with_parse_results(record: EpisodeRecord, now: list[_ParsedReply]) -> EpisodeRecord:
     """Return an episode with the new parse results in its steps and parse errors."""
     steps = list(record.steps)
     for turn, reading in enumerate(now[: len(steps)]):
-        step = StepRecord(**{**steps[turn], "action": reading.words})
+        step = StepRecord(**{**steps[turn], "action": reading.text})
         step.pop("parse_error", None)
-        if reading.words != steps[turn].get("action"):
+        if reading.text != steps[turn].get("action"):
             step.pop("ignored_actions", None)  # the reply parses to another action, or to none
         if reading.error:
             step["parse_error"] = reading.error
@@ -298,7 +298,7 @@ def _with_readings(record: EpisodeRecord, now: list[_Reading]) -> EpisodeRecord:
     return replace(record, steps=tuple(steps), parse_errors=dict(errors))
 
 
-def _diverged(record: EpisodeRecord, first: Difference, now: list[_Reading]) -> EpisodeRecord:
+def _diverged(record: EpisodeRecord, first: Difference, now: list[_ParsedReply]) -> EpisodeRecord:
     """Return an episode, cut before the first turn whose reply parses to another action."""
     turns = first.turn - 1
     replies = [at for at, message in enumerate(record.messages) if message["role"] == "assistant"]
@@ -315,7 +315,7 @@ def _diverged(record: EpisodeRecord, first: Difference, now: list[_Reading]) -> 
         rewards=rewards,
         messages=record.messages[: replies[turns] + 1],
         steps=record.steps[: turns + 1],
-        agent_fault={"kind": "Diverged", "message": f"{first}; what would have followed is not known"},
+        agent_fault={"kind": "Diverged", "message": f"{first}; the server's response is unknown"},
         ending=DIVERGED,
     )
 
@@ -325,17 +325,17 @@ def _scored(record: EpisodeRecord, rule: ScoreRule) -> EpisodeRecord:
         return record
     where = f"the score rule, of task {record.task_id}, sample {record.sample},"
     try:
-        said: Any = rule(record)
+        value: Any = rule(record)
     except Exception as error:  # the rule is user code
         raise BadOption(f"{where} raised {type(error).__name__}: {error}") from error
     try:
-        score, success = said if isinstance(said, tuple) else (said, record.success)
+        score, success = value if isinstance(value, tuple) else (value, record.success)
         number = math.nan if isinstance(score, (bool, str)) else float(score)
         solved = None if success is None else bool(success)
     except (TypeError, ValueError, OverflowError):
         number, solved = math.nan, None
     if not math.isfinite(number):
         raise BadOption(
-            f"{where} returned {said!r:.200}; it should return a number, or a number and True or False"
+            f"{where} returned {value!r:.200}; it should return a number, or a number and True or False"
         )
     return replace(record, score=number, success=solved)

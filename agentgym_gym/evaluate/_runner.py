@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
-from agentgym_gym.evaluate._slots import LocalSlot, Part, Servers
+from agentgym_gym.evaluate._episode_workers import Job, LocalEpisodeWorker, Servers
 from agentgym_gym.rollout import CallerPool, Isolation, Pool
 
 if TYPE_CHECKING:
     import gymnasium
 
     from agentgym_gym.evaluate._agents import Agent
-    from agentgym_gym.evaluate._slots import Slot
+    from agentgym_gym.evaluate._episode_workers import EpisodeWorker
     from agentgym_gym.evaluate._text_env import TextEnv
     from agentgym_gym.rollout import EpisodeRecord
     from agentgym_gym.rollout._workers import Worker
@@ -28,7 +28,7 @@ __all__ = [
     "evaluate",
     "evaluate_async",
     "play_episode",
-    "play_parts",
+    "play_jobs",
     "probe_env",
 ]
 
@@ -63,8 +63,8 @@ def play_episode(
     Raises:
         SetupError: The task cannot be played until the setup is fixed.
     """
-    play = AgentEpisode(_called_here(env), agent, call_here, success_at=success_at).play(task_id, sample)
-    return _completed(play, agent)
+    play = AgentEpisode(_caller_pool(env), agent, call_here, success_at=success_at).play(task_id, sample)
+    return _run_to_completion(play, agent)
 
 
 def evaluate(
@@ -95,7 +95,7 @@ def evaluate(
         SetupError: No task can be played until the setup is fixed.
         AgentFault: The agent failed in 20 episodes in a row.
     """
-    pool = _called_here(env)
+    pool = _caller_pool(env)
 
     async def play() -> list[EpisodeRecord]:
         records, watch = [], _FaultsInARow(_FAULTS_IN_A_ROW)
@@ -108,10 +108,10 @@ def evaluate(
             watch.note(record)
         return records
 
-    return _completed(play(), agent)
+    return _run_to_completion(play(), agent)
 
 
-def _called_here(env: gymnasium.Env[str, Any]) -> CallerPool:
+def _caller_pool(env: gymnasium.Env[str, Any]) -> CallerPool:
     """Return a pool that calls an environment in this thread.
 
     Raises:
@@ -135,7 +135,7 @@ def episodes_of(tasks: Iterable[int], samples: int) -> list[tuple[int, int]]:
     return [(task_id, sample) for sample in range(samples) for task_id in tasks]
 
 
-def _completed(work: Coroutine[Any, Any, T], agent: Agent) -> T:
+def _run_to_completion(work: Coroutine[Any, Any, T], agent: Agent) -> T:
     """Return the result of a coroutine, without an event loop if the agent is not awaited.
 
     Raises:
@@ -196,16 +196,16 @@ async def evaluate_async(
         AgentFault: The agent failed in many episodes in a row.
     """
     episodes = episodes_of(tasks, samples)
-    found: dict[tuple[int, int], EpisodeRecord] = {}
+    records: dict[tuple[int, int], EpisodeRecord] = {}
 
     def take(record: EpisodeRecord) -> None:
-        found[record.task_id, record.sample] = record
+        records[record.task_id, record.sample] = record
         if on_episode is not None:
             on_episode(record)
 
     async with probe_env(make_env, isolate=isolate, timeout=timeout) as probe:
         servers = Servers(probe.facts.capacity)
-    part = Part(
+    job = Job(
         make_env,
         make_agent,
         episodes,
@@ -215,8 +215,8 @@ async def evaluate_async(
         timeout=timeout,
         success_at=success_at,
     )
-    await play_parts([part], concurrency=concurrency)
-    return [found[episode] for episode in episodes]
+    await play_jobs([job], concurrency=concurrency)
+    return [records[episode] for episode in episodes]
 
 
 @contextlib.asynccontextmanager
@@ -238,15 +238,15 @@ async def probe_env(
             pool.release(worker)
 
 
-async def play_parts(
-    parts: Iterable[Part], *, concurrency: int = 16, make_slot: Callable[[Part], Slot] | None = None
+async def play_jobs(
+    jobs: Iterable[Job], *, concurrency: int = 16, make_worker: Callable[[Job], EpisodeWorker] | None = None
 ) -> None:
-    """Play several agents or environments, one part after another, without idle time between them.
+    """Play several agents or environments, one job after another, without idle time between them.
 
     Args:
-        parts: The parts to play.
+        jobs: The jobs to play.
         concurrency: Concurrent episodes, from 1.
-        make_slot: Makes the slot that plays episodes of a part, one at a time; by default in this process.
+        make_worker: Makes the worker that plays episodes of a job, one at a time; by default in this process.
 
     Raises:
         BadOption: ``concurrency`` is less than 1.
@@ -257,21 +257,21 @@ async def play_parts(
 
     if concurrency < 1:
         raise BadOption(f"concurrency={concurrency} should be 1 or more")
-    jobs = _Jobs(parts)
+    queue = _Queue(jobs)
     watch = _FaultsInARow(max(_FAULTS_IN_A_ROW, concurrency))
-    first = itertools.takewhile(bool, (jobs.take(None) for _ in range(concurrency)))
-    make_slot = make_slot or LocalSlot
-    workers = [asyncio.ensure_future(_work(job, jobs, watch, make_slot)) for job in first]
-    if not workers:
+    first = itertools.takewhile(bool, (queue.take(None) for _ in range(concurrency)))
+    make_worker = make_worker or LocalEpisodeWorker
+    running = [asyncio.ensure_future(_work(each, queue, watch, make_worker)) for each in first]
+    if not running:
         return
     try:
-        done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+        done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        for worker in workers:  # only once, because workers close their slots on cancellation
-            worker.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-    for worker in done:
-        error = worker.exception()
+        for task in running:  # only once, because they close their workers on cancellation
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+    for task in done:
+        error = task.exception()
         if error is not None:
             raise error.by if isinstance(error, _Stopped) else error
 
@@ -288,59 +288,62 @@ class _Stopped(Exception):
         self.by = by
 
 
-class _Job(NamedTuple):
+class _Assignment(NamedTuple):
     """An episode to play."""
 
-    part: Part
+    job: Job
     task_id: int
     sample: int
 
 
-class _Jobs:
-    """The queue of remaining episodes, part by part, limited by the capacity of the servers."""
+class _Queue:
+    """The queue of remaining episodes, job by job, limited by the capacity of the servers."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
-        self._left = {id(part): (part, deque(part.episodes)) for part in parts}
-        self._workers: Counter[Servers] = Counter()  # number of workers by servers
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._left = {id(job): (job, deque(job.episodes)) for job in jobs}
+        self._in_use: Counter[Servers] = Counter()  # number of workers by servers
 
-    def take(self, before: Part | None) -> _Job | None:
+    def take(self, before: Job | None) -> _Assignment | None:
         """Return the next episode for a worker, or None if there is none.
 
         Args:
-            before: The worker's previous part. The worker keeps its environment while this part has episodes.
+            before: The worker's previous job. The worker keeps its environment while this job has episodes.
         """
         if before is not None:
             if self._left[id(before)][1]:
-                return _Job(before, *self._left[id(before)][1].popleft())
-            self._workers[before.servers] -= 1
-        for part, episodes in self._left.values():
-            most = part.servers.capacity
-            if episodes and (most is None or self._workers[part.servers] < most):
-                self._workers[part.servers] += 1
-                return _Job(part, *episodes.popleft())
+                return _Assignment(before, *self._left[id(before)][1].popleft())
+            self._in_use[before.servers] -= 1
+        for job, episodes in self._left.values():
+            most = job.servers.capacity
+            if episodes and (most is None or self._in_use[job.servers] < most):
+                self._in_use[job.servers] += 1
+                return _Assignment(job, *episodes.popleft())
         return None  # the other workers finish the remaining episodes
 
 
 async def _work(
-    job: _Job | None, jobs: _Jobs, watch: _FaultsInARow, make_slot: Callable[[Part], Slot]
+    assignment: _Assignment | None,
+    queue: _Queue,
+    watch: _FaultsInARow,
+    make_worker: Callable[[Job], EpisodeWorker],
 ) -> None:
-    """Play episodes one after another. Episodes of the same part share one environment."""
-    slot: Slot | None = None
+    """Play episodes one after another. Episodes of the same job share one environment."""
+    worker: EpisodeWorker | None = None
     try:
-        while job is not None:
-            if slot is None or slot.part is not job.part:
-                if slot is not None:
-                    await slot.close()
-                slot = make_slot(job.part)
-            record = await slot.play(job.task_id, job.sample)
-            job.part.on_episode(record)
+        while assignment is not None:
+            if worker is None or worker.job is not assignment.job:
+                if worker is not None:
+                    await worker.close()
+                worker = make_worker(assignment.job)
+            record = await worker.play(assignment.task_id, assignment.sample)
+            assignment.job.on_episode(record)
             watch.note(record)
-            job = jobs.take(job.part)
+            assignment = queue.take(assignment.job)
     except (KeyboardInterrupt, SystemExit) as stop:
         raise _Stopped(stop) from stop
     finally:
-        if slot is not None:
-            await slot.close()
+        if worker is not None:
+            await worker.close()
 
 
 class _FaultsInARow:

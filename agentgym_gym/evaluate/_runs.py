@@ -11,10 +11,19 @@ from typing import Any
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
-__all__ = ["EPISODES", "PARTS", "SUMMARY", "Run", "counting", "find_runs", "is_training", "read_run"]
+__all__ = [
+    "EPISODES",
+    "SUMMARY",
+    "TRAINING_EPISODES",
+    "Run",
+    "counting",
+    "find_runs",
+    "is_training",
+    "read_run",
+]
 
 EPISODES = "episodes.jsonl"
-PARTS = "episodes-*.jsonl"
+TRAINING_EPISODES = "episodes-*.jsonl"
 """Files of a training, one for each process: see `agentgym_gym.evaluate._trainings`."""
 
 SUMMARY = "summary.json"
@@ -86,15 +95,15 @@ def find_runs(path: Path) -> list[Path]:
         return [folder]
     found = sorted(file.parent for file in folder.rglob(EPISODES)) if folder.is_dir() else []
     if not found and is_training(folder):
-        raise BadOption(f"{path} holds a training and no run of agentgym eval: agentgym report shows it")
+        raise BadOption(f"{path} holds a training, not a run of agentgym eval: use agentgym report")
     if not found:
-        raise BadOption(f"{path} holds no run: there is no {EPISODES} in it, nor in a folder below it")
+        raise BadOption(f"{path} holds no run: neither it nor a folder below it has {EPISODES}")
     return found
 
 
 def is_training(path: Path) -> bool:
     """Return whether a folder contains a training, as written by `verl_bridge`."""
-    return path.is_dir() and next(path.glob(PARTS), None) is not None
+    return path.is_dir() and next(path.glob(TRAINING_EPISODES), None) is not None
 
 
 def read_run(path: Path) -> Run:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._runs import PARTS, Run, is_training
+from agentgym_gym.evaluate._runs import TRAINING_EPISODES, Run, is_training
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
-__all__ = ["current", "find_trainings", "read_training"]
+__all__ = ["drop_superseded", "find_trainings", "read_training"]
 
 _PHASES = {False: "training", True: "validation", None: "training or validation"}
 
@@ -26,7 +26,7 @@ def find_trainings(path: Path) -> list[Path]:
     """Return the training folders at a path: the path itself, or the training folders below it, sorted."""
     if is_training(path):
         return [path]
-    return sorted({file.parent for file in path.rglob(PARTS)}) if path.is_dir() else []
+    return sorted({file.parent for file in path.rglob(TRAINING_EPISODES)}) if path.is_dir() else []
 
 
 def read_training(path: Path) -> list[Run]:
@@ -45,10 +45,10 @@ def read_training(path: Path) -> list[Run]:
     Raises:
         BadOption: The folder is not a valid training; the message names the file and the line.
     """
-    files = sorted(path.glob(PARTS))
+    files = sorted(path.glob(TRAINING_EPISODES))
     if not files:
-        raise BadOption(f"{path} holds no training: there is no {PARTS} in it")
-    records = current([record for file in files for record in read_records(file, torn_end=True)[0]])
+        raise BadOption(f"{path} holds no training: there is no {TRAINING_EPISODES} in it")
+    records = drop_superseded([record for file in files for record in read_records(file, torn_end=True)[0]])
     facts = {each["env_id"]: each for each in map(_facts, sorted(path.glob("run-*.json")))}
     groups: dict[tuple[str, bool | None], list[EpisodeRecord]] = {}
     for record in records:
@@ -64,7 +64,7 @@ def read_training(path: Path) -> list[Run]:
     ]
 
 
-def current(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
+def drop_superseded(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     """Drop the episodes that a resumed training has superseded.
 
     A resumed training restarts at its last checkpoint and repeats the steps after it. The earlier episodes of
@@ -86,10 +86,10 @@ def current(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
                 validated = min(validated, step)
             else:
                 trained = min(trained, step)
-    return [record for record in records if _counts(record, until)]
+    return [record for record in records if _is_current(record, until)]
 
 
-def _counts(record: EpisodeRecord, until: dict[str, dict[bool, float]]) -> bool:
+def _is_current(record: EpisodeRecord, until: dict[str, dict[bool, float]]) -> bool:
     if record.step is None or record.session not in until:
         return True
     return record.step < until[record.session][bool(record.validation)]
@@ -99,14 +99,14 @@ def _numbered(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
     """Return the episodes in order, with sample numbers for episodes of the same task and step."""
     counts: Counter[tuple[int | None, int]] = Counter()
     numbered = []
-    for record in sorted(records, key=_place):
+    for record in sorted(records, key=_sort_key):
         key = record.step, record.task_id
         numbered.append(replace(record, sample=counts[key]))
         counts[key] += 1
     return numbered
 
 
-def _place(record: EpisodeRecord) -> tuple[int, int, str]:
+def _sort_key(record: EpisodeRecord) -> tuple[int, int, str]:
     return -1 if record.step is None else record.step, record.task_id, record.ended or ""
 
 
@@ -116,5 +116,5 @@ def _facts(path: Path) -> dict[str, Any]:
         if isinstance(facts["env_id"], str):
             return dict(facts)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BadOption(f"{path} does not say what a run is: {error!r}") from None
-    raise BadOption(f"{path} does not say what a run is: 'env_id' should be text")
+        raise BadOption(f"{path} is not a run file: {error!r}") from None
+    raise BadOption(f"{path} is not a run file: 'env_id' should be text")

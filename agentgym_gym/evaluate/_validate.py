@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.actions import Verbatim
+from agentgym_gym.evaluate._episode_workers import Job, Servers
 from agentgym_gym.evaluate._folder import RunFolder
-from agentgym_gym.evaluate._runner import episodes_of, play_parts, probe_env
+from agentgym_gym.evaluate._runner import episodes_of, play_jobs, probe_env
 from agentgym_gym.evaluate._runs import counting
-from agentgym_gym.evaluate._slots import Part, Servers
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._agents import Agent
@@ -124,12 +124,12 @@ class Validation:
             "gold_agent": self.gold_agent,
             "gold": _counts(self.gold),
             "null": _counts(self.null),
-            "not_won": [_named(record) for record in self.not_won],
+            "not_won": [_episode_json(record) for record in self.not_won],
             "impossible": [record.task_id for record in self.impossible],
-            "won_unwinnable": [_named(record) for record in self.won_unwinnable],
-            "won_by_null": [_named(record) for record in self.won_by_null],
-            "faulted": [_named(record) for record in self.faulted],
-            "undecided": [_named(record) for record in self.undecided],
+            "won_unwinnable": [_episode_json(record) for record in self.won_unwinnable],
+            "won_by_null": [_episode_json(record) for record in self.won_by_null],
+            "faulted": [_episode_json(record) for record in self.faulted],
+            "undecided": [_episode_json(record) for record in self.undecided],
             "no_solution": [{"task_id": task, "why": why} for task, why in self.no_solution.items()],
         }
 
@@ -184,7 +184,7 @@ async def validate(
     names = {"gold": None if gold is None else gold.name, "null": NullAgent.name}
     records: dict[str, list[EpisodeRecord]] = {"gold": [], "null": []}
     with contextlib.ExitStack() as stack:
-        parts = []
+        jobs = []
         for run, make_agent in makers.items():
             keep: Callable[[EpisodeRecord], object] = records[run].append
             left = episodes_of(chosen[run], 1)
@@ -193,9 +193,9 @@ async def validate(
                 kept = stack.enter_context(RunFolder(folder / run, about, resume=resume, planned=left))
                 records[run], keep = kept.records, kept.add
                 left = kept.remaining(left, retry_faulted=True)
-            take = _each(keep, on_episode)
-            parts.append(
-                Part(
+            take = _in_sequence(keep, on_episode)
+            jobs.append(
+                Job(
                     make_env,
                     make_agent,
                     left,
@@ -206,16 +206,16 @@ async def validate(
                     success_at=success_at,
                 )
             )
-        await play_parts(parts, concurrency=concurrency)
+        await play_jobs(jobs, concurrency=concurrency)
     played = {
-        run: tuple(record for record in counting(those) if record.task_id in wanted)
+        run: tuple(record for record in counting(those) if record.task_id in chosen_ids)
         for run, those in records.items()
-        for wanted in (frozenset(chosen[run]),)
+        for chosen_ids in (frozenset(chosen[run]),)
     }
     return Validation(env_id, names["gold"], played["gold"], played["null"], refused, frozenset(unwinnable))
 
 
-def _each(
+def _in_sequence(
     keep: Callable[[EpisodeRecord], object], then: Callable[[EpisodeRecord], object] | None
 ) -> Callable[[EpisodeRecord], None]:
     def take(record: EpisodeRecord) -> None:
@@ -228,7 +228,7 @@ def _each(
 
 def _refused(env: TextEnv, gold: Agent | None, tasks: Iterable[int]) -> dict[int, str]:
     if gold is None:
-        return dict.fromkeys(tasks, "there is no agent that knows a solution")
+        return dict.fromkeys(tasks, "no agent has a solution")
     refusal: Callable[[Any, int], str | None] = getattr(gold, "refusal", lambda *_: None)
     return {task: why for task in tasks if (why := refusal(env, task)) is not None}
 
@@ -244,7 +244,7 @@ def _counts(records: Iterable[EpisodeRecord]) -> dict[str, int]:
     }
 
 
-def _named(record: EpisodeRecord) -> dict[str, Any]:
+def _episode_json(record: EpisodeRecord) -> dict[str, Any]:
     fault = record.fault or record.agent_fault
     return {
         "agent": record.agent,

@@ -84,8 +84,8 @@ def environment_task(
         raise BadOption(f"tools={tools!r:.80} should be 'text' or 'native'")
     if server is not None and redact(server) != server:
         raise BadOption(
-            f"server={redact(server)!r} holds a password, and inspect_ai keeps arguments of tasks in its "
-            f"log: give it by the environment variable {known.variable}"
+            f"server={redact(server)!r} contains a password, and inspect_ai logs the arguments of tasks: "
+            f"set the environment variable {known.variable} instead"
         )
     if split is None and tasks == "all" and "test" in known.splits:
         split = "test"
@@ -103,7 +103,7 @@ def environment_task(
     AsyncAgentGymEnv(known.name, **options)  # reports a mistyped option here, not in every sample
     samples = [
         Sample(input=f"{known.name}, task {task_id}", id=task_id, metadata={"task_id": task_id})
-        for task_id in _chosen(tasks, known, split)
+        for task_id in _select_tasks(tasks, known, split)
     ]
     return Task(
         dataset=MemoryDataset(samples, name=known.name),
@@ -129,7 +129,7 @@ def play(environment: str, *, native_tools: bool = False, **options: Any) -> Sol
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         if sniffio.current_async_library() != "asyncio":
-            raise BadOption("the environments work in asyncio alone: unset INSPECT_ASYNC_BACKEND")
+            raise BadOption("the environments require asyncio: unset INSPECT_ASYNC_BACKEND")
         env = AsyncAgentGymEnv(environment, **options)
         try:
             return await _Game(env, state, generate, native_tools=native_tools).play()
@@ -165,18 +165,18 @@ class _Game:
         if self._native:
             state.tools = [*map(_tool, self._env.tools)]
         ending = "limit"  # the ending if generate or appending a message raises
-        self._note(_told(info, ending))
+        self._note(_episode_state(info, ending))
         while ending == "limit":
             state = self._state = await self._generate(state, tool_calls="none")
             stopped = _STOPPED.get(state.output.stop_reason)
             if stopped is not None:
-                self._note(_told(info, stopped))
+                self._note(_episode_state(info, stopped))
                 return state
             reply = state.output.message
             observation, _, terminated, truncated, info = await self._env.step(self._action(reply))
             if terminated or truncated:
                 ending = "fault" if "fault" in info else "terminated" if terminated else "truncated"
-            self._note(_told(info, ending))
+            self._note(_episode_state(info, ending))
             for message in self._answers(reply, observation, info):
                 state.messages.append(message)
         return state
@@ -213,25 +213,25 @@ class _Game:
         self._state.store.set(EPISODE, episode)
 
 
-def _told(info: dict[str, Any], ending: str) -> dict[str, Any]:
+def _episode_state(info: dict[str, Any], ending: str) -> dict[str, Any]:
     """Return the episode's state for the store, from the info of its last step."""
     kept = ("score", "success", "turn", "goal", "agentgym_score", "fault")
     return {"ending": ending, **{name: info[name] for name in kept if name in info}}
 
 
-def _tool(made: dict[str, Any]) -> Any:
+def _tool(tool: dict[str, Any]) -> Any:
     """Return an action as a tool for the model. The environment executes the calls.
 
     Args:
-        made: A function tool in the format of the OpenAI chat API.
+        tool: A function tool in the format of the OpenAI chat API.
     """
 
-    async def carried_out_by_the_environment() -> str:  # one per tool: inspect_ai sets its attributes
+    async def executed_by_the_environment() -> str:  # one per tool: inspect_ai sets its attributes
         raise NotImplementedError
 
-    described = made["function"]
+    described = tool["function"]
     return ToolDef(
-        carried_out_by_the_environment,
+        executed_by_the_environment,
         name=described["name"],
         description=described["description"],
         parameters=ToolParams.model_validate(described["parameters"]),
@@ -257,13 +257,15 @@ def _scorer(name: str) -> Scorer:
         if fault is not None:
             return Score.unscored(reason="fault", explanation=f"{fault['kind']}: {fault['message']}")
         if name not in episode:
-            return Score.unscored(reason="not_played", explanation="The episode did not begin.")
+            return Score.unscored(reason="not_played", explanation="The episode did not start.")
         return Score(value=float(episode[name]), explanation=f"ended by: {episode['ending']}")
 
     return judge
 
 
-def _chosen(tasks: str | int | Sequence[str | int], environment: Environment, split: str | None) -> list[int]:
+def _select_tasks(
+    tasks: str | int | Sequence[str | int], environment: Environment, split: str | None
+) -> list[int]:
     """Return task ids.
 
     Raises:
@@ -271,8 +273,8 @@ def _chosen(tasks: str | int | Sequence[str | int], environment: Environment, sp
     """
     if isinstance(tasks, int) and tasks >= _SEXAGESIMAL:
         raise BadOption(
-            f"tasks={tasks} may be a range such as 10:20, which YAML reads as the number 620: give a "
-            "range, or a single task, in quotes that YAML sees, as '\"10:20\"'"
+            f"tasks={tasks} may be a range such as 10:20, which YAML parses as the number 620: pass "
+            "a range or a single task in quotes that reach YAML, as '\"10:20\"'"
         )
     text = str(tasks) if isinstance(tasks, (str, int)) else ",".join(map(str, tasks))
     return tasks_of(environment, text, split)

@@ -11,7 +11,7 @@ from agentgym_gym.formats._reply import MarkedReply, action_in
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action, Grammar
 
-__all__ = ["ReAct", "ReActOnOneLine"]
+__all__ = ["ReAct"]
 
 
 class ReAct(Format):
@@ -34,15 +34,3 @@ class ReAct(Format):
     def _thought_in(self, reply: str) -> str:
         found = labels(folded(reply))
         return without_thought_label(reply[: found[-1].start] if found else reply.rpartition("Action:")[0])
-
-
-class ReActOnOneLine(ReAct):
-    """ReAct with the action on the line of its label, where AgentGym's tool servers expect it."""
-
-    _rule = (
-        "First write what you think below the word `Thought:`, then the word `Action:` and exactly one "
-        "action on the same line, and end your reply there."
-    )
-
-    def _wrap(self, action: Action, thought: str) -> str:
-        return f"Thought:\n{thought}\n\nAction: {action.style.write(str(action))}"

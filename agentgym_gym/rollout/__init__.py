@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout._adapter import TextAdapter
-    from agentgym_gym.rollout._answers import StepResult
+    from agentgym_gym.rollout._answers import TurnResult
     from agentgym_gym.rollout._env_facts import (
         EnvFacts,
     )
@@ -54,8 +54,8 @@ __all__ = [
     "Message",
     "Pool",
     "StepRecord",
-    "StepResult",
     "TextAdapter",
+    "TurnResult",
     "Unregistered",
     "close_all",
     "drop_blank_system",
@@ -69,7 +69,7 @@ __all__ = [
 
 _LAZY = {
     "_adapter": ("TextAdapter",),
-    "_answers": ("StepResult",),
+    "_answers": ("TurnResult",),
     "_episode": ("Episode",),
     "_env_facts": ("EnvFacts",),
     "_makers": ("EnvMaker",),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._records import StepRecord
 
 __all__ = [
-    "StepResult",
+    "TurnResult",
     "check_reset",
     "error_of_part",
     "error_of_step",
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class StepResult(NamedTuple):
+class TurnResult(NamedTuple):
     """The result of a step. After a fault: no observation, no reward, truncated, ``info["fault"]``."""
 
     observation: str
@@ -40,12 +40,12 @@ def check_reset(answer: Any, env_id: str) -> tuple[str, Mapping[str, Any]]:
         TypeError: The value is not a tuple of an observation and an info.
     """
     if not isinstance(answer, tuple) or len(answer) != 2:  # noqa: PLR2004 - observation and info
-        raise TypeError(f"reset should return observation and info, not {answer!r:.200}")
+        raise TypeError(f"reset should return an observation and an info, not {answer!r:.200}")
     observation, info = answer
     if not isinstance(observation, str):
         raise BadOption(
-            f"{env_id} is no text environment: its observation is of type {type(observation).__name__}, and "
-            "should be str; wrap it in agentgym_gym.rollout.TextAdapter"
+            f"{env_id} is no text environment: its observation is of type {type(observation).__name__}, "
+            "not str; wrap it in agentgym_gym.rollout.TextAdapter"
         )
     if not isinstance(info, Mapping):
         raise error_of_part(observation, 0.0, info)

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._env_facts import attribute_of, describe_env
-from agentgym_gym.rollout._process import Message, RemoteError, read_message, write_message
+from agentgym_gym.rollout._process import PipeMessage, RemoteError, read_message, write_message
 from agentgym_gym.rollout._threads import as_exception
 from agentgym_gym.rollout._workers import BlockingEnv
 
@@ -26,7 +26,7 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the parent process
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # redirect the environment's output to standard error
-    requests: queue.SimpleQueue[Message] = queue.SimpleQueue()
+    requests: queue.SimpleQueue[PipeMessage] = queue.SimpleQueue()
     source = os.fdopen(os.dup(0), "rb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -48,7 +48,7 @@ def main() -> None:
             os._exit(0)
 
 
-def _read(source: IO[bytes], requests: queue.SimpleQueue[Message]) -> None:
+def _read(source: IO[bytes], requests: queue.SimpleQueue[PipeMessage]) -> None:
     """Queue the requests; exit when the parent process has ended, even during a call."""
     try:
         while True:
@@ -94,11 +94,11 @@ def _reply(pipe: IO[bytes], kind: str, value: Any) -> None:
         write_message(pipe, (kind, value))
     except OSError:
         sys.exit(1)
-    except Exception as error:  # noqa: BLE001 - something that cannot be pickled
+    except Exception as error:  # noqa: BLE001 - an object that cannot be pickled
         try:
             write_message(pipe, (kind, _without_unpicklable(value)))
-        except Exception:  # noqa: BLE001 - the info holds more of the kind
-            write_message(pipe, ("error", TypeError(f"it cannot be sent to another process: {error}")))
+        except Exception:  # noqa: BLE001 - the other values cannot be pickled either
+            write_message(pipe, ("error", TypeError(f"the value cannot be sent to another process: {error}")))
 
 
 def _without_unpicklable(answer: Any) -> Any:

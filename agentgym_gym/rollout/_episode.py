@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import scrub
 from agentgym_gym.rollout._answers import (
-    StepResult,
+    TurnResult,
     check_reset,
     error_of_part,
     error_of_step,
@@ -180,7 +180,7 @@ class Episode:
         self.steps.append({} if step is None else step)
         self._unplayed = True
 
-    async def step(self, action: Any) -> StepResult:
+    async def step(self, action: Any) -> TurnResult:
         """Execute one turn.
 
         Args:
@@ -191,9 +191,9 @@ class Episode:
         """
         worker = self._worker
         if self.over or worker is None:
-            raise RuntimeError("the episode is over: begin another")
+            raise RuntimeError("the episode is over: start another")
         if self._stepping:
-            raise RuntimeError("a step of this episode is being played: await it first")
+            raise RuntimeError("a step of this episode is running: await it first")
         if not self._unplayed:
             self.add_reply(str(action))
         record = self.steps[-1]
@@ -216,9 +216,9 @@ class Episode:
             self._stepping = False
             record["env_seconds"] = seconds = time.perf_counter() - began
             self.env_seconds += seconds
-        return self._take(answer, record)
+        return self._store_result(answer, record)
 
-    def _take(self, answer: Any, record: StepRecord) -> StepResult:
+    def _store_result(self, answer: Any, record: StepRecord) -> TurnResult:
         """Store the result of a step."""
         try:
             observation, reward, terminated, truncated, info = answer
@@ -241,7 +241,7 @@ class Episode:
         if self._max_turns is not None and len(self.rewards) >= self._max_turns and not terminated:
             self.truncated = truncated = True
         self.over = terminated or truncated
-        return tuple.__new__(StepResult, (observation, reward, terminated, truncated, info))
+        return tuple.__new__(TurnResult, (observation, reward, terminated, truncated, info))
 
     async def end(self) -> None:
         """Release the environment, or close it if its state is unknown. Repeated calls have no effect."""
@@ -364,16 +364,16 @@ class Episode:
         """Return whether the environment's state is known: it had no fault, or reported the fault itself."""
         return self.fault is None or self.error is None or hasattr(self.error, "transient")
 
-    def _failed_step(self, error: BaseException) -> StepResult:
+    def _failed_step(self, error: BaseException) -> TurnResult:
         self._fail(error)
         self.rewards.append(0.0)
-        return StepResult("", 0.0, terminated=False, truncated=True, info={"fault": self.fault})
+        return TurnResult("", 0.0, terminated=False, truncated=True, info={"fault": self.fault})
 
-    def _stated_fault(self, info: Mapping[str, Any]) -> StepResult:
+    def _stated_fault(self, info: Mapping[str, Any]) -> TurnResult:
         self._fail_as_stated(info["fault"])
         self.info = info
         self.rewards.append(0.0)
-        return StepResult("", 0.0, terminated=False, truncated=True, info={**info, "fault": self.fault})
+        return TurnResult("", 0.0, terminated=False, truncated=True, info={**info, "fault": self.fault})
 
     def _fail(self, error: BaseException) -> None:
         self.error = error = as_exception(error)

@@ -53,14 +53,14 @@ class EnvMaker:
             Exception: The error of its constructor.
         """
         spec = find_spec(self.env_id)
-        made_by = creator_of(spec)
+        creator = creator_of(spec)
         arguments = {**spec.kwargs, **self.env_kwargs}
         if self.release_if_killed:
-            release_at_end(metadata_of(made_by), arguments)
+            release_at_end(metadata_of(creator), arguments)
         try:
-            return self._make(made_by, spec)
+            return self._make(creator, spec)
         except TypeError as error:
-            _check_arguments(made_by, arguments, error)
+            _check_arguments(creator, arguments, error)
             raise
 
     def facts(self) -> EnvFacts:
@@ -77,8 +77,8 @@ class EnvMaker:
         finally:
             close_env(env, self.env_id)
 
-    def _make(self, made_by: Any, spec: EnvSpec) -> Any:
-        awaited = metadata_of(made_by).get("asynchronous_entry_point")
+    def _make(self, creator: Any, spec: EnvSpec) -> Any:
+        awaited = metadata_of(creator).get("asynchronous_entry_point")
         if awaited is not None:
             return self._make_awaited(load_env_creator(awaited), spec)
         # gymnasium's checker does not support the text spaces of every library, and slows down each step.
@@ -103,9 +103,9 @@ def creator_of(spec: EnvSpec) -> Any:
     return load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
 
 
-def metadata_of(made_by: Any) -> Mapping[str, Any]:
+def metadata_of(creator: Any) -> Mapping[str, Any]:
     """Return the metadata of an environment's class; empty for a `gymnasium.Wrapper` (a property there)."""
-    metadata = getattr(made_by, "metadata", None)
+    metadata = getattr(creator, "metadata", None)
     return metadata if isinstance(metadata, Mapping) else {}
 
 
@@ -113,7 +113,7 @@ def _is_awaited(env: Any) -> bool:
     return inspect.iscoroutinefunction(env.reset) and inspect.iscoroutinefunction(env.step)
 
 
-def _check_arguments(made_by: Any, arguments: Mapping[str, Any], error: TypeError) -> None:
+def _check_arguments(creator: Any, arguments: Mapping[str, Any], error: TypeError) -> None:
     """Raise if a TypeError is due to arguments that do not match the environment's signature.
 
     Raises:
@@ -121,7 +121,7 @@ def _check_arguments(made_by: Any, arguments: Mapping[str, Any], error: TypeErro
     """
     of_make = {*inspect.signature(gymnasium.make).parameters, "render_mode"}
     try:
-        signature = inspect.signature(made_by)
+        signature = inspect.signature(creator)
     except (TypeError, ValueError):  # implemented in C
         return
     try:

@@ -72,7 +72,7 @@ class Pool:
         if isinstance(env, str):
             env = EnvMaker(env, dict(env_kwargs or {}), release_if_killed=True)
         elif env_kwargs:
-            raise BadOption("env_kwargs go with the id of an environment: have the function pass them")
+            raise BadOption("env_kwargs require the id of an environment: pass them in the function instead")
         self.make_env = env
         self.isolate = isolation_of(isolate)
         self._timeout = timeout
@@ -121,7 +121,7 @@ class Pool:
         if self._facts is None:
             self.release(await self.acquire())
         if self._facts is None:  # pragma: no cover - acquire has set it
-            raise RuntimeError("the pool has made no environment")
+            raise RuntimeError("the pool has no environment")
         return self._facts
 
     async def acquire(self) -> Worker:
@@ -152,7 +152,7 @@ class Pool:
         with _lock:
             first, self._probing = self._probing, False
         if first:
-            self._wake(everyone=True)
+            self._wake(all_waiters=True)
         return worker
 
     def release(self, worker: Worker) -> None:
@@ -201,7 +201,7 @@ class Pool:
         except BaseException:
             with _lock:
                 self._probing = False
-            self._close(worker, everyone=self._facts is None)
+            self._close(worker, all_waiters=self._facts is None)
             raise
         self._facts = self._facts or worker.facts
         if worker.facts.awaited and self.isolate in {None, "loop"}:
@@ -211,53 +211,53 @@ class Pool:
         return worker
 
     async def _wait_for(self, waiter: asyncio.Future[None]) -> None:
-        place = asyncio.get_running_loop(), waiter
+        entry = asyncio.get_running_loop(), waiter
         try:
             await waiter
         except asyncio.CancelledError:
             with _lock:
-                if place in self._waiting:
-                    self._waiting.remove(place)
+                if entry in self._waiting:
+                    self._waiting.remove(entry)
                 else:
                     self._wake()  # pass the wake-up to the next waiter
             raise
 
-    def _close(self, worker: Worker, *, everyone: bool = False) -> Future[Any] | None:
+    def _close(self, worker: Worker, *, all_waiters: bool = False) -> Future[Any] | None:
         """Close an environment; its capacity becomes free when it is closed, or after `CLOSE_SECONDS`."""
-        pending = [everyone]
+        pending = [all_waiters]
 
-        def leave(_: object = None) -> None:
+        def closed(_: object = None) -> None:
             with contextlib.suppress(IndexError):
-                self._left(everyone=pending.pop())
+                self._note_closed(all_waiters=pending.pop())
 
         closing = worker.close()
         if closing is None:
-            leave()
+            closed()
         else:
-            closing.add_done_callback(leave)
+            closing.add_done_callback(closed)
             with contextlib.suppress(RuntimeError):  # without an event loop there are no waiters
-                asyncio.get_running_loop().call_later(CLOSE_SECONDS, leave)
+                asyncio.get_running_loop().call_later(CLOSE_SECONDS, closed)
         return closing
 
-    def _left(self, *, everyone: bool = False) -> None:
+    def _note_closed(self, *, all_waiters: bool = False) -> None:
         """Update the number of open environments after one was closed."""
         with _lock:
             self._open -= 1
-        self._wake(everyone=everyone)
+        self._wake(all_waiters=all_waiters)
 
-    def _wake(self, *, everyone: bool = False) -> None:
+    def _wake(self, *, all_waiters: bool = False) -> None:
         """Wake the first waiter, or all waiters, to try again."""
         with _lock:
             while self._waiting:
                 loop, waiter = self._waiting.popleft()
                 if waiter.done() or loop.is_closed():
                     continue
-                loop.call_soon_threadsafe(_set, waiter)
-                if not everyone:
+                loop.call_soon_threadsafe(_resolve, waiter)
+                if not all_waiters:
                     return
 
 
-def _set(waiter: asyncio.Future[None]) -> None:
+def _resolve(waiter: asyncio.Future[None]) -> None:
     if not waiter.done():
         waiter.set_result(None)
 
@@ -329,22 +329,22 @@ def close_all() -> None:
     closing: list[Future[Any]] = []
     for pool, worker in idle:
         future = pool._close(worker)  # noqa: SLF001 - our own
-        if future is not None and not (here is not None and _is_of(worker, here)):
+        if future is not None and not (here is not None and _runs_on(worker, here)):
             closing.append(future)
     wait(closing, timeout=max(0.0, deadline - time.monotonic()))
 
 
-def _is_of(worker: Worker, loop: asyncio.AbstractEventLoop) -> bool:
+def _runs_on(worker: Worker, loop: asyncio.AbstractEventLoop) -> bool:
     return worker.fits(loop) and not worker.fits(None)
 
 
 def _take_idle(pool: Pool, loop: asyncio.AbstractEventLoop | None) -> Worker | None:
     """Return an idle environment of a pool that fits an event loop; without a loop, any one of the pool."""
     with _lock:
-        for place in reversed(range(len(_idle))):
-            owner, worker = _idle[place]
+        for index in reversed(range(len(_idle))):
+            owner, worker = _idle[index]
             if owner is pool and (loop is None or worker.fits(loop)):
-                del _idle[place]
+                del _idle[index]
                 return worker
     return None
 
@@ -357,7 +357,7 @@ def _put_idle(pool: Pool, worker: Worker) -> list[tuple[Pool, Worker]]:
     return surplus
 
 
-def _forget() -> None:
+def _reset_after_fork() -> None:
     """Reset the state in a forked child: the threads and event loops belong to its parent."""
     global _lock  # noqa: PLW0603 - another thread of the parent may have held it
     _lock = threading.RLock()
@@ -365,5 +365,5 @@ def _forget() -> None:
     _shared.clear()
 
 
-after_fork_in_child(_forget)
+after_fork_in_child(_reset_after_fork)
 at_exit(close_all, order=RELEASE_ENVIRONMENTS - 1)

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EnvProcessDied", "ProcessEnv", "ProcessWorker", "RemoteError", "read_message", "write_message"]
 
-Message: TypeAlias = "tuple[str, Any]"
+PipeMessage: TypeAlias = "tuple[str, Any]"
 
 _LENGTH = struct.Struct("!Q")
-_END_SECONDS = 2.0  # timeout for the exit of a process whose environment is closed
+_EXIT_SECONDS = 2.0  # timeout for the exit of a process whose environment is closed
 
 
 class EnvProcessDied(RuntimeError):
@@ -49,10 +49,10 @@ class RemoteError(RuntimeError):
     def __init__(self, kind: str, message: str, transient: bool | None = None) -> None:
         super().__init__(message)
         self.kind, self.transient = kind, transient
-        self._made_of = (kind, message, transient)
+        self._arguments = (kind, message, transient)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RemoteError, self._made_of
+        return RemoteError, self._arguments
 
 
 class ProcessEnv:
@@ -79,7 +79,7 @@ class ProcessEnv:
         self._lock = threading.RLock()
         self._spaces: dict[str, Any] = {}
         try:
-            made_by = pickle.dumps((make_env, memory_limit))
+            pickled = pickle.dumps((make_env, memory_limit))
         except Exception as error:
             raise BadOption(
                 f"isolate='process' cannot send {make_env!r:.200} to another process: {error}; use a "
@@ -91,7 +91,7 @@ class ProcessEnv:
         self._output: IO[bytes] = self._process.stdout
         _live.add(self)
         try:
-            self.facts = self._call("make", made_by)
+            self.facts = self._call("make", pickled)
         except BaseException:
             self.kill()
             self._disconnect()
@@ -135,7 +135,7 @@ class ProcessEnv:
             if self._process.poll() is None:
                 self._call("close", None)
         finally:
-            self._end()
+            self._wait_for_exit()
 
     def kill(self) -> None:
         """Kill the process without closing the environment; callable from any thread."""
@@ -153,23 +153,23 @@ class ProcessEnv:
                 write_message(self._input, (name, argument))
                 kind, value = read_message(self._output)
             except (OSError, EOFError, ValueError):  # ValueError: the pipe is closed
-                raise EnvProcessDied(self._how_it_ended()) from None
+                raise EnvProcessDied(self._exit_reason()) from None
         if kind == "error":
             raise value
         return value
 
-    def _how_it_ended(self) -> str:
-        self._end()
+    def _exit_reason(self) -> str:
+        self._wait_for_exit()
         code = self._process.returncode
         if code is not None and code < 0:
             return f"the environment's process was killed by {signal.Signals(-code).name}"
         return f"the environment's process exited with code {code}"
 
-    def _end(self) -> None:
+    def _wait_for_exit(self) -> None:
         """Close the pipes and wait for the process to exit."""
         self._disconnect()
         try:
-            self._process.wait(_END_SECONDS)
+            self._process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
 
@@ -193,21 +193,21 @@ class ProcessWorker(ThreadWorker):
     ) -> None:
         super().__init__(make_env, timeout)
         self._memory_limit = memory_limit
-        self._given_up = False
+        self._interrupted = False
 
     def _make(self) -> None:
         env = ProcessEnv(self._make_env, memory_limit=self._memory_limit)
         self.env, self.facts = env, env.facts
-        if self._given_up:
+        if self._interrupted:
             env.kill()
 
     def _interrupt(self) -> None:
-        self._given_up = True
+        self._interrupted = True
         if self.env is not None:
             self.env.kill()
 
 
-def write_message(pipe: IO[bytes], message: Message) -> None:
+def write_message(pipe: IO[bytes], message: PipeMessage) -> None:
     """Write a message to a pipe.
 
     Raises:
@@ -218,7 +218,7 @@ def write_message(pipe: IO[bytes], message: Message) -> None:
     pipe.flush()
 
 
-def read_message(pipe: IO[bytes]) -> Message:
+def read_message(pipe: IO[bytes]) -> PipeMessage:
     """Read a message from a pipe.
 
     Raises:
@@ -231,7 +231,7 @@ def read_message(pipe: IO[bytes]) -> Message:
     content = pipe.read(length)
     if len(content) < length:
         raise EOFError
-    message: Message = pickle.loads(content)  # noqa: S301 - the other side is our own process
+    message: PipeMessage = pickle.loads(content)  # noqa: S301 - the other side is our own process
     return message
 
 
@@ -248,10 +248,10 @@ def _start() -> subprocess.Popen[bytes]:
 _live: weakref.WeakSet[ProcessEnv] = weakref.WeakSet()
 
 
-def _forget() -> None:
+def _disconnect_after_fork() -> None:
     """Close the pipes in a forked child: the processes belong to its parent."""
     for env in list(_live):
         env._disconnect()  # noqa: SLF001 - our own
 
 
-after_fork_in_child(_forget)
+after_fork_in_child(_disconnect_after_fork)

@@ -46,11 +46,11 @@ def release_at_end(metadata: Mapping[str, Any], arguments: Mapping[str, Any]) ->
         arguments: The environment's arguments. They are sent through a pipe, since they may contain
             credentials.
     """
-    named = metadata.get(ENTRY_POINT)
-    if named is None or not hasattr(os, "fork"):
+    entry_point = metadata.get(ENTRY_POINT)
+    if entry_point is None or not hasattr(os, "fork"):
         return
     try:
-        _send(json.dumps([os.getpid(), named, dict(arguments)]).encode() + b"\n")
+        _send(json.dumps([os.getpid(), entry_point, dict(arguments)]).encode() + b"\n")
     except (OSError, TypeError, ValueError) as error:  # best effort: the episode runs without it
         why = f"{type(error).__name__}: {error}"
         if why not in _warned:
@@ -59,7 +59,7 @@ def release_at_end(metadata: Mapping[str, Any], arguments: Mapping[str, Any]) ->
 
 
 def _send(line: bytes) -> None:
-    global _pipe  # noqa: PLW0603 - the other process is one for this process
+    global _pipe  # noqa: PLW0603 - this process has one helper
     with _lock:
         if line in _sent:
             return
@@ -101,14 +101,14 @@ def wait_and_release() -> None:
     lines = sys.stdin.buffer.read().splitlines()
     logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
     for line in lines:
-        pid, named, arguments = json.loads(line)
+        pid, entry_point, arguments = json.loads(line)
         try:
-            import_object(named)(pid, **arguments)
-        except Exception as error:  # noqa: BLE001 - the next may have more luck
-            logger.warning("%s failed for process %d: %s: %s", named, pid, type(error).__name__, error)
+            import_object(entry_point)(pid, **arguments)
+        except Exception as error:  # noqa: BLE001 - the others must still be released
+            logger.warning("%s failed for process %d: %s: %s", entry_point, pid, type(error).__name__, error)
 
 
-def _forget() -> None:
+def _disconnect_after_fork() -> None:
     """Close the pipe in a forked child: the helper waits for the end of the parent only."""
     global _lock, _pipe
     if _pipe is not None:
@@ -118,4 +118,4 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_disconnect_after_fork)

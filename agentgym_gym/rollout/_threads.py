@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 from agentgym_gym._lifecycle import after_fork_in_child
 
-__all__ = ["CallThread", "Outcome", "as_exception", "cancelled_by_caller"]
+__all__ = ["CallOutcome", "CallThread", "as_exception", "cancelled_by_caller"]
 
-Outcome: TypeAlias = "tuple[Any, Exception | None]"
+CallOutcome: TypeAlias = "tuple[Any, Exception | None]"
 """The return value of a call, and its exception, or None."""
 
 Calls: TypeAlias = "queue.SimpleQueue[Callable[[], None] | None]"
@@ -36,19 +36,19 @@ class CallThread:
         self._name = name
         self._calls: Calls | None = None
 
-    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Outcome]:
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[CallOutcome]:
         """Run a function in the thread, after the calls submitted before it.
 
         Raises:
             RuntimeError: The thread cannot be started.
         """
-        future: Future[Outcome] = Future()
+        future: Future[CallOutcome] = Future()
 
         def run() -> None:
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                outcome: Outcome = function(*args, **kwargs), None
+                outcome: CallOutcome = function(*args, **kwargs), None
             except BaseException as error:  # noqa: BLE001 - the caller gets it; sys.exit ends only this call
                 outcome = None, as_exception(error)
             future.set_result(outcome)
@@ -125,14 +125,14 @@ def _serve(calls: Calls) -> None:
         del run  # otherwise an idle thread keeps an environment alive
 
 
-def _forget() -> None:
+def _reset_after_fork() -> None:
     """Reset the state in a forked child: the threads belong to its parent."""
     global _lock  # noqa: PLW0603 - another thread of the parent may have held it
     _lock = threading.Lock()
     _offered.clear()
 
 
-after_fork_in_child(_forget)
+after_fork_in_child(_reset_after_fork)
 
 
 def as_exception(error: BaseException) -> Exception:

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from agentgym_gym._logging import logger
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._env_facts import EnvFacts, describe_env
-from agentgym_gym.rollout._threads import CallThread, Outcome, as_exception
+from agentgym_gym.rollout._threads import CallOutcome, CallThread, as_exception
 
 __all__ = [
     "CLOSE_SECONDS",
@@ -104,7 +104,7 @@ class Worker(ABC):
         """Return whether the environment is usable in an event loop."""
         return True
 
-    async def _in_time(self, call: asyncio.Future[Outcome]) -> Any:
+    async def _in_time(self, call: asyncio.Future[CallOutcome]) -> Any:
         """Return the result of a call; on timeout or interruption, cancel the call if possible.
 
         Raises:
@@ -156,7 +156,7 @@ class ThreadWorker(Worker):
         super().__init__(timeout)
         self._make_env = make_env
         self._thread = CallThread("agentgym-env")
-        self._running: Future[Outcome] | None = None
+        self._running: Future[CallOutcome] | None = None
 
     async def make(self) -> None:
         """Create the environment.
@@ -227,7 +227,7 @@ class LoopWorker(Worker):
         super().__init__(timeout)
         self.env, self.facts = env, facts
         self._loop = asyncio.get_running_loop()
-        self._task: asyncio.Task[Outcome] | None = None
+        self._task: asyncio.Task[CallOutcome] | None = None
         self._closed = False
         if timeout is None:
             self.step = env.step  # type: ignore[method-assign]  # no call is added to a step
@@ -360,7 +360,7 @@ def _reset_arguments(seed: int | None, options: dict[str, Any] | None) -> dict[s
     return arguments
 
 
-async def _outcome(call: Coroutine[Any, Any, Any]) -> Outcome:
+async def _outcome(call: Coroutine[Any, Any, Any]) -> CallOutcome:
     try:
         return await call, None
     except KeyboardInterrupt:

@@ -19,17 +19,17 @@ class Created:
         id: The id. It is unique at most among environments of the same path between two restarts.
         path: The path of the request that created it, such as ``/create``.
         life: The number of server restarts before it was created.
-        told: Whether the proxy sent the whole reply to a client that was still connected. A client that gives
-            up at that moment may not have read it.
-        asked: Whether the client sent a close request, even if it did not reach the server.
+        reply_sent: Whether the proxy sent the whole reply to a client that was still connected. A client
+            that gives up at that moment may not have read it.
+        close_requested: Whether the client sent a close request, even if it did not reach the server.
         closed: Whether the server answered a close request with HTTP 200.
     """
 
     id: int
     path: str
     life: int
-    told: bool = False  # plain: a public name
-    asked: bool = False  # plain: a public name
+    reply_sent: bool = False
+    close_requested: bool = False
     closed: bool = False
 
 
@@ -61,7 +61,7 @@ class Journal:
         env_id = _id_in(content)
         made = None if env_id is None else self._by_id.get((self.life, _prefix(path), env_id))
         if made is not None:
-            made.asked = True  # plain: a public name
+            made.close_requested = True
         return made
 
 

@@ -16,7 +16,7 @@ from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
 from agentgym_gym.testing._created_envs import Created, Journal
 from agentgym_gym.testing._faults import ARRIVES, ERROR, PAGE, Faults, stage_of
-from agentgym_gym.testing._messages import Message, read_reply, read_request, redirected_to
+from agentgym_gym.testing._messages import HttpMessage, read_reply, read_request, redirected_to
 
 __all__ = ["MAX_HEAD_BYTES", "Address", "Forwarder"]
 
@@ -77,7 +77,7 @@ class _Line:
         self._writer: asyncio.StreamWriter | None = None
         self._last_request = 0.0
 
-    async def exchange(self, request: Message) -> Message:
+    async def exchange(self, request: HttpMessage) -> HttpMessage:
         """Forward a request and return the reply.
 
         Raises:
@@ -157,7 +157,7 @@ class Forwarder:
             writer.transport.abort()
 
     async def _answer(
-        self, request: Message, line: _Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, request: HttpMessage, line: _Line, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Answer a request or inject a fault; return whether the connection stays open."""
         kind = self._faults.draw(stage_of(request.path))
@@ -187,10 +187,10 @@ class Forwarder:
         writer.write(reply.head + reply.body)
         await writer.drain()
         if made is not None:
-            made.told = True  # plain: a public name
+            made.reply_sent = True
         return not (request.closes or reply.closes)
 
-    async def _forward(self, request: Message, line: _Line) -> tuple[Message, Created | None]:
+    async def _forward(self, request: HttpMessage, line: _Line) -> tuple[HttpMessage, Created | None]:
         """Forward a request and update the journal; return the reply and the environment it created, if any.
 
         Raises:
@@ -207,16 +207,16 @@ class Forwarder:
         return reply, made
 
 
-def _message(status: str, kind: str, body: bytes) -> Message:
+def _message(status: str, kind: str, body: bytes) -> HttpMessage:
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-    return Message(head.encode("ascii"), body, body)
+    return HttpMessage(head.encode("ascii"), body, body)
 
 
 _ERROR = _message("500 Internal Server Error", "text/plain; charset=utf-8", ERROR)
 _PAGE = _message("200 OK", "text/html; charset=utf-8", PAGE)
 
 
-def _cut(reply: Message) -> bytes:
+def _cut(reply: HttpMessage) -> bytes:
     """Return the head and half of the body, or half of the head if there is no body."""
     if not reply.body:
         return reply.head[: len(reply.head) // 2]

@@ -7,7 +7,7 @@ import re
 from http import HTTPStatus
 from typing import NamedTuple
 
-__all__ = ["Message", "read_reply", "read_request", "redirected_to"]
+__all__ = ["HttpMessage", "read_reply", "read_request", "redirected_to"]
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d{1,18})[ \t]*\r\n", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:[^\r\n]*chunked[ \t]*\r\n", re.IGNORECASE)
@@ -15,7 +15,7 @@ _CLOSE = re.compile(rb"\r\nconnection:[^\r\n]*close", re.IGNORECASE)
 _HOST = re.compile(rb"\r\nhost:[^\r\n]*", re.IGNORECASE)
 
 
-class Message(NamedTuple):
+class HttpMessage(NamedTuple):
     """A request or a reply.
 
     Attributes:
@@ -49,7 +49,7 @@ class Message(NamedTuple):
         return _status(self.head)
 
 
-async def read_request(reader: asyncio.StreamReader) -> Message | None:
+async def read_request(reader: asyncio.StreamReader) -> HttpMessage | None:
     """Read a request; return None if the connection closed before it.
 
     Raises:
@@ -62,10 +62,10 @@ async def read_request(reader: asyncio.StreamReader) -> Message | None:
     if head.partition(b"\r\n")[0].count(b" ") < 2:  # noqa: PLR2004 - method, path, version
         raise ValueError(f"not a request: {head[:80]!r}")
     body, content = await _body(reader, head)
-    return Message(head, body, content)
+    return HttpMessage(head, body, content)
 
 
-async def read_reply(reader: asyncio.StreamReader, method: str) -> Message:
+async def read_reply(reader: asyncio.StreamReader, method: str) -> HttpMessage:
     """Read a reply.
 
     Args:
@@ -84,12 +84,12 @@ async def read_reply(reader: asyncio.StreamReader, method: str) -> Message:
         if status >= HTTPStatus.OK:
             break  # skip 1xx replies
     if method == "HEAD" or status in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
-        return Message(head, b"", b"")
+        return HttpMessage(head, b"", b"")
     if not _LENGTH.search(head) and not _CHUNKED.search(head):
         body = await reader.read()  # until EOF; a Content-Length header is added below
-        return Message(head[:-2] + b"Content-Length: %d\r\n\r\n" % len(body), body, body)
+        return HttpMessage(head[:-2] + b"Content-Length: %d\r\n\r\n" % len(body), body, body)
     body, content = await _body(reader, head)
-    return Message(head, body, content)
+    return HttpMessage(head, body, content)
 
 
 def redirected_to(head: bytes, host: bytes, prefix: bytes) -> bytes:

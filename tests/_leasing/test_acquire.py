@@ -16,7 +16,7 @@ from agentgym_gym._leasing.acquire import acquire, acquire_on
 from agentgym_gym._leasing.circuit_breaker import OPEN_SECONDS
 from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
-from agentgym_gym.calls import Wait
+from agentgym_gym.calls import WaitForFuture
 from agentgym_gym.local_servers import LocalServer
 from by_hand import play
 
@@ -365,7 +365,7 @@ def test_an_id_in_quarantine_takes_its_place_until_it_may_be_used_again():
     assert not pool.reserve(1)
     flow = acquire(maze, [pool.server], 0, Stats(), most=1)
     asked = next(flow)
-    assert isinstance(asked, Wait)
+    assert isinstance(asked, WaitForFuture)
     assert 0 < asked.seconds <= QUARANTINE_SECONDS
     later = time.monotonic() + QUARANTINE_SECONDS
     pool.clock = lambda: later

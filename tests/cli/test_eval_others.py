@@ -38,7 +38,7 @@ def play(run, tmp_path):
 FAULTS = {
     "step exit": "RuntimeError: SystemExit: 3",
     "reset exit": "RuntimeError: SystemExit: 3",
-    "reset None": "TypeError: reset should return observation and info, not None",
+    "reset None": "TypeError: reset should return an observation and an info, not None",
     "reset info": "TypeError: the info should be a mapping, not NoneType",
     "step info": "TypeError: the info should be a mapping, not NoneType",
     "step four": "ValueError: not enough values to unpack (expected 5, got 4)",  # by gymnasium's wrapper

@@ -118,7 +118,7 @@ def test_the_server_is_asked_again(model, name):
 def test_what_goes_on_is_named(model, name):
     fault, kind, message = FAULTS[name]
     server, agent = model(fault, retry_seconds=0)
-    with pytest.raises(errors.AgentFault, match=r"\(asked once\)") as raised:
+    with pytest.raises(errors.AgentFault, match=r"\(1 attempt\)") as raised:
         replies(agent)
     assert raised.value.kind == kind
     assert message in str(raised.value)
@@ -130,7 +130,7 @@ def test_it_gives_up_when_the_time_is_over(model, monkeypatch):
     monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", 0.1)
     server, agent = model((500, {}), retry_seconds=0.5)
     began = time.monotonic()
-    with pytest.raises(errors.ModelError, match=r"asked [2-5] times in"):
+    with pytest.raises(errors.ModelError, match=r"[2-5] attempts in"):
         replies(agent)
     assert time.monotonic() - began < 15
     assert 2 <= len(asked(server)) <= 5
@@ -156,7 +156,7 @@ def test_nobody_listens(sent_by):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     agent = ChatAgent("m", base_url=f"http://127.0.0.1:{port}", retry_seconds=0.05, http_client=sent_by)
-    with pytest.raises(errors.ModelUnreachable, match=f"127.0.0.1:{port}: no connection could be made"):
+    with pytest.raises(errors.ModelUnreachable, match=f"127.0.0.1:{port}: cannot connect"):
         replies(agent)
 
 
@@ -198,7 +198,7 @@ def test_the_time_limit_is_a_deadline(model, answer):
     assert reply.action == "Action: a"
     assert reply.step["retries"] >= 1
     _, agent = model(answer, timeout=0.2, retry_seconds=0)
-    with pytest.raises(errors.ModelTimeout, match=r"no whole reply came within 0\.2 s"):
+    with pytest.raises(errors.ModelTimeout, match=r"no complete reply within 0\.2 s"):
         replies(agent)
 
 
@@ -238,7 +238,7 @@ def test_the_server_says_when_to_come_again(model, header, least):
 )
 def test_a_server_that_wants_to_be_left_for_too_long(model, header):
     server, agent = model(refused("429 Busy", {}, header), retry_seconds=60)
-    with pytest.raises(errors.ModelBusy, match=r"wants (\d+|inf) s to be waited"):
+    with pytest.raises(errors.ModelBusy, match=r"requested a wait of (\d+|inf) s"):
         replies(agent)
     assert len(asked(server)) == 1
 
@@ -347,7 +347,7 @@ def test_a_context_that_overflows_ends_the_episode(model, name):
 @pytest.mark.parametrize("status", [400, 422])
 def test_any_other_refusal_ends_the_run(model, status, body, told):
     server, agent = model((status, body))
-    with pytest.raises(errors.BadOption, match=f"refuses the request \\(HTTP {status}") as raised:
+    with pytest.raises(errors.BadOption, match=f"rejects the request \\(HTTP {status}") as raised:
         replies(agent)
     assert told in str(raised.value).replace("HTTP 422", "HTTP 400")
     assert len(asked(server)) == 1
@@ -357,7 +357,7 @@ def test_a_limit_that_leaves_no_room_is_no_overflow(model):
     said = {"error": {"message": "This model's maximum context length is 2048 tokens. However, …"}}
     _, agent = model((400, said), max_tokens=2048)
     with pytest.raises(
-        errors.BadOption, match="max_tokens=2048 leaves no room in the model's window of 2048"
+        errors.BadOption, match="max_tokens=2048 leaves no room in the model's context window of 2048"
     ):
         replies(agent)
 
@@ -390,7 +390,7 @@ def test_a_model_that_is_not_there(started):
 
 def test_a_path_that_is_not_there(model):
     _, agent = model((404, {"detail": "Not Found"}))
-    with pytest.raises(errors.BadOption, match=r"Not Found.*does the base URL end in /v1"):
+    with pytest.raises(errors.BadOption, match=r"Not Found.*check that the base URL ends in /v1"):
         replies(agent)
 
 
@@ -438,7 +438,7 @@ def test_the_password_of_a_url_is_sent(model):
 
 def test_openais_own_server_needs_a_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or name"):
+    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or choose"):
         replies(ChatAgent("gpt"))
 
 

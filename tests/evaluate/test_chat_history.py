@@ -206,7 +206,7 @@ def test_a_system_prompt_in_place_of_the_environment_s_own(sent):
         ("p.json", "[", "cannot be read: "),
         ("p.json", "[" * 100_000, "cannot be read"),
         ("p.json", "7", "should hold a list of messages"),
-        ("p.json", '[{"role": "user"}]', "message 1 should have 'role' and 'content'"),
+        ("p.json", '[{"role": "user"}]', "message 1 should have exactly 'role' and 'content'"),
         ("p.json", '[{"role": "user", "content": 7}]', "message 1 should be text"),
         ("p.json", '[{"role": [], "content": "a"}]', "message 1 should be text"),
         ("p.json", '[{"role": "user", "content": "a"}]', "has no reply"),

@@ -14,8 +14,8 @@ from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import find
 from agentgym_gym.errors import AgentFault, BadOption, ModelBusy, WrongServer
 from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
-from agentgym_gym.evaluate._runner import play_parts
-from agentgym_gym.evaluate._slots import Part, Servers
+from agentgym_gym.evaluate._episode_workers import Job, Servers
+from agentgym_gym.evaluate._runner import play_jobs
 from agentgym_gym.testing import ScriptedAgent
 
 
@@ -145,15 +145,15 @@ def test_what_blocks_has_a_thread_of_its_own():
 def test_several_parts_follow_each_other(textcraft_url, env):
     found = []
 
-    def part(tasks):
-        return Part(
+    def job(tasks):
+        return Job(
             lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
             lambda: load_oracle(env.environment),
             [(task, 0) for task in tasks],
             found.append,
         )
 
-    asyncio.run(play_parts([part([1, 2]), part([]), part([3])], concurrency=5))
+    asyncio.run(play_jobs([job([1, 2]), job([]), job([3])], concurrency=5))
     assert sorted(record.task_id for record in found) == [1, 2, 3]
 
 
@@ -181,8 +181,8 @@ def test_parts_on_the_same_servers_share_their_capacity(counted, monkeypatch):
         return AsyncAgentGymEnv("TextCraft", server=server.url)
 
     found, servers = [], Servers(make_env().capacity)
-    parts = [
-        Part(
+    jobs = [
+        Job(
             make_env,
             lambda: ScriptedAgent("Action: inventory"),
             [(n, 0) for n in range(5)],
@@ -191,7 +191,7 @@ def test_parts_on_the_same_servers_share_their_capacity(counted, monkeypatch):
         )
         for _ in range(3)
     ]
-    asyncio.run(play_parts(parts, concurrency=8))
+    asyncio.run(play_jobs(jobs, concurrency=8))
     assert (server.most, [record.fault for record in found]) == (2, [None] * 15)
 
 
@@ -210,8 +210,8 @@ def test_who_finds_no_place_in_one_part_plays_the_next(textcraft_url, env):
             playing[self.name] -= 1
 
     found = []
-    parts = [
-        Part(
+    jobs = [
+        Job(
             lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
             partial(Watched, name),
             [(task, 0) for task in range(10)],
@@ -220,7 +220,7 @@ def test_who_finds_no_place_in_one_part_plays_the_next(textcraft_url, env):
         )
         for name, most_at_once in (("one", 1), ("many", None))
     ]
-    asyncio.run(play_parts(parts, concurrency=5))
+    asyncio.run(play_jobs(jobs, concurrency=5))
     assert Counter(record.agent for record in found) == {"one": 10, "many": 10}
     assert most == {"one": 1, "many": 4}
 

@@ -141,14 +141,14 @@ def test_an_engine_starts_answers_and_stops(kind, fake, model, monkeypatch):
     [
         ({"kind": "ollama"}, "engine 'ollama' is not one of 'sglang', 'vllm', 'transformers'"),
         ({"model_path": "no/such"}, "there is no 'no/such'.*hf download"),
-        ({"arguments": ["--port", "1"]}, "option '--port' is not passed on to vllm: a free port is taken"),
-        ({"arguments": ["--served_model_name=x"]}, "option '--served-model-name' is not passed on"),
-        ({"arguments": ["--api-key=abc"]}, r"option '--api-key' is not passed on to vllm: .* no key"),
-        ({"arguments": ["--hf-t", "abc"]}, r"option '--hf-t' is not passed on to vllm: .*HF_TOKEN"),
+        ({"arguments": ["--port", "1"]}, "option '--port' is reserved for vllm: a free port is chosen"),
+        ({"arguments": ["--served_model_name=x"]}, "option '--served-model-name' is reserved"),
+        ({"arguments": ["--api-key=abc"]}, r"option '--api-key' is reserved for vllm: .* no key"),
+        ({"arguments": ["--hf-t", "abc"]}, r"option '--hf-t' is reserved for vllm: .*HF_TOKEN"),
         ({"arguments": "--dtype float16"}, "a list of texts"),
         ({"start_seconds": 0}, "start_seconds=0 should be above 0"),
-        ({"python": "/no/such/python"}, "no Python that can be run at '/no/such/python'"),
-        ({"kind": "transformers", "model_path": "a@b"}, "'@' in 'a@b' as a revision"),
+        ({"python": "/no/such/python"}, "cannot run Python at '/no/such/python'"),
+        ({"kind": "transformers", "model_path": "a@b"}, "part of 'a@b' after an '@' as a revision"),
     ],
 )
 def test_what_cannot_be_started_is_said_at_once(given, message, fake, model):
@@ -160,7 +160,7 @@ def test_what_cannot_be_started_is_said_at_once(given, message, fake, model):
 def test_an_engine_that_is_not_installed_is_named_with_what_to_install(fake, model):
     engine = Engine("transformers", model)
     with pytest.raises(
-        SetupError, match=r"transformers cannot be started.* lacks: transformers, .*\[serving\]'"
+        SetupError, match=r"transformers cannot be started.* lacks transformers, .*\[serving\]'"
     ):
         engine.start()
     with pytest.raises(SetupError, match="has not been started"):
@@ -168,7 +168,7 @@ def test_an_engine_that_is_not_installed_is_named_with_what_to_install(fake, mod
     fake.install("transformers", version="5.4.1")
     with pytest.raises(SetupError, match=r"transformers 5\.4\.1 is installed .* 5\.5 or newer"):
         engine.start()
-    with pytest.raises(SetupError, match=r"/bin/true does not run as a Python"):
+    with pytest.raises(SetupError, match=r"/bin/true does not run as Python"):
         Engine("vllm", model, python="/bin/true").start()
     assert fake.started() == []
 
@@ -387,5 +387,5 @@ def test_a_pattern_that_matches_nothing_says_what_is_there(tmp_path):
     (tmp_path / "ckpts/notes.txt").touch()
     with pytest.raises(BadOption, match=r"matches no folder of a model.*/ckpts', it holds notes\.txt"):
         checkpoints(str(tmp_path / "ckpts/step_*"))
-    with pytest.raises(BadOption, match=r"matches files alone, such as .*notes\.txt"):
+    with pytest.raises(BadOption, match=r"matches only files, such as .*notes\.txt"):
         checkpoints(str(tmp_path / "ckpts/*"))

@@ -47,7 +47,7 @@ def test_json_is_read_too(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("a.toml", "[gpt-4.1]\ninput = 1\noutput = 2\n", "'gpt-4' has '1'.*quotation marks"),
+        ("a.toml", "[gpt-4.1]\ninput = 1\noutput = 2\n", "'gpt-4' has the unknown key '1'.*quotation marks"),
         ("a.toml", "[m]\ninput = 1\n", "the price of 'm' lacks 'output'"),
         ("a.toml", "[m]\ninput = -1\noutput = 2\n", "input = -1"),
         ("a.toml", "[m]\ninput = nan\noutput = 2\n", "input = nan"),

@@ -60,7 +60,7 @@ def test_each_sample_has_replies_of_its_own(tmp_path, env, record):
     assert played(agent, env, info) == ["0"]
     assert played(agent, env, {**info, "sample": 2}) == ["2"]
     with pytest.raises(
-        BadOption, match=r"task 3 of agentgym/TextCraft-v0 whole in the samples \[0, 2\], and not in sample 1"
+        BadOption, match=r"task 3 of agentgym/TextCraft-v0 only for the samples \[0, 2\], not for sample 1"
     ):
         agent.reset(env, "", {**info, "sample": 1})
 
@@ -77,9 +77,9 @@ def test_a_task_that_is_missing_is_named(tmp_path, env, record):
     agent = ReplayAgent(write(tmp_path / "a", record(0), record(1, fault="ServerTimeout")))
     assert agent.refusal(env, 0) is None
     assert agent.refusal(env, 1) == (
-        f"{tmp_path}/a/episodes.jsonl holds no whole episode of agentgym/TextCraft-v0 with task 1"
+        f"{tmp_path}/a/episodes.jsonl holds no complete episode of agentgym/TextCraft-v0 with task 1"
     )
-    with pytest.raises(BadOption, match=r"no whole episode of agentgym/TextCraft-v0 with task 1$"):
+    with pytest.raises(BadOption, match=r"no complete episode of agentgym/TextCraft-v0 with task 1$"):
         agent.reset(env, "", {"task_id": 1})
     with pytest.raises(BadOption, match=r"with the goal 'goal 1' \(task 1\)"):
         agent.reset(env, "", {"task_id": 1, "goal": "goal 1"})
@@ -119,7 +119,7 @@ def test_an_episode_ends_as_it_did(tmp_path, env, record):
 def test_a_folder_of_several_runs_is_not_guessed_at(tmp_path, record):
     write(tmp_path / "runs" / "a", record(0))
     write(tmp_path / "runs" / "b", record(0))
-    with pytest.raises(BadOption, match=r"runs is no run: name one of those below it: .*/runs/a, .*/runs/b"):
+    with pytest.raises(BadOption, match=r"runs is not a run: choose one below it: .*/runs/a, .*/runs/b"):
         agent_from(f"replay:{tmp_path / 'runs'}", None)
 
 
@@ -237,14 +237,14 @@ def test_what_playwright_says_without_an_element_is_played(tmp_path, web):
 @pytest.mark.parametrize(
     ("action", "tag", "why"),
     [
-        ('page.get_by_role("link").click()', "playwright", "no locator of Playwright"),
-        ('page.get_by_label("x").press("Enter")', "playwright", "no locator of Playwright"),
-        ("page.goto(url='http://a')", "playwright", "no locator of Playwright"),
+        ('page.get_by_role("link").click()', "playwright", "not locators of Playwright"),
+        ('page.get_by_label("x").press("Enter")', "playwright", "not locators of Playwright"),
+        ("page.goto(url='http://a')", "playwright", "not locators of Playwright"),
         ("page.goto(open('x'))", "playwright", "not a plain value"),
-        ("page.stop('a', 'b')", "playwright", "takes 1 arguments"),
+        ("page.stop('a', 'b')", "playwright", "accepts 1 arguments"),
         ("page.press()", "playwright", "keys"),
-        ("import os", "playwright", "no locator of Playwright"),
-        ("stop [x]", "playwright", "no locator of Playwright"),
+        ("import os", "playwright", "not locators of Playwright"),
+        ("stop [x]", "playwright", "not locators of Playwright"),
         ("page.stop()", "id_accessibility_tree", "is not one of the actions"),
         ("click [x]", "id_accessibility_tree", "click"),
         ("a" * 20_000, "id_accessibility_tree", "20000 characters"),

@@ -226,7 +226,7 @@ def test_what_is_no_rule_is_said(path):
 
 
 def test_what_cannot_be_read_again_is_said(record):
-    with pytest.raises(BadOption, match=r"no summary\.json that says how its replies were read"):
+    with pytest.raises(BadOption, match=r"no summary\.json with its parse options"):
         rescore(run_of(record(0), options=None), parser="agentgym")
     with pytest.raises(BadOption, match="my/Env-v0 is not in the catalogue"):
         rescore(Run(None, {"env_id": "my/Env-v0", "options": {"max_turns": 3}}, (record(0),)))

@@ -106,7 +106,7 @@ def test_an_environment_without_text_ends_the_run_and_names_the_adapter():
 
 
 def test_a_typed_action_needs_an_environment_with_actions():
-    with pytest.raises(BadOption, match="takes text, and the agent replied with a typed action"):
+    with pytest.raises(BadOption, match="accepts only text, and the agent replied with a typed action"):
         play_episode(Plain(), ScriptedAgent(Inventory()), 0)
 
 
@@ -115,7 +115,7 @@ def test_the_random_agent_says_what_it_needs(space):
     env = Plain()
     env.action_space = space
     with pytest.raises(
-        BadOption, match=r"'random' draws replies from the action space, and .* holds no text"
+        BadOption, match=r"'random' samples replies from the action space, but .* has no text"
     ):
         play_episode(env, RandomAgent(), 0)
 
@@ -246,7 +246,7 @@ def test_replay_goes_by_the_goal(env, tmp_path, record):
         folder.add(record(2, fault="ServerFull"))
     agent = ReplayAgent(tmp_path / "episodes.jsonl")
     assert play_episode(env, agent, 1).replies == ("get 1 stick",)
-    with pytest.raises(BadOption, match=r"no whole episode .* \(task 2\)"):
+    with pytest.raises(BadOption, match=r"no complete episode .* \(task 2\)"):
         play_episode(env, agent, 2)
 
 

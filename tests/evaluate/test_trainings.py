@@ -123,7 +123,7 @@ def test_the_figures_of_a_step(tmp_path):
 def test_a_training_is_found_and_is_no_run(tmp_path):
     folder = write_training(tmp_path / "a" / "episodes", [line(1)])
     assert find_trainings(tmp_path) == find_trainings(folder) == [folder]
-    with pytest.raises(BadOption, match="holds a training and no run of agentgym eval"):
+    with pytest.raises(BadOption, match="holds a training, not a run of agentgym eval"):
         find_runs(folder)
     with pytest.raises(BadOption, match="holds no training"):
         read_training(tmp_path)

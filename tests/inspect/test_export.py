@@ -329,7 +329,7 @@ def test_a_log_that_is_there_is_not_written_over(folder, record, tmp_path):
     out = tmp_path / "logs"
     (path,) = export(second, out=out)
     before = path.read_bytes()
-    with pytest.raises(BadOption, match="exists and is not overwritten"):
+    with pytest.raises(BadOption, match="exists and is not overwritten: pass --overwrite"):
         export(first, second, out=out)
     assert [each.name for each in out.iterdir()] == [path.name]
     assert path.read_bytes() == before

@@ -243,7 +243,7 @@ def test_tasks_are_named_by_text_and_by_numbers(textcraft_url):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tasks": 620}, "YAML reads as the number 620"),
+        ({"tasks": 620}, "YAML parses as the number 620"),
         ({"tasks": "x"}, "cannot be read"),
         ({"split": "no"}, "is not one of"),
         ({"tools": "hammer"}, "should be 'text' or 'native'"),
@@ -261,7 +261,7 @@ def test_what_cannot_be_is_told_before_anything_is_played(options, message):
 def test_another_event_loop_is_refused():
     before = sniffio.current_async_library_cvar.set("trio")
     try:
-        with pytest.raises(BadOption, match="asyncio alone"):
+        with pytest.raises(BadOption, match="require asyncio"):
             play_solver("TextCraft")(None, None).send(None)
     finally:
         sniffio.current_async_library_cvar.reset(before)

@@ -15,9 +15,9 @@ from agentgym_gym import AsyncAgentGymEnv, find  # noqa: E402 - not before it is
 from agentgym_gym.env import AgentGymEnv  # noqa: E402
 from agentgym_gym.errors import BadOption, SetupError  # noqa: E402
 from agentgym_gym.evaluate import evaluate, load_oracle  # noqa: E402
+from agentgym_gym.evaluate._episode_workers import Job  # noqa: E402
 from agentgym_gym.evaluate._on_ray import RayCluster  # noqa: E402
-from agentgym_gym.evaluate._runner import play_parts  # noqa: E402
-from agentgym_gym.evaluate._slots import Part  # noqa: E402
+from agentgym_gym.evaluate._runner import play_jobs  # noqa: E402
 from ray_agents import Where  # noqa: E402
 
 
@@ -32,8 +32,8 @@ def cluster():
 
 def play(cluster, make_env, make_agent, tasks, concurrency=40):
     records = []
-    part = Part(make_env, make_agent, [(task, 0) for task in tasks], records.append)
-    asyncio.run(play_parts([part], concurrency=concurrency, make_slot=cluster.slot))
+    job = Job(make_env, make_agent, [(task, 0) for task in tasks], records.append)
+    asyncio.run(play_jobs([job], concurrency=concurrency, make_worker=cluster.worker))
     return sorted(records, key=lambda record: record.task_id)
 
 
@@ -67,7 +67,7 @@ class NotThere(Where):
 
 def test_what_the_machines_cannot_import_is_told(cluster, textcraft_url):
     make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
-    with pytest.raises(SetupError, match=r"cannot be used on the Ray cluster.*No module named"):
+    with pytest.raises(SetupError, match=r"cannot use the Ray cluster.*No module named"):
         play(cluster, make_env, NotThere, [1])
 
 

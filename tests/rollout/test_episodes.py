@@ -206,7 +206,7 @@ def test_ignored_actions(ignored, counted):
 
 
 def test_an_episode_that_is_over_cannot_be_played_on():
-    with pytest.raises(RuntimeError, match="begin another"):
+    with pytest.raises(RuntimeError, match="start another"):
         play(EnvTask(COUNT, {"goal": 1}), "1", "2")
 
 

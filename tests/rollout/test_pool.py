@@ -232,7 +232,7 @@ def test_an_environment_of_the_caller_is_neither_closed_nor_awaited():
 
 
 def test_arguments_go_with_an_id():
-    with pytest.raises(BadOption, match="env_kwargs go with the id"):
+    with pytest.raises(BadOption, match="env_kwargs require the id"):
         Pool(Counted, {"size": 3})
 
 

@@ -42,7 +42,14 @@ def test_it_prints_its_address_and_at_its_end_its_counts(textcraft_url, way):
     assert set(counted["injected"]) == {"error", "lost"}
     assert sum(counted["injected"].values()) == 20
     assert counted["created"] == [
-        {"id": made, "path": "/create", "life": 0, "told": True, "asked": True, "closed": True}
+        {
+            "id": made,
+            "path": "/create",
+            "life": 0,
+            "reply_sent": True,
+            "close_requested": True,
+            "closed": True,
+        }
     ]
 
 

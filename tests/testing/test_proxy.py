@@ -65,7 +65,7 @@ def test_each_kind_is_seen_as_its_fault(make_env, textcraft_url, kind):
         observation = httpx.get(f"{textcraft_url}/observation", params={"id": made.id}).json()
         assert ("oak logs" in observation) == (kind in ARRIVES)
         env.reset(options={"task_id": 1})
-        assert (made.told, made.asked, made.closed) == (True, True, True)
+        assert (made.reply_sent, made.close_requested, made.closed) == (True, True, True)
     assert proxy.unplanned == 0
 
 
@@ -175,18 +175,18 @@ def test_environments_of_lost_replies_are_in_the_journal(textcraft_url):
                 client.post(f"{proxy.url}/create", json={})
         proxy.faults.share = 0
         env_id = client.post(f"{proxy.url}/create", json={}).json()["id"]
-        wait_until(lambda: proxy.journal.created[-1].told)
+        wait_until(lambda: proxy.journal.created[-1].reply_sent)
         lost, cut, garbled, well = proxy.journal.created
-        assert [made.told for made in proxy.journal.created] == [False, False, False, True]
+        assert [made.reply_sent for made in proxy.journal.created] == [False, False, False, True]
         assert (well.id, well.path, well.life) == (env_id, "/create", 0)
         for made in (lost, cut, garbled):  # they exist, and no client has their ids
             assert client.post(f"{textcraft_url}/close", json={"id": made.id}).json() is True
         proxy.faults.share, proxy.faults.stages, proxy.faults.kinds = 1, ("close",), ("error",)
         client.post(f"{proxy.url}/close", json={"id": env_id})
-        assert (well.asked, well.closed) == (True, False)
+        assert (well.close_requested, well.closed) == (True, False)
         proxy.faults.share = 0
         client.post(f"{proxy.url}/close", json={"id": env_id})
-        assert (well.asked, well.closed) == (True, True)
+        assert (well.close_requested, well.closed) == (True, True)
     assert json.loads(json.dumps(proxy.report())) == {
         "calls": {"create": 4, "close": 2},
         "injected": {"lost": 1, "truncate": 1, "garble": 1, "error": 1},
@@ -200,7 +200,7 @@ def test_a_client_that_gave_up_did_not_get_the_id(textcraft_url):
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{proxy.url}/create", json={}, timeout=0.2)
         wait_until(lambda: proxy.journal.created)
-        assert not proxy.journal.created[0].told
+        assert not proxy.journal.created[0].reply_sent
         httpx.post(f"{textcraft_url}/close", json={"id": proxy.journal.created[0].id})
 
 
@@ -210,7 +210,9 @@ def test_ids_are_read_in_the_form_of_each_server(scripted, reply, made):
     with FaultyProxy(scripted.url, 0) as proxy:
         httpx.post(f"{proxy.url}/maze/create")
         httpx.post(f"{proxy.url}/wordle/close", json={"env_idx": 7})
-        assert [(each.id, each.asked) for each in proxy.journal.created] == [(each, False) for each in made]
+        assert [(each.id, each.close_requested) for each in proxy.journal.created] == [
+            (each, False) for each in made
+        ]
         httpx.post(f"{proxy.url}/maze/close", json={"env_idx": 7})
         assert [(each.id, each.closed) for each in proxy.journal.created] == [(each, True) for each in made]
 
@@ -246,7 +248,7 @@ def test_the_proxy_goes_and_comes_with_its_server(make_env, mortal):
         assert "fault" not in env.step(GET)[4]
         first, second = proxy.journal.created
         assert (first.life, second.life) == (0, 1)
-        assert not first.asked  # it may be another's now
+        assert not first.close_requested  # it may be another's now
 
 
 def test_a_proxy_may_be_there_before_its_server(mortal):

@@ -15,7 +15,7 @@ from agentgym_gym._tool_calls import NOT_CARRIED_OUT, played_call
 from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import AgentReply
-from agentgym_gym.evaluate._chat.client import ChatClient, Outcome
+from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._chat.server import ModelServer
 from agentgym_gym.evaluate._chat.thinking import without_thinking
@@ -25,15 +25,15 @@ from agentgym_gym.rollout._records import StepRecord
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
-    from agentgym_gym.evaluate._chat.reply import Call, Completion
+    from agentgym_gym.evaluate._chat.reply import ChatToolCall, Completion
 
 __all__ = ["ChatAgent", "request_seed"]
 
 OnCutReply = Literal["end", "play"]
 Tools = Literal["none", "native"]
 
-_OWN = frozenset({"model", "messages", "tools", "seed", "stream", "stream_options", "n"})
-_NOT_IN_THE_BODY = frozenset({"extra_headers", "extra_query", "timeout"})
+_RESERVED = frozenset({"model", "messages", "tools", "seed", "stream", "stream_options", "n"})
+_NOT_IN_BODY = frozenset({"extra_headers", "extra_query", "timeout"})
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 _PARALLEL = "parallel_tool_calls"
 
@@ -120,7 +120,7 @@ class ChatAgent:
         self._system_prompt = None if system_prompt is None else scrub(system_prompt)
         self._prompt = ChatPrompt() if prompt is None else prompt
         self._history = History.parse(history) if isinstance(history, str) else history
-        self._sampling = _checked(sampling or {}, max_tokens=max_tokens, stop=stop)
+        self._sampling = _request_fields(sampling or {}, max_tokens=max_tokens, stop=stop)
         self._seed = seed
         self._max_tokens = max_tokens
         self._stop = stop if isinstance(stop, str) else stops or None
@@ -131,7 +131,7 @@ class ChatAgent:
         self._tools: list[Any] = []
         self._task = (0, 0)
         self._turn = 0
-        self._calls: tuple[Call, ...] = ()  # of the last turn; the next observation is their result
+        self._calls: tuple[ChatToolCall, ...] = ()  # of the last turn; the next observation is their result
 
     def __repr__(self) -> str:
         """Return the model and its server."""
@@ -201,20 +201,20 @@ class ChatAgent:
         """
         conversation = self._conversation
         if conversation is None:
-            raise BadOption("the agent is asked to act before reset")
+            raise BadOption("act() was called before reset(): call reset() first")
         self._observe(conversation, scrub(observation), info)
         one_call = {_PARALLEL: False} if self._tools and _PARALLEL not in self._sampling else {}
-        outcome = await self._client.complete(self._request(conversation), one_call)
+        result = await self._client.complete(self._request(conversation), one_call)
         self._turn += 1
-        completion = outcome.completion
+        completion = result.completion
         if completion is None:
-            return AgentReply(None, ending=outcome.ending, step=StepRecord(retries=outcome.retries))
+            return AgentReply(None, ending=result.ending, step=StepRecord(retries=result.retries))
         if completion.usage.get("prompt_tokens"):
             conversation.counted(completion.usage["prompt_tokens"])
         for name, value in completion.served.items():
             self._served.setdefault(name, set()).add(value)
-        reply = self._reply(completion, _step_of(completion, outcome))
-        conversation.add_reply(self._sent_back(completion))
+        reply = self._reply(completion, _step_of(completion, result))
+        conversation.add_reply(self._history_message(completion))
         self._calls = completion.calls if self._native else ()
         return reply
 
@@ -267,24 +267,26 @@ class ChatAgent:
                 return AgentReply(None, text=text, ending="reply_cut", step=step)
         if not (self._native and completion.calls):
             return AgentReply(text, step=step)
-        made = zip(_ids(completion.calls, self._turn), completion.calls, strict=True)
+        calls = zip(_ids(completion.calls, self._turn), completion.calls, strict=True)
         message = {
             "role": "assistant",
             "content": completion.content,
-            "tool_calls": [_as_sent(known_as, call.name, call.arguments) for known_as, call in made],
+            "tool_calls": [_tool_call(call_id, call.name, call.arguments) for call_id, call in calls],
         }
         return AgentReply(message, text=text, step=step)
 
-    def _sent_back(self, completion: Completion) -> Message:
+    def _history_message(self, completion: Completion) -> Message:
         """Return the message that represents this reply in the history of later turns."""
         kept = self._keep_reasoning
         content = completion.content if kept else without_thinking(completion.content)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if completion.calls and self._native:
-            made = zip(_ids(completion.calls, self._turn), completion.calls, strict=True)
+            calls = zip(_ids(completion.calls, self._turn), completion.calls, strict=True)
             message["tool_calls"] = [
-                _as_sent(known_as, _NOT_IN_A_NAME.sub("_", call.name)[:64] or "_", _object(call.arguments))
-                for known_as, call in made
+                _tool_call(
+                    call_id, _NOT_IN_A_NAME.sub("_", call.name)[:64] or "_", _json_object(call.arguments)
+                )
+                for call_id, call in calls
             ]
         elif completion.calls:
             message["content"] = "\n".join(filter(None, (content, *map(str, completion.calls))))
@@ -309,30 +311,30 @@ def request_seed(seed: int, task_id: int, sample: int, turn: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0]) & 0x7FFFFFFF
 
 
-def _checked(sampling: Mapping[str, Any], **also: Any) -> dict[str, Any]:
+def _request_fields(sampling: Mapping[str, Any], **also: Any) -> dict[str, Any]:
     """Return the sampling parameters as request fields.
 
     Raises:
         BadOption: They are not JSON, or the agent sets one of them itself.
     """
-    given = {name: value for name, value in sampling.items() if name != "extra_body"}
-    given |= sampling.get("extra_body") or {}
-    for name in given:
-        if name in _OWN or name in _NOT_IN_THE_BODY:
-            raise BadOption(
-                f"sampling: {name!r:.80} cannot be set there; it is an argument of the agent, or fixed"
-            )
+    fields = {name: value for name, value in sampling.items() if name != "extra_body"}
+    fields |= sampling.get("extra_body") or {}
+    for name in fields:
+        if name in _RESERVED or name in _NOT_IN_BODY:
+            raise BadOption(f"sampling: {name!r:.80} cannot be set; it is an argument of the agent, or fixed")
         if also.get(name) is not None:
-            raise BadOption(f"sampling: {name!r:.80} is given twice: here and as an argument of the agent")
+            raise BadOption(
+                f"sampling: {name!r:.80} is set twice: here and as an argument of the agent; remove one"
+            )
     try:
-        copied: dict[str, Any] = json.loads(json.dumps(given, allow_nan=False))
+        copied: dict[str, Any] = json.loads(json.dumps(fields, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadOption(f"sampling should be JSON: {error}: {shown(given)}") from None
+        raise BadOption(f"sampling should be JSON: {error}: {shown(fields)}") from None
     return copied
 
 
-def _step_of(completion: Completion, outcome: Outcome) -> StepRecord:
-    step = StepRecord(retries=outcome.retries, **completion.usage)
+def _step_of(completion: Completion, result: CompletionResult) -> StepRecord:
+    step = StepRecord(retries=result.retries, **completion.usage)
     if completion.finish_reason:
         step["finish_reason"] = completion.finish_reason
     if completion.reasoning:
@@ -344,19 +346,19 @@ def _step_of(completion: Completion, outcome: Outcome) -> StepRecord:
     return step
 
 
-def _ids(calls: Sequence[Call], turn: int) -> list[str]:
+def _ids(calls: Sequence[ChatToolCall], turn: int) -> list[str]:
     """Return the ids of the tool calls of a turn: the server's ids if all are present and distinct."""
-    given = [call.id for call in calls]
-    if all(given) and len(set(given)) == len(given):
-        return given
+    ids = [call.id for call in calls]
+    if all(ids) and len(set(ids)) == len(ids):
+        return ids
     return [f"call_{turn}_{number}" for number in range(len(calls))]
 
 
-def _as_sent(identifier: str, name: str, arguments: str) -> dict[str, Any]:
+def _tool_call(identifier: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-def _object(arguments: str) -> str:
+def _json_object(arguments: str) -> str:
     """Return the arguments as a JSON object, because servers parse them again and reject anything else."""
     try:
         if isinstance(json.loads(arguments), dict):

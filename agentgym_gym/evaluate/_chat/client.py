@@ -33,18 +33,18 @@ from agentgym_gym.errors import (
 )
 from agentgym_gym.evaluate._chat.reply import (
     Completion,
+    context_window,
+    error_message,
     is_filtered,
     is_overflow,
-    parsed,
+    parse_json,
     read_completion,
-    said,
-    window,
 )
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._chat.server import ModelConnection, ModelServer
 
-__all__ = ["ChatClient", "Outcome"]
+__all__ = ["ChatClient", "CompletionResult"]
 
 CONNECT_SECONDS = 30.0
 FIRST_PAUSE_SECONDS = 0.5
@@ -63,8 +63,8 @@ _TRANSIENT: Mapping[int, type[AgentFault]] = {
 }
 
 
-class Outcome(NamedTuple):
-    """Outcome of a request.
+class CompletionResult(NamedTuple):
+    """Result of a request.
 
     Attributes:
         completion: The model's reply; None if the server rejected the conversation.
@@ -136,7 +136,7 @@ class ChatClient:
 
     async def complete(
         self, request: Mapping[str, Any], optional: Mapping[str, Any] | None = None
-    ) -> Outcome:
+    ) -> CompletionResult:
         """Request a completion, with retries after server faults until `retry_seconds` have passed.
 
         The pause between attempts is the server's ``Retry-After``, otherwise exponential backoff: 0.5 s,
@@ -164,16 +164,16 @@ class ChatClient:
                     else failed.wait
                 )
                 if now + pause > began + self.retry_seconds:
-                    raise self._given_up(failed, retries, now - began) from None
+                    raise self._final_fault(failed, retries, now - began) from None
             else:
-                return Outcome(completion, ending, retries)
+                return CompletionResult(completion, ending, retries)
             await asyncio.sleep(pause)
             retries += 1
 
-    def _given_up(self, failed: _Failed, retries: int, seconds: float) -> AgentFault:
-        wants = f"; it wants {failed.wait:.0f} s to be waited" if failed.wait is not None else ""
-        tried = f"asked {retries + 1} times in {seconds:.0f} s" if retries else "asked once"
-        return type(failed.fault)(f"{self.server.url}: {failed.fault} ({tried}{wants})")
+    def _final_fault(self, failed: _Failed, retries: int, seconds: float) -> AgentFault:
+        wait = f"; the server requested a wait of {failed.wait:.0f} s" if failed.wait is not None else ""
+        attempts = f"{retries + 1} attempts in {seconds:.0f} s" if retries else "1 attempt"
+        return type(failed.fault)(f"{self.server.url}: {failed.fault} ({attempts}{wait})")
 
     async def _attempt(
         self, request: Mapping[str, Any], optional: Mapping[str, Any]
@@ -189,11 +189,11 @@ class ChatClient:
             if _is_success(reply.status):
                 return read_completion(reply.content), ""
         except AgentFault as fault:
-            found = parsed(reply.content)
-            if isinstance(found, Mapping) and found.get("error") and is_overflow(found):
-                return None, self._overflow(request, found)
-            raise _Failed(type(fault)(self.server.hidden(str(fault)))) from None
-        return None, await self._refused(request, reply)
+            body = parse_json(reply.content)
+            if isinstance(body, Mapping) and body.get("error") and is_overflow(body):
+                return None, self._overflow(request, body)
+            raise _Failed(type(fault)(self.server.hide_secrets(str(fault)))) from None
+        return None, await self._rejection(request, reply)
 
     async def _send(self, request: Mapping[str, Any], optional: Mapping[str, Any]) -> Reply:
         """Send a request with the optional fields, and again without the fields that the server rejects.
@@ -210,7 +210,12 @@ class ChatClient:
         status, body = reply.status, reply.content
         if _is_success(status):
             server.accepted_fields.update(fields)
-        if not fields or status not in _MAYBE_FIELD or is_overflow(parsed(body)) or is_filtered(parsed(body)):
+        if (
+            not fields
+            or status not in _MAYBE_FIELD
+            or is_overflow(parse_json(body))
+            or is_filtered(parse_json(body))
+        ):
             return reply
         named = {name for name in fields if name.encode() in body}
         if not named and (status != 400 or server.accepted_fields.issuperset(fields)):  # noqa: PLR2004
@@ -263,80 +268,80 @@ class ChatClient:
             return outcome
         connection.close()
         if isinstance(outcome, BadReply) and 300 <= connection.status < 400:  # noqa: PLR2004 - as the RFC has it
-            raise BadOption(f"base_url={self.server.url!r}: {self.server.hidden(str(outcome))}")
+            raise BadOption(f"base_url={self.server.url!r}: {self.server.hide_secrets(str(outcome))}")
         raise outcome
 
     def _agent_fault(self, fault: Fault, call: Call) -> AgentFault:
         """Convert a fault of the HTTP engine to a fault of the agent."""
         if isinstance(fault, ServerTimeout):
-            return ModelTimeout(f"no whole reply came within {self.timeout:g} s")
+            return ModelTimeout(f"no complete reply within {self.timeout:g} s")
         cause = fault.__cause__
         text = str(fault).removeprefix(f"{call} ").removeprefix("lost its connection: ")
-        why = self.server.hidden(reason(cause) if isinstance(cause, Exception) else text)
+        why = self.server.hide_secrets(reason(cause) if isinstance(cause, Exception) else text)
         if isinstance(fault, ServerUnreachable):
-            return ModelUnreachable(f"no connection could be made: {why}")
+            return ModelUnreachable(f"cannot connect: {why}")
         if self._connection is not None and self._connection.status:
             return BadCompletion(f"the reply broke off: {why}")
         return ModelError(f"the connection broke before a reply came: {why}")
 
-    async def _refused(self, request: Mapping[str, Any], reply: Reply) -> str:
+    async def _rejection(self, request: Mapping[str, Any], reply: Reply) -> str:
         """Return the ending of the episode after an error reply.
 
         Raises:
             _Failed: The server had a fault.
             SetupError: The server rejects the request.
         """
-        status, found = reply.status, parsed(reply.content)
-        if (status in _MAYBE_OVERFLOW or status >= 500) and is_overflow(found):  # noqa: PLR2004 - as the RFC has it
-            return self._overflow(request, found)
-        if status in {400, 403, 422} and is_filtered(found):
+        status, body = reply.status, parse_json(reply.content)
+        if (status in _MAYBE_OVERFLOW or status >= 500) and is_overflow(body):  # noqa: PLR2004 - as the RFC has it
+            return self._overflow(request, body)
+        if status in {400, 403, 422} and is_filtered(body):
             return "content_filter"
-        told = self.server.hidden(said(found) or _shortened(reply.content))
-        what = f"HTTP {status}" + (f": {told}" if told else "")
+        message = self.server.hide_secrets(error_message(body) or _excerpt(reply.content))
+        error = f"HTTP {status}" + (f": {message}" if message else "")
         if status in _TRANSIENT or status >= 500:  # noqa: PLR2004
             kind = _TRANSIENT.get(status, ModelError)
-            raise _Failed(kind(what), _retry_after(reply.headers))
+            raise _Failed(kind(error), _retry_after(reply.headers))
         if status in _DENIED:
             raise AccessDenied(
-                f"{self.server.url} refuses the request ({what}); the key is what the variable "
-                f"{self.server.api_key_variable} holds"
+                f"{self.server.url} rejects the request ({error}); set the variable "
+                f"{self.server.api_key_variable} to a valid key"
             )
         if status == 404:  # noqa: PLR2004
             raise BadOption(
-                f"{self.server.url} has no model {request['model']!r:.200}, or no chat completions ({what}); "
-                f"{await self._served()}"
+                f"{self.server.url} has no model {request['model']!r:.200}, or no chat completions "
+                f"({error}); {await self._model_list()}"
             )
-        raise BadOption(f"{self.server.url} refuses the request ({what})")
+        raise BadOption(f"{self.server.url} rejects the request ({error})")
 
-    def _overflow(self, request: Mapping[str, Any], found: Any) -> str:
+    def _overflow(self, request: Mapping[str, Any], body: Any) -> str:
         """Return the ending of a conversation that exceeds the context window.
 
         Raises:
             BadOption: ``max_tokens`` leaves no room for any conversation.
         """
-        asked = request.get("max_tokens", request.get("max_completion_tokens"))
-        holds = window(found)
-        if isinstance(asked, int) and holds is not None and asked >= holds:
+        limit = request.get("max_tokens", request.get("max_completion_tokens"))
+        window = context_window(body)
+        if isinstance(limit, int) and window is not None and limit >= window:
             raise BadOption(
-                f"max_tokens={asked} leaves no room in the model's window of {holds} tokens: "
-                f"{self.server.url} says: {self.server.hidden(said(found))}"
+                f"max_tokens={limit} leaves no room in the model's context window of {window} tokens; "
+                f"lower it. {self.server.url} returned: {self.server.hide_secrets(error_message(body))}"
             )
         return "context_overflow"
 
-    async def _served(self) -> str:
+    async def _model_list(self) -> str:
         """Return a sentence that lists the models of the server."""
         try:
             reply = await self._exchange(
                 Call("identify", "GET", "/models", server=self.server.base_url), _MODELS_SECONDS
             )
         except (Fault, SetupError):
-            found = None
+            body = None
         else:
-            found = parsed(reply.content)
-        listed = found.get("data") if isinstance(found, dict) else None
-        if not isinstance(listed, list):
-            return "does the base URL end in /v1, or whatever stands before /chat/completions?"
-        names = [str(each.get("id"))[:200] for each in listed if isinstance(each, dict)]
+            body = parse_json(reply.content)
+        models = body.get("data") if isinstance(body, dict) else None
+        if not isinstance(models, list):
+            return "check that the base URL ends in /v1, or in the path before /chat/completions"
+        names = [str(each.get("id"))[:200] for each in models if isinstance(each, dict)]
         more = f" and {len(names) - _MODELS_SHOWN} more" if len(names) > _MODELS_SHOWN else ""
         return f"it serves {', '.join(map(repr, names[:_MODELS_SHOWN])) or 'no model'}{more}"
 
@@ -353,6 +358,6 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
     return retry_after_seconds(headers.get("retry-after", ""), fractions=True)
 
 
-def _shortened(body: bytes) -> str:
+def _excerpt(body: bytes) -> str:
     """Return the beginning of a body that is not JSON, such as a gateway's error page."""
     return " ".join(json.dumps(body[:200].decode("utf-8", "replace"), ensure_ascii=False).split())

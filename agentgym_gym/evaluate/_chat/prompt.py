@@ -50,7 +50,7 @@ class ChatPrompt:
                 )
         if len(self.examples) % 2:
             raise BadOption(
-                f"{self._where}: the last example has no reply: a message of 'assistant' is missing"
+                f"{self._where}: the last example has no reply: add a message of the role 'assistant'"
             )
 
     @classmethod
@@ -78,7 +78,7 @@ class ChatPrompt:
             raise BadOption(f"the prompt {path} cannot be read: {error}") from None
         if messages is None:
             return cls(scrub(text), source=str(path))
-        checked = [_checked(path, number, message) for number, message in enumerate(messages, 1)]
+        checked = [_check_message(path, number, message) for number, message in enumerate(messages, 1)]
         system = checked.pop(0)["content"] if checked and checked[0]["role"] == "system" else None
         return cls(system, tuple(checked), source=str(path))
 
@@ -94,9 +94,9 @@ class ChatPrompt:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the prompt and its source as JSON values, with the SHA-256 of the prompt."""
-        said = {"system": self.system, "examples": list(self.examples)}
-        written = json.dumps(said, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
-        return {"source": self.source, "sha256": hashlib.sha256(written).hexdigest(), **said}
+        prompt = {"system": self.system, "examples": list(self.examples)}
+        serialized = json.dumps(prompt, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
+        return {"source": self.source, "sha256": hashlib.sha256(serialized).hexdigest(), **prompt}
 
     @property
     def _where(self) -> str:
@@ -107,25 +107,25 @@ def _messages(path: Path, text: str) -> Sequence[Any] | None:
     """Return the messages in a file, or None if the file is plain text."""
     match path.suffix.lower():
         case ".json":
-            found = json.loads(text)
+            value = json.loads(text)
         case ".jsonl":
-            found = [json.loads(line) for line in text.split("\n") if line.strip()]
+            value = [json.loads(line) for line in text.split("\n") if line.strip()]
         case ".toml":
-            found = read_toml(text, "A prompt in TOML")
+            value = read_toml(text, "A prompt in TOML")
         case _:
             return None
-    if isinstance(found, dict):
-        found = found.get("messages")
-    if not isinstance(found, list):
+    if isinstance(value, dict):
+        value = value.get("messages")
+    if not isinstance(value, list):
         raise BadOption(f"the prompt {path} should hold a list of messages, under 'messages' if in an object")
-    return found
+    return value
 
 
-def _checked(path: Path, number: int, message: Any) -> dict[str, str]:
+def _check_message(path: Path, number: int, message: Any) -> dict[str, str]:
     roles = ("user", "assistant", "system") if number == 1 else ("user", "assistant")
     if not isinstance(message, dict) or set(message) != {"role", "content"}:
         raise BadOption(
-            f"the prompt {path}: message {number} should have 'role' and 'content' and no more, unlike "
+            f"the prompt {path}: message {number} should have exactly 'role' and 'content', not "
             f"{shown(message)}"
         )
     if message["role"] not in roles or not isinstance(message["content"], str):

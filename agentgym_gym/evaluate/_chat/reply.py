@@ -13,9 +13,18 @@ from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadCompletion, ModelBusy, ModelError
 from agentgym_gym.rollout._records import StepRecord
 
-__all__ = ["Call", "Completion", "is_filtered", "is_overflow", "parsed", "read_completion", "said", "window"]
+__all__ = [
+    "ChatToolCall",
+    "Completion",
+    "context_window",
+    "error_message",
+    "is_filtered",
+    "is_overflow",
+    "parse_json",
+    "read_completion",
+]
 
-MAX_SAID_CHARS = 500
+MAX_MESSAGE_CHARS = 500
 _MAX_SEARCHED_CHARS = 4_000
 
 _OVERFLOW_CODES = frozenset(
@@ -53,7 +62,7 @@ _THINKING_PARTS = frozenset({"thinking", "reasoning", "reasoning_text"})
 
 
 @dataclass(frozen=True)
-class Call:
+class ChatToolCall:
     """A tool call, as parsed by the server.
 
     Attributes:
@@ -88,7 +97,7 @@ class Completion:
     content: str
     reasoning: str = ""
     reasoning_field: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ChatToolCall, ...] = ()
     finish_reason: str = ""
     usage: StepRecord = field(default_factory=StepRecord)
     served: Mapping[str, str] = field(default_factory=dict)
@@ -106,15 +115,15 @@ def read_completion(body: bytes) -> Completion:
         BadCompletion: The body is not a completion.
         ModelBusy, ModelError: The body is an error, which some servers send with this status.
     """
-    found = parsed(body)
-    if found is None:
-        raise BadCompletion(f"what was sent is no JSON: {shown(body[:200].decode('utf-8', 'replace'))}")
-    if not isinstance(found, Mapping):
-        raise BadCompletion(f"what was sent is no completion: {shown(found)}")
-    _raise_error(found)
-    choices = found.get("choices")
+    value = parse_json(body)
+    if value is None:
+        raise BadCompletion(f"the reply is no JSON: {shown(body[:200].decode('utf-8', 'replace'))}")
+    if not isinstance(value, Mapping):
+        raise BadCompletion(f"the reply is no completion: {shown(value)}")
+    _raise_error(value)
+    choices = value.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise BadCompletion(f"the completion holds no choice: {shown(found)}")
+        raise BadCompletion(f"the completion holds no choice: {shown(value)}")
     choice = choices[0]
     _raise_error(choice)
     message = choice.get("message")
@@ -136,16 +145,16 @@ def read_completion(body: bytes) -> Completion:
         reasoning_field=where,
         calls=tuple(_calls(message)),
         finish_reason=scrub(reason[:80]) if isinstance(reason, str) else "",
-        usage=_usage(found.get("usage")),
+        usage=_usage(value.get("usage")),
         served={
-            name: scrub(found[name][:200])
+            name: scrub(value[name][:200])
             for name in ("model", "system_fingerprint")
-            if isinstance(found.get(name), str)
+            if isinstance(value.get(name), str)
         },
     )
 
 
-def parsed(body: bytes) -> Any:
+def parse_json(body: bytes) -> Any:
     """Return the JSON value of a body, or None if it is not JSON."""
     try:
         return json.loads(body)
@@ -153,79 +162,81 @@ def parsed(body: bytes) -> Any:
         return None
 
 
-def said(found: Any) -> str:
+def error_message(value: Any) -> str:
     """Return the shortened message of a server's error, or "" if it has none."""
-    words = " ".join(dict.fromkeys(_words(found)))
-    words = " ".join(scrub(words).split())
-    return words if len(words) <= MAX_SAID_CHARS else f"{words[:MAX_SAID_CHARS]}…"
+    text = " ".join(dict.fromkeys(_error_texts(value)))
+    text = " ".join(scrub(text).split())
+    return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
-def is_overflow(found: Any) -> bool:
+def is_overflow(value: Any) -> bool:
     """Return whether an error reports that the conversation exceeds the model's context window."""
-    return bool(_codes(found) & _OVERFLOW_CODES) or any(_OVERFLOW.search(text) for text in _words(found))
+    return bool(_codes(value) & _OVERFLOW_CODES) or any(
+        _OVERFLOW.search(text) for text in _error_texts(value)
+    )
 
 
-def is_filtered(found: Any) -> bool:
+def is_filtered(value: Any) -> bool:
     """Return whether an error reports that a content filter rejected the conversation."""
-    return bool(_codes(found) & _FILTER_CODES)
+    return bool(_codes(value) & _FILTER_CODES)
 
 
-def window(found: Any) -> int | None:
+def context_window(value: Any) -> int | None:
     """Return the size of the model's context window in tokens, or None if the error does not contain it."""
-    match = next(filter(None, map(_WINDOW.search, _words(found))), None)
+    match = next(filter(None, map(_WINDOW.search, _error_texts(value))), None)
     return int(match[1]) if match else None
 
 
-def _errors(found: Any) -> Iterator[Mapping[str, Any]]:
+def _errors(value: Any) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON objects that describe an error, the outer one last."""
-    if isinstance(found, list):  # Gemini's
-        found = found[0] if found else None
-    if not isinstance(found, Mapping):
+    if isinstance(value, list):  # Gemini's
+        value = value[0] if value else None
+    if not isinstance(value, Mapping):
         return
-    inner = found.get("error")
+    inner = value.get("error")
     if isinstance(inner, Mapping):
         deeper = inner.get("innererror")  # Azure's
         yield from (each for each in (inner, deeper) if isinstance(each, Mapping))
-    yield found
+    yield value
 
 
-def _codes(found: Any) -> set[str]:
+def _codes(value: Any) -> set[str]:
     return {
         error[name]
-        for error in _errors(found)
+        for error in _errors(value)
         for name in ("code", "type")
         if isinstance(error.get(name), str)
     }
 
 
-def _words(found: Any) -> Iterator[str]:
-    if isinstance(found, str):
-        yield found[:_MAX_SEARCHED_CHARS]
-    for error in _errors(found):
+def _error_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value[:_MAX_SEARCHED_CHARS]
+    for error in _errors(value):
         for name in ("message", "error", "detail"):
-            told = error.get(name)
-            if isinstance(told, str):
-                yield told[:_MAX_SEARCHED_CHARS]
-            elif name == "detail" and isinstance(told, list):  # FastAPI's, which repeats the whole request
-                for each in filter(lambda each: isinstance(each, Mapping), told[:5]):
+            text = error.get(name)
+            if isinstance(text, str):
+                yield text[:_MAX_SEARCHED_CHARS]
+            elif name == "detail" and isinstance(text, list):  # FastAPI's, which repeats the whole request
+                for each in filter(lambda each: isinstance(each, Mapping), text[:5]):
                     yield f"{each.get('loc')}: {each.get('msg')}"[:_MAX_SEARCHED_CHARS]
         metadata = error.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(metadata.get("raw"), str):  # OpenRouter's
             yield metadata["raw"][:_MAX_SEARCHED_CHARS]
 
 
-def _raise_error(found: Mapping[str, Any]) -> None:
+def _raise_error(value: Mapping[str, Any]) -> None:
     """Raise the error that the server sent instead of a completion, if any.
 
     Raises:
         ModelBusy: The error's code is 429 or 503.
         ModelError: The error has any other code.
     """
-    if not found.get("error") and found.get("object") != "error":
+    if not value.get("error") and value.get("object") != "error":
         return
-    codes = {error.get("code") for error in _errors(found) if isinstance(error.get("code"), (int, str))}
+    codes = {error.get("code") for error in _errors(value) if isinstance(error.get("code"), (int, str))}
     kind = ModelBusy if codes & {429, 503, "429", "503"} else ModelError
-    raise kind(f"an error was sent in place of a completion: {said(found) or shown(found)}")
+    raise kind(f"the server sent an error instead of a completion: {error_message(value) or shown(value)}")
 
 
 def _content(content: Any) -> tuple[str, str]:
@@ -255,36 +266,38 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _calls(message: Mapping[str, Any]) -> Iterator[Call]:
+def _calls(message: Mapping[str, Any]) -> Iterator[ChatToolCall]:
     """Yield the tool calls of a message.
 
     Raises:
         BadCompletion: The tool calls violate the protocol.
     """
-    made = message.get("tool_calls")
-    if not made and message.get("function_call"):  # OpenAI's older protocol
-        made = [{"function": message["function_call"]}]
-    if not made:
+    calls = message.get("tool_calls")
+    if not calls and message.get("function_call"):  # OpenAI's older protocol
+        calls = [{"function": message["function_call"]}]
+    if not calls:
         return
-    if not isinstance(made, list):
-        raise BadCompletion(f"the tool_calls of the message are no list: {shown(made)}")
-    for each in made:
+    if not isinstance(calls, list):
+        raise BadCompletion(f"the tool_calls of the message are no list: {shown(calls)}")
+    for each in calls:
         function = each.get("function") if isinstance(each, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
             raise BadCompletion(f"a tool call of the message has no function with a name: {shown(each)}")
         arguments = function.get("arguments")
         if not isinstance(arguments, str):  # some servers send an object instead of its JSON text
             arguments = "{}" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        known = each.get("id")
-        yield Call(scrub(function["name"]), scrub(arguments), scrub(known) if isinstance(known, str) else "")
+        call_id = each.get("id")
+        yield ChatToolCall(
+            scrub(function["name"]), scrub(arguments), scrub(call_id) if isinstance(call_id, str) else ""
+        )
 
 
 def _usage(usage: Any) -> StepRecord:
     """Return the server's token counts, without invalid values."""
 
     def count(of: Any, *names: str) -> int | None:
-        found = (of.get(name) for name in names) if isinstance(of, Mapping) else ()
-        return next((each for each in found if type(each) is int and 0 <= each < 2**53), None)
+        values = (of.get(name) for name in names) if isinstance(of, Mapping) else ()
+        return next((each for each in values if type(each) is int and 0 <= each < 2**53), None)
 
     if not isinstance(usage, Mapping):
         return StepRecord()

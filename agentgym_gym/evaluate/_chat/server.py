@@ -66,9 +66,9 @@ class ModelServer:
         headers: Mapping[str, str] | None = None,
         http_client: HttpClient | None = None,
     ) -> None:
-        given = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        self.base_url, self._authorization = _without_user(given)
-        self.url = redact(self.base_url) if not self._authorization else redact(given.strip())
+        url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        self.base_url, self._authorization = _without_user(url)
+        self.url = redact(self.base_url) if not self._authorization else redact(url.strip())
         host = urlsplit(self.base_url).hostname or ""
         self.official = host == "openai.com" or host.endswith(".openai.com")
         self.api_key_variable = api_key_variable
@@ -101,7 +101,7 @@ class ModelServer:
             return AwaitedClient(_proxied_client, headers)
         return await Connection.open(send, headers)
 
-    def hidden(self, text: str) -> str:
+    def hide_secrets(self, text: str) -> str:
         """Return a text from a server or a library with the key, password and header values redacted."""
         secrets = [os.environ.get(self.api_key_variable, "").strip(), *self._own_headers().values()]
         if self._authorization:
@@ -140,13 +140,11 @@ class ModelServer:
         key = os.environ.get(self.api_key_variable, "").strip()
         if not key and self.official and not self._authorization:
             raise AccessDenied(
-                f"{self.url} needs a key: put it into the environment variable {self.api_key_variable}, or "
-                "name another server by base_url"
+                f"{self.url} requires a key: set the environment variable {self.api_key_variable}, or "
+                "choose another server with base_url"
             )
         if not (key.isascii() and key.isprintable()):
-            raise BadOption(
-                f"the variable {self.api_key_variable} holds no key: it has characters that no key has"
-            )
+            raise BadOption(f"the variable {self.api_key_variable} holds no key: keys are printable ASCII")
         return key
 
 
@@ -163,10 +161,10 @@ def _without_user(url: str) -> tuple[str, str]:
     except ValueError:
         usable = False
     if not usable:
-        raise BadOption(f"base_url={shown!r} is no URL such as 'http://127.0.0.1:8000/v1'")
+        raise BadOption(f"base_url={shown!r} is not a URL such as 'http://127.0.0.1:8000/v1'")
     if parts.query or parts.fragment:
         raise BadOption(
-            f"base_url={shown.partition('?')[0]!r} should have nothing behind its path: no ? and no #"
+            f"base_url={shown.partition('?')[0]!r} should end with its path: remove ? or # and the rest"
         )
     user, at, host = parts.netloc.rpartition("@")
     bare = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))

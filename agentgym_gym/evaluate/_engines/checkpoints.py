@@ -52,9 +52,11 @@ def checkpoints(pattern: str, *, merge: Callable[[str], object] | None = None) -
         SetupError: A checkpoint could not be merged.
     """
     matched = [pattern] if os.path.exists(pattern) else glob.glob(pattern)  # noqa: PTH110, PTH207 - '[' in a name
-    folders = sorted((path for path in matched if Path(path).is_dir()), key=_natural)
+    folders = sorted((path for path in matched if Path(path).is_dir()), key=_natural_key)
     if not folders:
-        raise BadOption(f"{pattern!r:.300} matches no folder of a model: {_seen(pattern, matched)}")
+        raise BadOption(
+            f"{pattern!r:.300} matches no folder of a model: {_describe_matches(pattern, matched)}"
+        )
     real = {Path(path).resolve() for path in folders if not Path(path).is_symlink()}
     kept = [path for path in folders if not Path(path).is_symlink() or Path(path).resolve() not in real]
     if merge is not None:
@@ -76,7 +78,7 @@ def model_folder(path: str, *, weights: bool = False) -> str:
     """
     if not os.path.lexists(path):
         raise BadOption(
-            f"there is no {path!r:.300}. A model of the Hugging Face hub is fetched first: "
+            f"there is no {path!r:.300}. Download a model of the Hugging Face hub first: "
             "hf download NAME --local-dir FOLDER"
         )
     folder = Path(path)
@@ -84,42 +86,42 @@ def model_folder(path: str, *, weights: bool = False) -> str:
         return path
     layout = _layout(folder, weights=weights)
     if layout is None:
-        raise BadOption(f"{path!r:.300} holds no model that can be loaded: {_instead(folder)}")
-    return os.path.join(path, layout) if layout else path  # noqa: PTH118 - as it was given
+        raise BadOption(f"{path!r:.300} holds no model that can be loaded: {_describe_problem(folder)}")
+    return os.path.join(path, layout) if layout else path  # noqa: PTH118 - keeps the caller's spelling
 
 
 def _layout(folder: Path, *, weights: bool) -> str | None:
     """Return the relative path of the model below a folder, or None."""
-    found = _described(folder)
-    whole = [layout for layout in found if any(any((folder / layout).glob(each)) for each in WEIGHTS)]
-    return next(iter(whole or ([] if weights else found)), None)
+    layouts = _layouts_with_config(folder)
+    whole = [layout for layout in layouts if any(any((folder / layout).glob(each)) for each in WEIGHTS)]
+    return next(iter(whole or ([] if weights else layouts)), None)
 
 
-def _described(folder: Path) -> list[str]:
+def _layouts_with_config(folder: Path) -> list[str]:
     return [layout for layout in LAYOUTS if any((folder / layout / name).is_file() for name in CONFIGS)]
 
 
-def _instead(folder: Path) -> str:
+def _describe_problem(folder: Path) -> str:
     """Describe the contents of a folder without a loadable model, and how to fix it."""
-    found = _described(folder)
+    layouts = _layouts_with_config(folder)
     for actor in (folder, folder / "actor"):
         if any(actor.glob(SHARDS)) or (actor / "dist_ckpt").is_dir():
             return (
-                f"verl saved the weights in {actor} for its own use alone. Merge them: "
+                f"verl saved the weights in {actor} in its own format. Merge them: "
                 "python -m verl.model_merger merge --backend fsdp (or megatron) "
                 f"--local_dir {actor} --target_dir {actor / 'huggingface'}. "
-                "With 'hf_model' among actor_rollout_ref.actor.checkpoint.save_contents verl saves both"
+                "With 'hf_model' in actor_rollout_ref.actor.checkpoint.save_contents, verl saves both formats"
             )
     if (folder / "adapter_config.json").is_file():
         return "it is an adapter (adapter_config.json); merge it into its model and save that"
-    if found:
-        return f"{folder / found[0]} has a config.json, but no weights such as *.safetensors"
-    return f"no config.json, and {_listed(folder)}"
+    if layouts:
+        return f"{folder / layouts[0]} has a config.json, but no weights such as *.safetensors"
+    return f"no config.json, and {_list_contents(folder)}"
 
 
-def _listed(folder: Path) -> str:
+def _list_contents(folder: Path) -> str:
     try:
-        names = sorted((each.name + "/" * each.is_dir() for each in folder.iterdir()), key=_natural)
+        names = sorted((each.name + "/" * each.is_dir() for each in folder.iterdir()), key=_natural_key)
     except OSError as error:
         return f"it cannot be read: {error.strerror}"
     if not names:
@@ -129,17 +131,17 @@ def _listed(folder: Path) -> str:
     )
 
 
-def _seen(pattern: str, matched: list[str]) -> str:
+def _describe_matches(pattern: str, matched: list[str]) -> str:
     """Describe the existing files for a pattern that matches no folder."""
     if matched:
-        return f"it matches files alone, such as {min(matched, key=_natural)!r:.300}"
+        return f"it matches only files, such as {min(matched, key=_natural_key)!r:.300}"
     folder = Path(pattern)
     while not folder.is_dir():
         folder = folder.parent
-    return f"nothing does. Of {os.fspath(folder)!r:.300}, {_listed(folder)}"
+    return f"nothing does; in {os.fspath(folder)!r:.300}, {_list_contents(folder)}"
 
 
-def _natural(path: str) -> list[str | int]:
+def _natural_key(path: str) -> list[str | int]:
     # Text and numbers alternate, so each part is compared with a part of the same type.
     parts = re.split(r"([0-9]{1,18})", path)
     return [int(part) if index % 2 else part for index, part in enumerate(parts)]

@@ -32,26 +32,26 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PROBE_SECONDS = 60.0
 """Timeout of the probe for installed packages; Python may be on a slow network file system."""
 
-_TAKEN = {
+_SET_BY_ENGINE = {
     "host": "the engine listens on 127.0.0.1",
-    "port": "a free port is taken",
-    "model": "the model is given by its path",
-    "model-path": "the model is given by its path",
-    "force-model": "the model is given by its path",
-    "served-model-name": "the model is called what its path is",
+    "port": "a free port is chosen",
+    "model": "the model is selected by its path",
+    "model-path": "the model is selected by its path",
+    "force-model": "the model is selected by its path",
+    "served-model-name": "the model is named after its path",
     "non-blocking": "the engine has a process of its own",
 }
-_KEY = "the engine listens on 127.0.0.1 alone and needs no key, and users of this machine see command lines"
-_TLS = "the engine is asked over plain HTTP on 127.0.0.1"
-_ELSEWHERE = "the engine is asked over HTTP at /v1"
+_KEY = "the engine needs no key on 127.0.0.1, and all users of this machine can read command lines"
+_TLS = "requests to the engine use plain HTTP on 127.0.0.1"
+_PLAIN_HTTP = "requests to the engine use HTTP at /v1"
 
 _RESERVED = {
-    **_TAKEN,
+    **_SET_BY_ENGINE,
     **dict.fromkeys(("api-key", "admin-api-key"), _KEY),
-    "hf-token": "users of this machine see command lines: set the variable HF_TOKEN",
+    "hf-token": "all users of this machine can read command lines: set the variable HF_TOKEN",
     **dict.fromkeys(("ssl-keyfile", "ssl-certfile", "ssl-ca-certs", "ssl-keyfile-password"), _TLS),
     **dict.fromkeys(
-        ("uds", "root-path", "fastapi-root-path", "grpc", "grpc-mode", "smg-grpc-mode"), _ELSEWHERE
+        ("uds", "root-path", "fastapi-root-path", "grpc", "grpc-mode", "smg-grpc-mode"), _PLAIN_HTTP
     ),
 }
 """Engine options that callers cannot pass, with the reason."""
@@ -131,15 +131,15 @@ def check_arguments(kind: str, model: str, arguments: Sequence[str]) -> None:
         raise BadOption("the arguments of an engine are a list of texts, such as ['--dtype', 'float16']")
     if kind == "transformers" and ("@" in model or model.startswith("-")):
         raise BadOption(
-            f"transformers reads what follows an '@' in {model!r:.300} as a revision, and what begins "
-            "with '-' as an option: rename the folder, or give another path to it"
+            f"transformers parses the part of {model!r:.300} after an '@' as a revision, and a "
+            "leading '-' as an option: rename the folder, or use another path to it"
         )
     for argument in arguments:
         name = re.split(r"[=.]", argument.replace("_", "-"), maxsplit=1)[0]
         # argparse accepts abbreviated options.
         for reserved, why in _RESERVED.items():
             if name.startswith("--") and len(name) > len("--") and f"--{reserved}".startswith(name):
-                raise BadOption(f"the option {name!r:.80} is not passed on to {kind}: {why}")
+                raise BadOption(f"the option {name!r:.80} is reserved for {kind}: {why}")
 
 
 def find_python(python: str | None) -> str:
@@ -153,7 +153,7 @@ def find_python(python: str | None) -> str:
     """
     found = shutil.which(python or sys.executable)
     if found is None:
-        raise BadOption(f"there is no Python that can be run at {python or sys.executable!r:.300}")
+        raise BadOption(f"cannot run Python at {python or sys.executable!r:.300}")
     return found
 
 
@@ -182,7 +182,7 @@ def find_version(kind: Kind, python: str) -> str:
 
     """
     engine = _ENGINES[kind]
-    said = ""
+    stderr = ""
     try:
         run = subprocess.run(  # noqa: S603 - the Python that the caller named
             [python, "-c", _PROBE, kind, *engine.imports],
@@ -192,20 +192,22 @@ def find_version(kind: Kind, python: str) -> str:
             timeout=PROBE_SECONDS,
             check=False,
         )
-        said = run.stderr.decode(errors="replace").strip()
+        stderr = run.stderr.decode(errors="replace").strip()
         version, missing = json.loads(run.stdout.splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError, TypeError) as error:
-        raise SetupError(f"{python} does not run as a Python: {said[-300:] or error}") from error
-    how = f"Install it there: {python} -m pip install '{engine.install}'. Or name another Python that has it"
+        raise SetupError(f"{python} does not run as Python: {stderr[-300:] or error}") from error
+    how = (
+        f"Install it there: {python} -m pip install '{engine.install}'. Or choose another Python that has it"
+    )
     if missing:
         lacks = ", ".join(missing)
-        raise SetupError(f"the engine {kind} cannot be started by {python}, which lacks: {lacks}. {how}")
+        raise SetupError(f"the engine {kind} cannot be started by {python}, which lacks {lacks}. {how}")
     if version is None:  # a build under another name
         return "unknown"
     if _numbers(version) < engine.oldest:
         needed = ".".join(map(str, engine.oldest))
         raise SetupError(
-            f"{kind} {version} is installed for {python}, and {needed} or newer is needed. {how}"
+            f"{kind} {version} is installed for {python}, but {needed} or newer is required. {how}"
         )
     return str(version)
 
@@ -217,11 +219,11 @@ def engine_variables(variables: Mapping[str, str]) -> dict[str, str]:
         variables: The user's environment variables.
     """
     # With this variable set, vLLM would reject requests without the key.
-    given = {name: value for name, value in variables.items() if name != "VLLM_API_KEY"}
+    own = {name: value for name, value in variables.items() if name != "VLLM_API_KEY"}
     return {
         "HF_HUB_DISABLE_UPDATE_CHECK": "1",  # or transformers would query PyPI for a newer version
         "PYTHONUNBUFFERED": "1",  # its output reaches the log at once
-        **given,
+        **own,
         "PYTHONSAFEPATH": "1",  # or a file in the working directory could shadow a module
     }
 

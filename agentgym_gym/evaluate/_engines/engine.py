@@ -148,10 +148,10 @@ class Engine:
         Args:
             lines: Number of lines.
         """
-        said = self._last_lines
+        output = self._last_lines
         if self._output is not None:
-            said = _tail(self._output, self._output_begins)
-        return "\n".join(said.splitlines()[-lines:])
+            output = _tail(self._output, self._output_begins)
+        return "\n".join(output.splitlines()[-lines:])
 
     def __enter__(self) -> Self:
         """Start the engine."""
@@ -177,7 +177,7 @@ class Engine:
             return self.base_url
         if os.name != "posix":
             raise SetupError(
-                "engines are started on Linux and macOS; start it yourself and give its base URL"
+                "engines start only on Linux and macOS; start the server yourself and pass its base URL"
             )
         self.stop()
         self.version = find_version(self.kind, self._python)
@@ -227,7 +227,7 @@ class Engine:
         # Isolated mode imports no file of the working directory. The engine still gets all variables.
         runner = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(GRACE_SECONDS)]
         try:
-            self._process = process = subprocess.Popen(  # noqa: S603 - the engine that the caller asked for
+            self._process = process = subprocess.Popen(  # noqa: S603 - the engine that the caller requested
                 [*runner, *self.command],
                 stdin=subprocess.PIPE,  # never written to; it closes when this process exits
                 stdout=output,
@@ -252,8 +252,8 @@ class Engine:
 
     def _failure(self, problem: str) -> SetupError:
         where = f" ({self._log})" if self._log is not None else ""
-        said = self.log_tail() or "(nothing)"
-        return SetupError(f"the engine {self.kind} {problem}. The last lines of its log{where}:\n{said}")
+        output = self.log_tail() or "(nothing)"
+        return SetupError(f"the engine {self.kind} {problem}. The last lines of its log{where}:\n{output}")
 
     def _disown(self) -> None:
         """Drop the process handle in a forked child: the engine belongs to the parent."""

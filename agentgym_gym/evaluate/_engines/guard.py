@@ -39,26 +39,26 @@ def main() -> int:
         The exit status of the command, or 128 plus the signal number if a signal ended it.
     """
     grace, command = float(sys.argv[1]), sys.argv[2:]
-    awake, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    wake_reader, wake_writer = os.pipe()
+    os.set_blocking(wake_writer, False)
+    signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
     # Handlers instead of SIG_IGN, because the command would inherit ignored signals.
-    told: list[int] = []
+    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _: told.append(number))
+        signal.signal(number, lambda number, _: signals.append(number))
     signal.signal(signal.SIGCHLD, lambda *_: None)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = _run(command)
-    watched = [0, awake]
+    watched = [0, wake_reader]
     status = None
-    while status is None and not told:
+    while status is None and not signals:
         ready, _, _ = select.select(watched, [], [])
-        if awake in ready:
-            os.read(awake, 4096)
+        if wake_reader in ready:
+            os.read(wake_reader, 4096)
         if 0 in ready and not os.read(0, 4096):
             break
         status = _reap(child)[1]
-    return _end_all(child, status, awake, grace)
+    return _end_all(child, status, wake_reader, grace)
 
 
 def _run(command: list[str]) -> int:
@@ -72,14 +72,14 @@ def _run(command: list[str]) -> int:
         if os.getppid() == parent:
             nothing = os.open(os.devnull, os.O_RDONLY)
             os.dup2(nothing, 0)
-            os.execvp(command[0], command)  # noqa: S606 - this is what it is for
+            os.execvp(command[0], command)  # noqa: S606 - the purpose of this program
     except OSError as error:
         os.write(2, f"{command[0]} cannot be run: {error.strerror}\n".encode())
     finally:
         os._exit(NOT_STARTED)
 
 
-def _end_all(child: int, status: int | None, awake: int, grace: float) -> int:
+def _end_all(child: int, status: int | None, wake_reader: int, grace: float) -> int:
     """End the process group and all descendants of this process, and return the command's status."""
     with contextlib.suppress(OSError):
         os.killpg(0, signal.SIGTERM)  # reaches this process too, whose handler records it
@@ -88,11 +88,11 @@ def _end_all(child: int, status: int | None, awake: int, grace: float) -> int:
         left = True
         while left and time.monotonic() < deadline:
             if kill:
-                _kill_below()
+                _kill_descendants()
             left, ended = _reap(child)
             status = ended if status is None else status
-            if left and select.select([awake], [], [], 0.02 if kill else 0.2)[0]:
-                os.read(awake, 4096)
+            if left and select.select([wake_reader], [], [], 0.02 if kill else 0.2)[0]:
+                os.read(wake_reader, 4096)
     return NOT_STARTED if status is None else status
 
 
@@ -111,7 +111,7 @@ def _reap(child: int) -> tuple[bool, int | None]:
         return False, found
 
 
-def _kill_below() -> None:
+def _kill_descendants() -> None:
     below = descendants(os.getpid())
     if below is None:
         os.killpg(0, signal.SIGKILL)  # this process too, which has nothing left to do

@@ -29,7 +29,7 @@ _PART = ".merging"
 _LINES = 5
 
 
-def merge_shards(folder: Path, tell: Callable[[str], object]) -> None:
+def merge_shards(folder: Path, report: Callable[[str], object]) -> None:
     """Merge the model shards of a checkpoint, if there are any and verl is installed.
 
     Concurrent processes wait on a lock for the first one, and then return at once. The merge is atomic: verl
@@ -37,49 +37,49 @@ def merge_shards(folder: Path, tell: Callable[[str], object]) -> None:
 
     Args:
         folder: A checkpoint folder ``global_step_N``, or the folder ``actor`` in it.
-        tell: Called with a progress line for the user before and after the merge.
+        report: Called with a progress line for the user before and after the merge.
 
     Raises:
         SetupError: verl failed to merge the shards, or the folder is not writable.
     """
-    pieces = next((each for each in (folder, folder / "actor") if any(each.glob(SHARDS))), None)
-    if pieces is None or importlib.util.find_spec("verl") is None:
+    shards = next((each for each in (folder, folder / "actor") if any(each.glob(SHARDS))), None)
+    if shards is None or importlib.util.find_spec("verl") is None:
         return
-    target = pieces / MERGED
+    target = shards / MERGED
     try:
-        with FileLock(pieces / _LOCK):
+        with FileLock(shards / _LOCK):
             if target.exists():
                 return
-            tell(f"{pieces} holds a model in pieces, which verl merges into {target}.")
-            part = pieces / _PART
+            report(f"{shards} contains model shards; verl merges them into {target}.")
+            part = shards / _PART
             shutil.rmtree(part, ignore_errors=True)  # left by a killed process: this process has the lock
             try:
-                _merge(pieces, part)
+                _merge(shards, part)
                 part.rename(target)
             finally:
                 shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
-        raise SetupError(f"cannot merge the model in {pieces}: {error.strerror or error}") from error
-    tell(f"Merged into {target}.")
+        raise SetupError(f"cannot merge the model in {shards}: {error.strerror or error}") from error
+    report(f"Merged into {target}.")
 
 
-def _merge(pieces: Path, part: Path) -> None:
+def _merge(shards: Path, part: Path) -> None:
     command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    command += ["--local_dir", str(pieces), "--target_dir", str(part)]
+    command += ["--local_dir", str(shards), "--target_dir", str(part)]
     # `python -m` searches the working directory first; this process may import verl from elsewhere.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(  # noqa: S603 - verl's own command
         command, capture_output=True, text=True, errors="replace", check=False, env=environment
     )
     if done.returncode:
-        last = " / ".join(deque(done.stderr.strip().splitlines(), _LINES)) or "it said nothing"
+        last = " / ".join(deque(done.stderr.strip().splitlines(), _LINES)) or "no output"
         raise SetupError(
-            f"verl could not merge the model in {pieces}: {' '.join(last.split()):.1000}. By hand: "
-            f"python -m verl.model_merger merge --backend fsdp --local_dir {pieces} "
-            f"--target_dir {pieces / 'huggingface'}"
+            f"verl could not merge the model in {shards}: {' '.join(last.split()):.1000}. By hand: "
+            f"python -m verl.model_merger merge --backend fsdp --local_dir {shards} "
+            f"--target_dir {shards / 'huggingface'}"
         )
     if (part / "lora_adapter").is_dir():
         raise SetupError(
-            f"the model in {pieces} was trained by LoRA, and verl writes its adapter apart from it: merge "
+            f"the model in {shards} was trained by LoRA, and verl writes its adapter separately: merge "
             "the adapter into the model and save that"
         )

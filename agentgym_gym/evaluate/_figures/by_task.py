@@ -51,18 +51,18 @@ def by_task(records: Iterable[EpisodeRecord]) -> list[TaskResult]:
 
 def mean(values: Iterable[float]) -> float | None:
     """Return the mean, independent of the order of the values; None if there are no values."""
-    each = list(values)
-    if not each:
+    numbers = list(values)
+    if not numbers:
         return None
     try:
-        return fsum(each) / len(each)
+        return fsum(numbers) / len(numbers)
     except OverflowError:  # the sum overflows a float; the mean does not
-        return fsum(value / len(each) for value in each)
+        return fsum(value / len(numbers) for value in numbers)
 
 
 def _result(env_id: str, task_id: int, records: list[EpisodeRecord]) -> TaskResult:
     scored = [record for record in records if record.scored]
-    said = [record.success for record in scored if record.success is not None]
+    outcomes = [record.success for record in scored if record.success is not None]
     goals = sorted({record.goal for record in records if record.goal is not None})
     return TaskResult(
         env_id=env_id,
@@ -70,6 +70,6 @@ def _result(env_id: str, task_id: int, records: list[EpisodeRecord]) -> TaskResu
         goal=goals[0] if goals else None,
         episodes=len(records),
         score=mean(record.score for record in scored if record.score is not None),
-        known=len(said),
-        solved=sum(said),
+        known=len(outcomes),
+        solved=sum(outcomes),
     )

@@ -122,12 +122,12 @@ def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comp
     for task, reason in reasons.items():
         if reason is not None:
             left_out.setdefault(reason, []).append(task)
-    said = [(x, y) for x, y in pairs if x.success is not None and y.success is not None]
+    known = [(x, y) for x, y in pairs if x.success is not None and y.success is not None]
     return Comparison(
         env_id=a.env_id,
         a=a,
         b=b,
-        success=_paired([(x.success, y.success) for x, y in said]),
+        success=_paired([(x.success, y.success) for x, y in known]),
         score=_paired([(x.score, y.score) for x, y in pairs]),
         left_out={reason: tuple(tasks) for reason, tasks in left_out.items()},
         success_unknown=tuple(x.task_id for x, y in pairs if x.success is None or y.success is None),
@@ -151,21 +151,21 @@ def _reason(a: TaskResult | None, b: TaskResult | None, names: tuple[str, str]) 
 
 
 def _paired(pairs: Sequence[tuple[float | None, float | None]]) -> Paired:
-    each = [(x, y) for x, y in pairs if x is not None and y is not None]
-    differences = [0.0 if isclose(x, y) else y - x for x, y in each]  # rounding of equal means
-    test = permutation_test(differences) if each else None
+    values = [(x, y) for x, y in pairs if x is not None and y is not None]
+    differences = [0.0 if isclose(x, y) else y - x for x, y in values]  # rounding of equal means
+    test = permutation_test(differences) if values else None
     wins, losses = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     return Paired(
-        tasks=len(each),
-        a=mean(x for x, _ in each),
-        b=mean(y for _, y in each),
+        tasks=len(values),
+        a=mean(x for x, _ in values),
+        b=mean(y for _, y in values),
         difference=mean(differences),
         interval=bootstrap(differences),
         p_value=None if test is None else test.p_value,
         draws=None if test is None else test.draws,
         wins=wins,
         losses=losses,
-        ties=len(each) - wins - losses,
+        ties=len(values) - wins - losses,
     )
 
 
@@ -173,20 +173,20 @@ def _differences(a: Run, b: Run, names: tuple[str, str]) -> Iterable[str]:
     """Yield a warning for each difference between the runs besides the agent, and for each missing fact."""
     for run, name in zip((a, b), names, strict=True):
         if not run.facts:
-            yield f"{name} has no summary.json: whether its options are the other's is not known"
+            yield f"{name} has no summary.json: its options cannot be compared"
         if run.facts.get("finished") is False:
             yield f"{name} is not finished"
-    each = "{} differs: {} in " + names[0] + ", {} in " + names[1]
+    difference = "{} differs: {} in " + names[0] + ", {} in " + names[1]
     if a.facts and b.facts:
         first, other = (options if isinstance(options, dict) else {} for options in map(_options, (a, b)))
         for name in sorted({*first, *other}):
             if first.get(name) != other.get(name):
-                yield each.format(name, shown(first.get(name)), shown(other.get(name)))
+                yield difference.format(name, shown(first.get(name)), shown(other.get(name)))
         if a.facts.get("system_prompt") != b.facts.get("system_prompt"):
             yield "the system prompt differs"
     samples = [max((task.episodes for task in by_task(run.records)), default=0) for run in (a, b)]
     if samples[0] != samples[1]:
-        yield each.format("the number of samples", *samples)
+        yield difference.format("the number of samples", *samples)
 
 
 def _options(run: Run) -> Any:

@@ -47,9 +47,9 @@ class Price:
         if tokens.prompt is None or tokens.completion is None or tokens.uncounted:
             return None
         cached = min(tokens.cached or 0, tokens.prompt)
-        at_hand = self.input if self.cached_input is None else self.cached_input
+        cached_price = self.input if self.cached_input is None else self.cached_input
         return (
-            (tokens.prompt - cached) * self.input + cached * at_hand + tokens.completion * self.output
+            (tokens.prompt - cached) * self.input + cached * cached_price + tokens.completion * self.output
         ) / _PER
 
 
@@ -106,22 +106,22 @@ def _content(path: Path) -> Any:
         raise BadOption(f"{path} cannot be read as a table of prices: {error}") from None
 
 
-def _price(value: Any, what: str) -> Price:
+def _price(value: Any, label: str) -> Price:
     if not isinstance(value, dict):
-        raise BadOption(f"{what} should be a table with {', '.join(_NAMES)}, not {shown(value)}")
+        raise BadOption(f"{label} should be a table with {', '.join(_NAMES)}, not {shown(value)}")
     unknown = sorted(set(value) - set(_NAMES))
     if unknown:
         raise BadOption(
-            f"{what} has {shown(unknown[0])}, and may have {', '.join(_NAMES)}; a name "
-            "with a dot in it stands in quotation marks"
+            f"{label} has the unknown key {shown(unknown[0])}; the keys are {', '.join(_NAMES)}. A model "
+            "name that contains a dot needs quotation marks"
         )
     missing = [name for name in ("input", "output") if name not in value]
     if missing:
-        raise BadOption(f"{what} lacks {missing[0]!r}")
+        raise BadOption(f"{label} lacks {missing[0]!r}")
     for name, number in value.items():
         good = isinstance(number, (int, float)) and not isinstance(number, bool)
         if not good or not 0 <= number <= _MOST:
             raise BadOption(
-                f"{what} has {name} = {shown(number)}, which should be a number from 0 to {_MOST:g}"
+                f"{label} has {name} = {shown(number)}, which should be a number from 0 to {_MOST:g}"
             )
     return Price(**value)

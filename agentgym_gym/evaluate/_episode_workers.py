@@ -1,4 +1,4 @@
-"""Slots: an environment and an agent that play episodes, one at a time."""
+"""Workers: an environment and an agent that play episodes, one at a time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate._text_env import TextEnv
     from agentgym_gym.rollout import EpisodeRecord
 
-__all__ = ["LocalSlot", "Part", "Servers", "Slot"]
+__all__ = ["EpisodeWorker", "Job", "LocalEpisodeWorker", "Servers"]
 
 _CLOSE_SECONDS = 30.0  # timeout for closing an environment and an agent
 
 
 @dataclass(frozen=True, eq=False)
 class Servers:
-    """The servers of an environment, shared by all parts that use them.
+    """The servers of an environment, shared by all jobs that use them.
 
     Attributes:
         capacity: Maximum number of concurrent environments; None for no limit.
@@ -34,15 +34,15 @@ class Servers:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One agent in one environment, for `play_parts`.
+class Job:
+    """One agent in one environment, for `play_jobs`.
 
     Attributes:
         make_env: Makes an environment, which plays many episodes.
         make_agent: Makes an agent, which plays many episodes.
         episodes: Task id and sample of each episode.
         on_episode: Called with each record as soon as its episode ends.
-        servers: The servers, as the same object for all parts that share them.
+        servers: The servers, as the same object for all jobs that share them.
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
         timeout: Timeout in seconds for each call of the environment; None for no timeout.
         success_at: Minimum return for success, as for `agentgym_gym.rollout.Episode`.
@@ -58,14 +58,14 @@ class Part:
     success_at: float | None = None
 
 
-class Slot(Protocol):
+class EpisodeWorker(Protocol):
     """An environment and an agent that play one episode at a time.
 
     Attributes:
-        part: The part whose episodes the slot plays.
+        job: The job whose episodes the worker plays.
     """
 
-    part: Part
+    job: Job
 
     async def play(self, task_id: int, sample: int) -> EpisodeRecord:
         """Play an episode.
@@ -78,16 +78,16 @@ class Slot(Protocol):
         """Close the environment and the agent."""
 
 
-class LocalSlot:
-    """A slot in this process.
+class LocalEpisodeWorker:
+    """A worker in this process.
 
     Args:
-        part: The part whose episodes the slot plays.
+        job: The job whose episodes the worker plays.
     """
 
-    def __init__(self, part: Part) -> None:
-        self.part = part
-        self._pool = Pool(part.make_env, isolate=part.isolate, timeout=part.timeout)
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._pool = Pool(job.make_env, isolate=job.isolate, timeout=job.timeout)
         self._thread = CallThread("agentgym-agent")
         self._agent: Agent | None = None
 
@@ -98,10 +98,10 @@ class LocalSlot:
             SetupError: The task cannot be played until the setup is fixed.
         """
         if self._agent is None:
-            self._agent = await self._thread(self.part.make_agent)
+            self._agent = await self._thread(self.job.make_agent)
             self._thread.stop(reuse=True)  # the thread starts again if the agent is blocking
         call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
-        episode = AgentEpisode(self._pool, self._agent, call, success_at=self.part.success_at)
+        episode = AgentEpisode(self._pool, self._agent, call, success_at=self.job.success_at)
         return await episode.play(task_id, sample)
 
     async def close(self) -> None:
