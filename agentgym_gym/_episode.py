@@ -199,11 +199,12 @@ class RemoteEpisode:
         if seen is not None:
             seen.unanswered = words
         try:
-            outcome = yield from self._request(lease, partial(self.wire.step, lease.env_id, words), "step")
+            keep = None if seen is None else seen.keep
+            outcome = yield from self._request(
+                lease, partial(self.wire.step, lease.env_id, words), "step", keep
+            )
         except Fault as fault:
             return self._end_by(fault, str(meant))
-        if seen is not None:
-            seen.outcome, seen.unanswered = outcome, ""
         return self._judge(outcome, str(meant))
 
     def read(self, reply: NormalizedAction) -> ParseResult:
@@ -266,8 +267,13 @@ class RemoteEpisode:
         )
 
     def _reset_remote(self, lease: Lease, task_id: int) -> WaitingFlow[Start]:
+        def keep(start: Start) -> None:
+            lease.memory.seen = Seen(task_id, start)
+
         try:
-            start = yield from self._request(lease, partial(self.wire.reset, lease.env_id, task_id), "reset")
+            start = yield from self._request(
+                lease, partial(self.wire.reset, lease.env_id, task_id), "reset", keep
+            )
         except Fault as fault:
             lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
@@ -275,12 +281,13 @@ class RemoteEpisode:
             yield from self._release()
             raise
         lease.fresh = False
-        lease.memory.seen = Seen(task_id, start)
         self._served_by = lease.memory.served_by
         return start
 
-    def _request(self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage) -> WaitingFlow[T]:
-        """Run a flow on the server of a valid lease, and count a fault."""
+    def _request(
+        self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage, keep: Callable[[T], object] | None
+    ) -> WaitingFlow[T]:
+        """Run a flow on the server of a valid lease, and count a fault; `keep` is that of `run_own`."""
         if not self.wire.closes:  # then the end of an abandoned request frees the environment
             begin = partial(_listen, begin, lease)
         try:
@@ -288,7 +295,7 @@ class RemoteEpisode:
             # Until the reply arrives, the state of the server is unknown: after an interrupt here, the
             # episode must not look as if it could continue.
             self._playing, lease.maybe_busy, lease.answered = False, True, False
-            answer = yield from run_own(lease, begin, self.stats)
+            answer = yield from run_own(lease, begin, self.stats, keep=keep)
         except Fault as fault:
             lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:

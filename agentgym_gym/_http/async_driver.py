@@ -179,6 +179,7 @@ class FlowFuture(asyncio.Future[T]):
             how: Result of the last operation: its return value, or the exception that it raised. None after a
                 pause and at the start.
         """
+        self._give_up = None  # the last operation is over
         if self.done():
             return
         try:

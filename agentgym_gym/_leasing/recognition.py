@@ -109,7 +109,12 @@ class Recognisable(Protocol):
 
 
 def run_own(
-    lease: Recognisable, begin: Callable[[], Flow[T]], stats: Stats | None, *, within: Stage | None = None
+    lease: Recognisable,
+    begin: Callable[[], Flow[T]],
+    stats: Stats | None,
+    *,
+    within: Stage | None = None,
+    keep: Callable[[T], object] | None = None,
 ) -> WaitingFlow[T]:
     """Run a flow on the remote environment of a lease, after checking that it is the right one.
 
@@ -118,6 +123,8 @@ def run_own(
         begin: Returns the flow, of relative calls. It may be called again after a check.
         stats: Metrics to update with checks.
         within: The stage whose time limit applies to a check; None for the default of a check.
+        keep: Called with the result, to update the memory of the lease, before the environment's state counts
+            as known: an interrupt must not come in between.
 
     Returns:
         The result of the flow.
@@ -136,7 +143,7 @@ def run_own(
     while True:
         if proof is None or memory.away == gateway.away:
             try:
-                return (yield from _send(lease, begin(), proof, witness=witness))
+                return (yield from _send(lease, begin(), proof, keep, witness=witness))
             except MaybeRestarted as error:
                 if error.after is not None and tries >= _RETRIES:
                     raise error.after from None
@@ -179,7 +186,14 @@ def _look(
     return (yield from relay(flow, count, keep))
 
 
-def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: bool = False) -> Flow[T]:
+def _send(
+    lease: Recognisable,
+    flow: Flow[T],
+    proof: int | None,
+    keep: Callable[[T], object] | None,
+    *,
+    witness: bool = False,
+) -> Flow[T]:
     """Run a flow, with its first call on a connection with at most a certain number.
 
     The first reply is the next proof: the later calls of the flow may use any connection.
@@ -202,8 +216,10 @@ def _send(lease: Recognisable, flow: Flow[T], proof: int | None, *, witness: boo
                 lease.gateway.away += reply.status in _AWAY
                 call = flow.send(reply).on(lease.server)
     except StopIteration as stop:
-        memory.uncertain, memory.witness = False, None
         result: T = stop.value
+        if keep is not None:
+            keep(result)
+        memory.uncertain, memory.witness = False, None
         return result
     finally:
         flow.close()

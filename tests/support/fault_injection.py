@@ -15,6 +15,7 @@ Python checks for signals (`interrupts`), and as a cancellation in each iteratio
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,8 +32,11 @@ from fake_server import hang_up
 from game_server import FAULTS, WIN, GameServer, observation
 from interrupts import Point, interrupted, points_of, run_as_asyncio, spread
 
-TIMEOUT = 0.2
-"""Seconds for each reply, less than `game_server.LATE`."""
+TIMEOUT = 60.0
+"""Seconds for each reply."""
+
+SHORT_TIMEOUT = 0.5
+"""Seconds for each reply if one comes too late; less than `game_server.LATE`."""
 
 TASK, NEXT_TASK, OTHER_TASK = 1, 2, 3
 
@@ -49,7 +53,7 @@ class SyncClient:
     def __init__(self, servers: Sequence[GameServer], **options: Any) -> None:
         self.action = servers[0].action
         self.env = AgentGymEnv(
-            servers[0].environment, server=[each.url for each in servers], timeout=TIMEOUT, **options
+            servers[0].environment, server=[each.url for each in servers], **options
         )
 
     def reset(self, task: int) -> str:
@@ -72,7 +76,7 @@ class AwaitedClient(SyncClient):
         self.loop = asyncio.new_event_loop()
         self.action = servers[0].action
         self.env = AsyncAgentGymEnv(
-            servers[0].environment, server=[each.url for each in servers], timeout=TIMEOUT, **options
+            servers[0].environment, server=[each.url for each in servers], **options
         )
 
     def reset(self, task: int) -> str:
@@ -103,7 +107,6 @@ class VectorClient(SyncClient):
             f"agentgym/{servers[0].environment}-v0",
             num_envs=2,
             server=[each.url for each in servers],
-            timeout=TIMEOUT,
             **options,
         ).unwrapped
 
@@ -131,7 +134,7 @@ class EpisodeClient(AwaitedClient):
         self.action = servers[0].action
         self.pool = Pool(
             f"agentgym/{servers[0].environment}-v0",
-            env_kwargs={"server": [each.url for each in servers], "timeout": TIMEOUT, **options},
+            env_kwargs={"server": [each.url for each in servers], **options},
         )
         self.episode: Any = None
 
@@ -225,6 +228,7 @@ class Trial:
         self._clients: list[SyncClient] = []
         self._other = SyncClient(self.servers[-1:])  # with two servers, the client goes to the first
         self._restarted = False
+        self._timeout = TIMEOUT
         self._steps = 0
 
     def stop(self) -> None:
@@ -241,9 +245,8 @@ class Trial:
             number: How many; None for all.
         """
         for _ in range(2):  # the first time other things are imported
-            client = self._client()
-            points = points_of(lambda: self.script.run(client))
-            self._put_away(client)
+            points = points_of(partial(self.script.run, self._client()))
+            self._put_away()
         return points if number is None else spread(points, number)
 
     def interrupted(self, point: Point) -> list[str]:
@@ -271,10 +274,8 @@ class Trial:
                     client.loop.call_soon(tick)
 
             client.loop.call_soon(tick)
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 self.script.run(client)
-            except asyncio.CancelledError:
-                pass
 
         return self._run(operation), came
 
@@ -285,6 +286,7 @@ class Trial:
             What is wrong after it, and whether the operation made so many requests.
         """
         self._restarted = name == "restart"
+        self._timeout = SHORT_TIMEOUT if name == "late" else TIMEOUT
         requests = itertools.count(1)
         reached = False
 
@@ -313,10 +315,10 @@ class Trial:
 
     def _client(self) -> SyncClient:
         if self.script.rival:
-            rival = SyncClient(self.servers, **self.script.options)
+            rival = SyncClient(self.servers, timeout=self._timeout, **self.script.options)
             self._clients.append(rival)
             self._play(rival, NEXT_TASK)
-        client = self._make(self.servers, **self.script.options)
+        client = self._make(self.servers, timeout=self._timeout, **self.script.options)
         self._clients.append(client)
         self.script.prepare(client)
         return client
@@ -336,7 +338,7 @@ class Trial:
                 self._play(client, NEXT_TASK)
         except Exception as error:  # noqa: BLE001 - it is the finding
             wrong.append(f"cannot be used again: {error!r}")
-        self._put_away(client)
+        self._put_away()
         _settle()
         left = self._open() - before
         if self.script.closes and left:
@@ -345,13 +347,13 @@ class Trial:
                 next(each for each in self.servers if each.url == url).open.pop(env_id)
         return wrong
 
-    def _put_away(self, client: SyncClient) -> None:
+    def _put_away(self) -> None:
         for each in self._clients:
             each.close()
         for each in self._clients:
             each.end()
         self._clients.clear()
-        self._restarted = False
+        self._restarted, self._timeout = False, TIMEOUT
 
     def _play(self, client: SyncClient, task: int) -> None:
         """Play a task to its end, and check each observation and the score."""
@@ -374,7 +376,7 @@ class Trial:
             shown = self._other.reset(OTHER_TASK)
             if shown != observation(OTHER_TASK, 0):
                 wrong.append(f"the other environment shows {shown!r} after its reset")
-        shown, *_, truncated, info = self._other.step()
+        shown, *_, info = self._other.step()
         self._steps += 1
         if "fault" in info:
             if not self._restarted:

@@ -89,8 +89,9 @@ class GameServer(FakeServer):
             return 404, {"detail": "Not Found"}
         env_id = int(request.query.removeprefix("id=")) if request.query else request.json["id"]
         game = self.open.get(env_id)
-        if game is None:
-            return {"error": "no such id"}
+        return {"error": "no such id"} if game is None else self._turn(path, request, game)
+
+    def _turn(self, path: str, request: Request, game: list[int]) -> Answer:
         if path == "/observation":
             return observation(*game)
         if path == "/reset":
@@ -181,7 +182,7 @@ def in_two_parts(play: Callable[[], Answer]) -> Answer:
     return answer
 
 
-LATE = 0.4
+LATE = 1.0
 """Seconds of a reply that comes too late."""
 
 FAULTS: dict[str, Callable[[Callable[[], Answer]], Answer]] = {
