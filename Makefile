@@ -12,7 +12,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties libraries trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties interrupts libraries trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ verl: $(VENV)/.dev ## the tests with the real verl, inspect_ai, transformers ser
 
 properties: $(VENV)/.dev ## the property tests with many more examples, and the exhaustive ones: half an hour
 	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties
+
+interrupts: $(VENV)/.dev ## a fault at every I/O point of a client: Ctrl-C, cancellation, lost replies, restarts; some minutes
+	$(BIN)/pytest -m "" tests/test_fault_injection.py tests/test_real_interrupts.py
 
 libraries: $(VENV)/.dev ## only the tests with seven other libraries, under four minutes; needs Python 3.11 and Java
 	$(BIN)/nox --reuse-venv=yes --session libraries

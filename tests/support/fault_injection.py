@@ -17,9 +17,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,15 +47,15 @@ class SyncClient:
 
     Attributes:
         once: Whether it cannot be used again after its close.
+        size: Number of its remote environments.
     """
 
     once = False
+    size = 1
 
     def __init__(self, servers: Sequence[GameServer], **options: Any) -> None:
         self.action = servers[0].action
-        self.env = AgentGymEnv(
-            servers[0].environment, server=[each.url for each in servers], **options
-        )
+        self.env = AgentGymEnv(servers[0].environment, server=[each.url for each in servers], **options)
 
     def reset(self, task: int) -> str:
         return self.env.reset(options={"task_id": task})[0]
@@ -75,9 +76,7 @@ class AwaitedClient(SyncClient):
     def __init__(self, servers: Sequence[GameServer], **options: Any) -> None:
         self.loop = asyncio.new_event_loop()
         self.action = servers[0].action
-        self.env = AsyncAgentGymEnv(
-            servers[0].environment, server=[each.url for each in servers], **options
-        )
+        self.env = AsyncAgentGymEnv(servers[0].environment, server=[each.url for each in servers], **options)
 
     def reset(self, task: int) -> str:
         return self.run(self.env.reset(options={"task_id": task}))[0]
@@ -100,6 +99,7 @@ class VectorClient(SyncClient):
     """Two environments of a vector, of which the first is looked at."""
 
     once = True
+    size = 2
 
     def __init__(self, servers: Sequence[GameServer], **options: Any) -> None:
         self.action = servers[0].action
@@ -164,19 +164,18 @@ class Script:
         name: Its name.
         prepare: Brings the client into the state before it.
         run: The operation.
-        options: Options of the environment.
         servers: Number of servers.
         closes: Whether they can close environments.
-        rival: Whether another environment of the process holds the only place, with its episode over.
+        rival: Whether another environment of the process has the last place: ``"idle"`` if its episode is
+            over, ``"busy"`` if it is closed while the client waits; empty if there are places enough.
     """
 
     name: str
     prepare: Callable[[SyncClient], object]
     run: Callable[[SyncClient], object]
-    options: dict[str, Any] = field(default_factory=dict)
     servers: int = 1
     closes: bool = True
-    rival: bool = False
+    rival: str = ""
 
 
 def _nothing(client: SyncClient) -> None:
@@ -205,7 +204,8 @@ SCRIPTS = [
     Script("next reset", _begin, _reset),
     Script("step", _begin, _step),
     Script("close", _begin, _close),
-    Script("reset that takes over a place", _nothing, _reset, {"max_envs_per_server": 2}, rival=True),
+    Script("reset that takes over a place", _nothing, _reset, rival="idle"),
+    Script("reset that waits for a place", _nothing, _reset, rival="busy"),
     Script("reset on one of two servers", _nothing, _reset, servers=2),
     Script("first reset where nothing closes", _nothing, _reset, closes=False),
     Script("next reset where nothing closes", _begin, _reset, closes=False),
@@ -226,6 +226,7 @@ class Trial:
         self.script, self._make = script, client
         self.servers = [GameServer(closes=script.closes) for _ in range(script.servers)]
         self._clients: list[SyncClient] = []
+        self._timers: list[threading.Timer] = []
         self._other = SyncClient(self.servers[-1:])  # with two servers, the client goes to the first
         self._restarted = False
         self._timeout = TIMEOUT
@@ -314,11 +315,20 @@ class Trial:
         return self._run(operation), reached
 
     def _client(self) -> SyncClient:
+        options: dict[str, Any] = {"timeout": self._timeout}
         if self.script.rival:
-            rival = SyncClient(self.servers, timeout=self._timeout, **self.script.options)
+            # One for the environment that must not notice.
+            options["max_envs_per_server"] = 1 + self._make.size
+            rival = SyncClient(self.servers, **options)
             self._clients.append(rival)
-            self._play(rival, NEXT_TASK)
-        client = self._make(self.servers, timeout=self._timeout, **self.script.options)
+            rival.reset(NEXT_TASK)
+            if self.script.rival == "idle":
+                self._play(rival, NEXT_TASK)
+            else:
+                timer = threading.Timer(0.03, rival.close)
+                timer.start()
+                self._timers.append(timer)
+        client = self._make(self.servers, **options)
         self._clients.append(client)
         self.script.prepare(client)
         return client
@@ -329,9 +339,8 @@ class Trial:
         before = self._open()
         client = self._client()
         operation(client)
-        _settle()
         if self.script.closes:
-            wrong += [f"open and unnamed: {env_id}" for env_id in sorted(self._open() - self._named())]
+            wrong += [f"open and unnamed: {env_id}" for env_id in self._unnamed()]
         self._other_goes_on(wrong)
         try:
             if not (client.once and self.script.name.startswith("close")):
@@ -339,15 +348,17 @@ class Trial:
         except Exception as error:  # noqa: BLE001 - it is the finding
             wrong.append(f"cannot be used again: {error!r}")
         self._put_away()
-        _settle()
-        left = self._open() - before
-        if self.script.closes and left:
-            wrong += [f"open and unnamed after close: {env_id}" for env_id in sorted(left - self._named())]
-            for url, env_id in left:
-                next(each for each in self.servers if each.url == url).open.pop(env_id)
+        if self.script.closes:
+            wrong += [f"open and unnamed after close: {env_id}" for env_id in self._unnamed(before)]
+            for server in self.servers:
+                for url, env_id in self._open() - before:
+                    if url == server.url:
+                        server.open.pop(env_id, None)
         return wrong
 
     def _put_away(self) -> None:
+        while self._timers:
+            self._timers.pop().join()
         for each in self._clients:
             each.close()
         for each in self._clients:
@@ -386,6 +397,16 @@ class Trial:
             wrong.append(f"the other environment shows {shown!r} after step {self._steps}")
             self._steps = 0
 
+    def _unnamed(self, before: Collection[tuple[str, int]] = ()) -> list[tuple[str, int]]:
+        """Return the environments that stay open and that the journal does not name."""
+        deadline = time.monotonic() + 10  # the threads of a vector and of late replies may be at work
+        while True:
+            inside.wait_for_background()
+            unnamed = self._open().difference(before) - self._named()
+            if not unnamed or time.monotonic() > deadline:
+                return sorted(unnamed)
+            time.sleep(0.01)
+
     def _open(self) -> set[tuple[str, int]]:
         return {(each.url, env_id) for each in self.servers for env_id in set(each.open) - each.unknown}
 
@@ -398,6 +419,17 @@ class Trial:
         }
 
 
+def signal_points(trial: Trial, number: int | None) -> Iterator[tuple[str, list[str]]]:
+    """Interrupt a trial's operation by Ctrl-C at points evenly spread; yield each and what is wrong after it.
+
+    Args:
+        trial: The trial.
+        number: How many points; None for all.
+    """
+    for point in trial.signal_points(number):
+        yield str(point), trial.interrupted(point)
+
+
 def fault_points(trial: Trial) -> Iterator[tuple[str, list[str]]]:
     """Fail each request of a trial's operation in each way; yield each fault and what is wrong after it."""
     for name in (*FAULTS, "restart"):
@@ -408,16 +440,15 @@ def fault_points(trial: Trial) -> Iterator[tuple[str, list[str]]]:
             yield f"{name} at request {number}", wrong
 
 
-def cancel_points(trial: Trial) -> Iterator[tuple[str, list[str]]]:
-    """Cancel a trial's operation in each iteration of its event loop."""
-    for iteration in itertools.count():
+def cancel_points(trial: Trial, most: int = 60) -> Iterator[tuple[str, list[str]]]:
+    """Cancel a trial's operation in each iteration of its event loop.
+
+    Args:
+        trial: The trial.
+        most: The last iteration; a wait for a place has thousands.
+    """
+    for iteration in range(most):
         wrong, came = trial.cancelled(iteration)
         if not came:
             break
         yield f"cancelled in iteration {iteration}", wrong
-
-
-def _settle() -> None:
-    """Wait until the threads that read late replies and close environments are done."""
-    inside.wait_for_background()
-    time.sleep(0)
