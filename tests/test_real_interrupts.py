@@ -1,0 +1,60 @@
+"""A program that gets Ctrl-C at random points leaves nothing open, and plays on rightly.
+
+``make interrupts`` sends a thousand to each operation; a plain run sends some.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import programs
+from agentgym_gym.testing import FaultyProxy
+from game_server import GameServer
+
+PROGRAM = Path(__file__).parent / "support" / "interrupted_program.py"
+
+counts = pytest.mark.parametrize(
+    "count",
+    [pytest.param(10, id="some"), pytest.param(1_000, id="thousand", marks=pytest.mark.exhaustive)],
+)
+operations = pytest.mark.parametrize("operation", ["reset", "step"])
+kinds = pytest.mark.parametrize("kind", ["sync", "awaited", "vector"])
+
+
+def run(url, name, kind, operation, count, folder):
+    """Return the report of the program, which ends normally."""
+    ended = programs.run(
+        [sys.executable, str(PROGRAM), url, name, kind, operation, str(count), "0"],
+        capture_output=True,
+        text=True,
+        env=programs.environment(TMPDIR=str(folder)),
+        timeout=3000,
+    )
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    assert report["hits"] == count
+    return report
+
+
+@counts
+@operations
+@kinds
+def test_on_a_quick_server(started, tmp_path, kind, operation, count):
+    server = started(GameServer())
+    report = run(server.url, "TextCraft", kind, operation, count, tmp_path)
+    assert report["wrong"] == []
+    assert set(server.open) == set()
+
+
+@counts
+@operations
+@kinds
+def test_on_a_local_server(textcraft_url, tmp_path, kind, operation, count):
+    with FaultyProxy(textcraft_url, share=0.0) as proxy:
+        report = run(proxy.url, "TextCraft", kind, operation, count, tmp_path)
+    assert report["wrong"] == []
+    assert [made for made in proxy.journal.created if not made.closed] == []
