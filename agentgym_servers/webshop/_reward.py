@@ -105,27 +105,27 @@ def reward(bought: Product, chosen: Mapping[str, str], goal: Goal) -> Reward:
     )
 
 
-def type_reward(bought: Product, wanted: Product) -> float:
+def type_reward(bought: Product, required: Product) -> float:
     """Return the factor for the kind of product: the paper's type reward, ``get_type_reward`` of goal.py.
 
     It is 0 if the titles share nothing; 0.1 if they share less than 0.1; 0.5 if they share no more than 0.2
     and neither the query nor two parts of the category are the same; else 1.
     """
-    score = title_score(bought.name, wanted.name)
+    score = title_score(bought.name, required.name)
     if score < _OTHER_TITLE:
         return 0.1 if score else 0.0
-    same_query = bought.query == wanted.query
-    same_category = len(_parts(bought.path) & _parts(wanted.path)) >= _SHARED_PARTS
+    same_query = bought.query == required.query
+    same_category = len(_parts(bought.path) & _parts(required.path)) >= _SHARED_PARTS
     return 1.0 if same_query or same_category or score > _SAME_TITLE else 0.5
 
 
-def title_score(bought: str, wanted: str) -> float:
+def title_score(bought: str, required: str) -> float:
     """Return the share of words of the required title that the other contains; goal.py counts only nouns."""
-    words = _words(wanted)
+    words = _words(required)
     return len(words & _words(bought)) / len(words) if words else _NO_TITLE
 
 
-def attribute_matches(bought: Product, wanted: Iterable[str]) -> int:
+def attribute_matches(bought: Product, required: Iterable[str]) -> int:
     """Return the number of required attributes that a product has: ``get_attribute_reward`` of goal.py.
 
     An attribute counts if it matches one of the product's, or occurs in its title, features or description.
@@ -133,14 +133,14 @@ def attribute_matches(bought: Product, wanted: Iterable[str]) -> int:
     texts = (bought.name.lower(), " ".join(bought.features).lower(), bought.description.lower())
     return sum(
         any(_alike(own, each) for own in bought.attributes) or any(each in text for text in texts)
-        for each in wanted
+        for each in required
     )
 
 
-def option_matches(chosen: Iterable[str], wanted: Iterable[str]) -> int:
+def option_matches(chosen: Iterable[str], required: Iterable[str]) -> int:
     """Return the number of required values chosen, for any option: ``get_option_reward`` of goal.py."""
     own = [_color(each) for each in chosen]
-    return sum(any(_alike(each, _color(value)) for each in own) for value in wanted)
+    return sum(any(_alike(each, _color(value)) for each in own) for value in required)
 
 
 def _alike(one: str, other: str) -> bool:

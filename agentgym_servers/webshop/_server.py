@@ -111,8 +111,8 @@ def _add_play(app: FastAPI, visitors: HeldEnvs[_Visitor], shop: _Shop) -> None:
     async def step(body: _StepBody) -> dict[str, Any]:
         session = visitors.get(body.env_idx).session
         keywords = keywords_of(body.action)
-        found = () if keywords is None else await shop.find(keywords)
-        outcome = session.play(body.action, found)
+        results = () if keywords is None else await shop.find(keywords)
+        outcome = session.play(body.action, results)
         return {
             "state": outcome.observation,
             "reward": outcome.reward,

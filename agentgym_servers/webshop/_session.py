@@ -59,16 +59,16 @@ class Session:
         self._chosen: dict[str, str] = {}
         self._paid: float | None = None
 
-    def play(self, action: str, found: Sequence[Product] = ()) -> Outcome:
+    def play(self, action: str, results: Sequence[Product] = ()) -> Outcome:
         """Play one action.
 
         Args:
             action: The text.
-            found: The results of the search, if `keywords_of` returns keywords.
+            results: The results of the search, if `keywords_of` returns keywords.
         """
         name, argument = _parsed(action)
         if name == "search":
-            self._page, self._results, self._number, self._chosen = "results", found, 1, {}
+            self._page, self._results, self._number, self._chosen = "results", results, 1, {}
         elif name == "click" and len(argument) <= _MAX_ITEM and self._click(argument.lower()):
             return Outcome(self.observation, self._paid or 0.0, done=True)
         return Outcome(self.observation)
@@ -106,8 +106,9 @@ class Session:
         """The page as text."""
         if self._page == "done":
             return _SEPARATOR.join(self._receipt)
-        asked = ["Instruction:", self._goal.instruction]
-        parts = ["WebShop", *asked, "Search"] if self._page == "search" else [*asked, _BACK, *self._body]
+        instruction = ["Instruction:", self._goal.instruction]
+        search_page = ["WebShop", *instruction, "Search"]
+        parts = search_page if self._page == "search" else [*instruction, _BACK, *self._body]
         return _SEPARATOR.join(filter(None, (part.strip() for part in parts)))
 
     @property
@@ -119,9 +120,9 @@ class Session:
         """The text of a page after its first button."""
         product = self._product
         if self._page == "results":
-            found = [part for each in self._shown for part in (each.asin, each.name, each.price_tag)]
+            results = [part for each in self._shown for part in (each.asin, each.name, each.price_tag)]
             back = [_PREV] if self._number > 1 else []
-            return [f"Page {self._number} (Total results: {len(self._results)})", *back, _NEXT, *found]
+            return [f"Page {self._number} (Total results: {len(self._results)})", *back, _NEXT, *results]
         if self._page == "item":
             options = [part for name, values in product.options.items() for part in (name, *values)]
             price, rating = f"Price: {product.price_tag}", f"Rating: {product.rating}"

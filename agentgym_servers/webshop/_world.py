@@ -154,8 +154,8 @@ def _goals(seed: int, products: tuple[Product, ...]) -> tuple[Goal, ...]:
 
 
 def _goal(draw: Draw, product: Product, department: Department) -> Goal:
-    wanted = set(draw.some(product.attributes, draw.between(2, 4)))
-    attributes = tuple(each for each in product.attributes if each in wanted)
+    drawn = set(draw.some(product.attributes, draw.between(2, 4)))
+    attributes = tuple(each for each in product.attributes if each in drawn)
     options = {name: draw.one(values) for name, values in product.options.items()}
     # As on AgentGym's server, whose limits are multiples of ten: one of the three after the next.
     price_limit = 10.0 * (int(product.price_with(options) // 10) + draw.between(2, 4))
