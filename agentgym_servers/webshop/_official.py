@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from agentgym_gym.errors import BadOption
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webshop._json_files import array_items, json_object
-from agentgym_servers.webshop._products import Goal, Product, World
+from agentgym_servers.webshop._products import Goal, Product, RequiredOption, World
 
 __all__ = ["load_world"]
 
@@ -180,10 +180,12 @@ class _Instruction:
 
     def goal(self, number: int) -> Goal:
         """Return the goal of one of the tasks."""
-        product, options, text = self.product, self.options, self.text
-        if options is None:
+        product, text = self.product, self.text
+        if self.options is not None:
+            options = tuple(map(RequiredOption, self.options))
+        else:
             chosen = _combination(product.options, number)
-            options = tuple(chosen.values())
+            options = tuple(RequiredOption(value, name) for name, value in chosen.items())
             option_text = ", and ".join(f"{name}: {value}" for name, value in chosen.items())
             text += f" with {option_text}" if option_text else ""
         limits = list(itertools.islice((each for each in _LIMITS if each > product.price), _NEAR_LIMITS))

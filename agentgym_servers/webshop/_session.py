@@ -190,8 +190,8 @@ class Session:
         elif item.capitalize() in _SUB_PAGES:
             self._page = item.capitalize()
         else:
-            # If two options share a value, AgentGym's server takes the last.
-            self._chosen |= {name: item for name, values in self._product.options.items() if item in values}
+            names = [name for name, values in self._product.options.items() if item in values]
+            self._chosen[names[-1]] = item  # as on AgentGym's server, the last option with this value
         return False
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webshop._departments import DEPARTMENTS, Department, ProductOption
-from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, Review, World
+from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, RequiredOption, Review, World
 
 __all__ = ["PRODUCTS", "TASKS", "Solution", "solution", "world_of"]
 
@@ -66,7 +66,7 @@ def solution(world: World, task: int) -> Solution:
         task: The task's id, from 0 to `TASKS` - 1.
     """
     goal = world.goals[task]
-    return Solution(goal.product.name, goal.product.asin, goal.options)
+    return Solution(goal.product.name, goal.product.asin, tuple(option.value for option in goal.options))
 
 
 def _asins(seed: int) -> list[str]:
@@ -165,7 +165,7 @@ def _goal(draw: Draw, product: Product, department: Department) -> Goal:
         ),
         product=product,
         attributes=attributes,
-        options=tuple(options.values()),
+        options=tuple(RequiredOption(value, name) for name, value in options.items()),
         price_limit=price_limit,
     )
 
