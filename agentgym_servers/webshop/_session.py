@@ -26,6 +26,7 @@ _MAX_ITEM = 2_000  # characters; no item has a longer name
 _BACK, _NEXT, _PREV, _BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
 _SUB_PAGES = ("Description", "Features", "Reviews")
 _SEPARATOR = " [SEP] "
+_HTML_BLANKS = " \t\n\f\r"
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,13 @@ class Session:
 
     Args:
         goal: The purchase to make.
+        twin: Whether it behaves as on AgentGym's server, where a blank text leaves a gap on its page and each
+            purchase pays.
     """
 
-    def __init__(self, goal: Goal) -> None:
+    def __init__(self, goal: Goal, *, twin: bool = False) -> None:
         self._goal = goal
+        self._twin = twin
         self._page = "search"  # or results, item, done, or the name of a sub-page
         self._results: Sequence[Product] = ()
         self._number = 1  # of the page of results
@@ -109,7 +113,16 @@ class Session:
         instruction = ["Instruction:", self._goal.instruction]
         search_page = ["WebShop", *instruction, "Search"]
         parts = search_page if self._page == "search" else [*instruction, _BACK, *self._body]
-        return _SEPARATOR.join(filter(None, (part.strip() for part in parts)))
+        return _SEPARATOR.join(part.strip() for part in parts if self._is_part(part))
+
+    def _is_part(self, text: str) -> bool:
+        """Return whether a text becomes a part of the page.
+
+        AgentGym's server parses its pages by Beautiful Soup, and drops only blank texts with a line feed.
+        """
+        if self._twin:
+            return bool(text.strip(_HTML_BLANKS) or (text and "\n" not in text))
+        return bool(text.strip())
 
     @property
     def _shown(self) -> Sequence[Product]:
@@ -132,7 +145,8 @@ class Session:
                 _PREV,
                 *(part for r in product.reviews for part in (f'"{r.title}"', str(r.stars), r.text)),
             ]
-        return [_PREV, *(product.features if self._page == "Features" else [product.description])]
+        features = [f" {line}" for line in product.features]  # the blank is on AgentGym's page
+        return [_PREV, *(features if self._page == "Features" else [product.description])]
 
     @property
     def _receipt(self) -> list[str]:
@@ -181,7 +195,7 @@ class Session:
 
     def _click_item(self, item: str) -> bool:
         if item == _BUY.lower():
-            if self._paid is None:
+            if self._paid is None or self._twin:
                 self._paid = reward(self._product, self._chosen, self._goal).total
                 self._page = "done"
                 return True
