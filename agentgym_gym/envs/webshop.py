@@ -223,26 +223,28 @@ _QUIRKS = """\
   request for each turn."""
 
 _LOCAL_QUIRKS = """\
-- Its 1,000 products and 6,910 tasks are made from a seed (`--seed`, 0 by default), and are not those of
-  AgentGym: scores on them cannot be compared with scores on AgentGym's. A task is the same in every process,
-  its price limit too. With `--data FOLDER` it plays the official files `items_shuffle*.json` and
-  `items_ins_v2*.json`: the tasks have the ids that they have on AgentGym's server, but price limits of their
-  own. The instructions of `items_human_ins.json`, where it is there, have the ids behind them.
-- A second purchase in an episode pays nothing and changes nothing, until the next reset.
-- An environment is created in a millisecond and takes a few kilobytes. Ids count up from a random number;
-  each is given out once. An environment that nobody asked for in an hour is forgotten, and there are at most
-  4,096 at a time; past that, `/create` fails.
-- Without a `session_id`, and after `/create`, the task depends on nothing but how many environments the
-  server made before, and how often this was asked of this one.
-- The search is a BM25 of our own. It reads the first 2,000 characters of a search and 64 different words of
-  it that the shop knows, takes off the s of plurals, and ranks equal results by their place in the shop.
-  `<a>`, `<c>`, `<q>` and `<r>` are words like any other, and nothing that is searched for makes it fail.
-- The reward compares all words of two titles, where AgentGym's server compares their nouns. The list of
-  colours, by which two options can be the same, is our own.
-- Products have ratings and reviews. An option may add to the price: its description says how much, and the
-  price of the page goes from the cheapest to the dearest. AgentGym's server draws the price of such a
-  product.
-- It keeps no pictures, and has no page of attributes."""
+- Its 1,000 products and 6,910 tasks are generated from a seed (`--seed`, 0 by default) and differ from
+  AgentGym's, so scores are not comparable. A task is the same in every process, with its price limit. With
+  `--data FOLDER` it plays the official files `items_shuffle*.json` and `items_ins_v2*.json`: the tasks have
+  the same ids as on AgentGym's server, but price limits of their own. The instructions of
+  `items_human_ins.json`, if that file exists, have the ids after them.
+- The reward equals AgentGym's with two exceptions: it compares all words of two titles instead of their
+  nouns, and the list of colours is our own. [The formula](../servers.md#webshops-reward) includes the name of
+  an option, so x-large does not match a required size of large.
+- A second purchase in an episode pays nothing and changes nothing until the next reset.
+- An environment is created in a millisecond and takes a few kilobytes. Ids count up from a random number and
+  are never reused. An environment without a request for an hour is deleted. There are at most 4,096 at a
+  time; past that, `/create` fails.
+- Without a `session_id`, and after `/create`, the task depends only on the number of environments that the
+  server created before, and on the number of such resets of this one.
+- The search is our own BM25. It reads the first 2,000 characters and at most 64 different known words of a
+  search, removes the plural s, and orders equal results by their place in the shop. `<a>`, `<c>`, `<q>` and
+  `<r>` are ordinary words, and no search fails.
+- Instructions begin in six ways, where AgentGym's begin with "Find me". Products have ratings and reviews.
+- An option may add to the price: the description names the amount, and the page shows the range of prices.
+  AgentGym's server draws one price within the range.
+- A blank line of a page is left out. On AgentGym's server it leaves an empty part between two `[SEP]`.
+- There are no pictures and no page of attributes."""
 
 WEBSHOP = Environment(
     name="WebShop",

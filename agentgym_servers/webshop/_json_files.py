@@ -37,7 +37,9 @@ def array_items(file: Path) -> Iterator[Any]:
                 yield reader.item()
                 number += 1
                 if reader.mark() not in {",", "]"}:
-                    raise BadOption(f"{file}: behind item {number - 1} there is no comma and no end")
+                    raise BadOption(
+                        f"{file}: item {number - 1} is followed by neither a comma nor the end of the array"
+                    )
     except BadOption:
         raise
     except (OSError, ValueError, RecursionError) as error:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from agentgym_gym.errors import BadOption
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webshop._json_files import array_items, json_object
-from agentgym_servers.webshop._products import Goal, Product, World
+from agentgym_servers.webshop._products import Goal, Product, RequiredOption, World
 
 __all__ = ["load_world"]
 
@@ -49,32 +49,33 @@ def load_world(folder: Path) -> World:
     Raises:
         BadOption: A file is missing, duplicate or invalid; the message names the file and the item.
     """
-    items, instructions = _one_file(folder, "items_shuffle*.json"), _one_file(folder, "items_ins_v2*.json")
-    known = json_object(instructions)
+    items = _one_file(folder, "items_shuffle*.json")
+    instructions_file = _one_file(folder, "items_ins_v2*.json")
+    entries = json_object(instructions_file)
     products: list[Product] = []
     by_asin: dict[str, Product] = {}
-    asked: list[_Asked] = []
+    instructions: list[_Instruction] = []
     for number, item in enumerate(array_items(items)):
-        read = _Fields(f"{items}: item {number}", item)
-        asin = read.text("asin")
+        fields = _Fields(f"{items}: item {number}", item)
+        asin = fields.text("asin")
         if asin == "nan" or len(asin) > _ASIN_LETTERS or asin in by_asin:
             continue
-        more = _Fields(f"{instructions}: {asin}", known.pop(asin, {}))
-        product = by_asin[asin] = _product(asin, read, more.texts("attributes", default=()))
+        entry = _Fields(f"{instructions_file}: {asin}", entries.pop(asin, {}))
+        product = by_asin[asin] = _product(asin, fields, entry.texts("attributes", default=()))
         products.append(product)
-        asked += _asked(product, more)
-    people = _asked_by_people(folder / "items_human_ins.json", by_asin)
-    if not asked and not people:
-        raise BadOption(f"{instructions} has no instruction for a product of {items}")
-    return World(products, _Goals(asked, people, f"{folder}"))
+        instructions += _product_instructions(product, entry)
+    human = _human_instructions(folder / "items_human_ins.json", by_asin)
+    if not instructions and not human:
+        raise BadOption(f"{instructions_file} has no instruction for a product of {items}")
+    return World(products, _Goals(instructions, human, f"{folder}"))
 
 
 def _one_file(folder: Path, pattern: str) -> Path:
-    found = sorted(folder.glob(pattern)) if folder.is_dir() else []
-    if len(found) != 1:
-        said = f"there are {', '.join(file.name for file in found)}" if found else "there is none"
-        raise BadOption(f"data={str(folder)!r} should be a folder with one file {pattern}, but {said}")
-    return found[0]
+    files = sorted(folder.glob(pattern)) if folder.is_dir() else []
+    if len(files) != 1:
+        names = f"there are {', '.join(file.name for file in files)}" if files else "there is none"
+        raise BadOption(f"data={str(folder)!r} should be a folder with one file {pattern}, but {names}")
+    return files[0]
 
 
 class _Fields:
@@ -106,47 +107,49 @@ class _Fields:
         return value
 
 
-def _product(asin: str, read: _Fields, attributes: tuple[str, ...]) -> Product:
-    features = read.get("small_description")
-    price, tag = _price(asin, read)
+def _product(asin: str, fields: _Fields, attributes: tuple[str, ...]) -> Product:
+    features = fields.get("small_description")
+    price, tag = _price(asin, fields)
     return Product(
         asin=asin,
-        name=read.text("name"),
-        query=read.text("query").lower().strip(),
-        path=read.text("product_category"),
+        name=fields.text("name"),
+        query=fields.text("query").lower().strip(),
+        path=fields.text("product_category"),
         attributes=attributes,
-        options=_options(read),
-        description=read.text("full_description"),
-        features=(features,) if isinstance(features, str) else read.texts("small_description"),
+        options=_options(fields),
+        description=fields.text("full_description"),
+        features=(features,) if isinstance(features, str) else fields.texts("small_description"),
         price=price,
         price_tag=tag,
     )
 
 
-def _options(read: _Fields) -> dict[str, tuple[str, ...]]:
+def _options(fields: _Fields) -> dict[str, tuple[str, ...]]:
     name = "customization_options"
-    given = read.check(read.get(name) or {}, dict, name)
+    contents_by_option = fields.check(fields.get(name) or {}, dict, name)
     options: dict[str, tuple[str, ...]] = {}
-    for option, contents in given.items():
+    for option, contents in contents_by_option.items():
         if contents is not None:
-            values = [read.check(each, dict, name).get("value") for each in read.check(contents, list, name)]
-            texts = [read.check(value, str, name) for value in values]
+            values = [
+                fields.check(each, dict, name).get("value") for each in fields.check(contents, list, name)
+            ]
+            texts = [fields.check(value, str, name) for value in values]
             options[option.lower()] = tuple(text.strip().replace("/", " | ").lower() for text in texts)
     return options
 
 
-def _price(asin: str, read: _Fields) -> tuple[float, str]:
+def _price(asin: str, fields: _Fields) -> tuple[float, str]:
     """Return the price as a number and as text; a price in a range is seeded, unlike on AgentGym's server."""
-    given = read.get("pricing")
-    if not given:
+    pricing = fields.get("pricing")
+    if not pricing:
         return _NO_PRICE, f"${_NO_PRICE}"
     try:
-        bounds = [float(re.sub(r"[^\d.]", "", part)) for part in read.text("pricing").split("$")[1:3]]
+        bounds = [float(re.sub(r"[^\d.]", "", part)) for part in fields.text("pricing").split("$")[1:3]]
     except ValueError:
         bounds = []
     if not bounds or not all(map(math.isfinite, bounds)):
         raise BadOption(
-            f"{read.where}: pricing should be like '$9.99' or '$9.99 to $19.99', not {given!r:.50}"
+            f"{fields.where}: pricing should be like '$9.99' or '$9.99 to $19.99', not {pricing!r:.50}"
         )
     if len(bounds) == 1:
         return bounds[0], f"${bounds[0]}"
@@ -155,8 +158,8 @@ def _price(asin: str, read: _Fields) -> tuple[float, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """An instruction.
+class _Instruction:
+    """An instruction to buy a product, from which tasks are made.
 
     Attributes:
         product: The product it is for.
@@ -177,12 +180,14 @@ class _Asked:
 
     def goal(self, number: int) -> Goal:
         """Return the goal of one of the tasks."""
-        product, options, text = self.product, self.options, self.text
-        if options is None:
+        product, text = self.product, self.text
+        if self.options is not None:
+            options = tuple(map(RequiredOption, self.options))
+        else:
             chosen = _combination(product.options, number)
-            options = tuple(chosen.values())
-            told = ", and ".join(f"{name}: {value}" for name, value in chosen.items())
-            text += f" with {told}" if told else ""
+            options = tuple(RequiredOption(value, name) for name, value in chosen.items())
+            option_text = ", and ".join(f"{name}: {value}" for name, value in chosen.items())
+            text += f" with {option_text}" if option_text else ""
         limits = list(itertools.islice((each for each in _LIMITS if each > product.price), _NEAR_LIMITS))
         if len(limits) > 1:
             limit = Draw("webshop", "limit", product.asin).one(limits[1:])
@@ -201,49 +206,49 @@ def _combination(options: Mapping[str, tuple[str, ...]], number: int) -> dict[st
     return dict(reversed(chosen.items()))
 
 
-def _asked(product: Product, more: _Fields) -> list[_Asked]:
-    if more.get("instruction") is None:
+def _product_instructions(product: Product, entry: _Fields) -> list[_Instruction]:
+    if entry.get("instruction") is None:
         return []
-    attributes = more.texts("instruction_attributes")
+    attributes = entry.texts("instruction_attributes")
     if not attributes:
-        raise BadOption(f"{more.where}: the instruction asks for no attributes")
-    return [_Asked(product, more.text("instruction"), attributes)]
+        raise BadOption(f"{entry.where}: the instruction requires no attributes")
+    return [_Instruction(product, entry.text("instruction"), attributes)]
 
 
-def _asked_by_people(file: Path, by_asin: Mapping[str, Product]) -> list[_Asked]:
+def _human_instructions(file: Path, by_asin: Mapping[str, Product]) -> list[_Instruction]:
     if not file.exists():
         return []
-    asked = []
-    for asin, given in json_object(file).items():
+    instructions = []
+    for asin, content in json_object(file).items():
         if asin not in by_asin:
             continue
         where = f"{file}: {asin}"
-        for each in given if isinstance(given, list) else [given]:
-            read = _Fields(where, each)
-            text, attributes, options = read.text("instruction"), *map(read.texts, _HUMAN_FIELDS[1:])
+        for entry in content if isinstance(content, list) else [content]:
+            fields = _Fields(where, entry)
+            text, attributes, options = fields.text("instruction"), *map(fields.texts, _HUMAN_FIELDS[1:])
             if attributes:  # AgentGym's WebShop skips the others
-                asked.append(_Asked(by_asin[asin], text.strip("."), attributes, options))
-    return asked
+                instructions.append(_Instruction(by_asin[asin], text.strip("."), attributes, options))
+    return instructions
 
 
 class _Goals:
     """The goals of all tasks. Each is generated on request, because there may be many.
 
     Args:
-        asked: The instructions whose tasks are shuffled.
-        people: The instructions whose tasks follow these.
+        shuffled: The instructions whose tasks are shuffled.
+        human: The instructions whose tasks follow these.
         where: The folder, for messages.
     """
 
-    def __init__(self, asked: Sequence[_Asked], people: Sequence[_Asked], where: str) -> None:
-        self._asked = [each for each in (*asked, *people) if each.tasks]
-        self._ends = list(itertools.accumulate(each.tasks for each in self._asked))
+    def __init__(self, shuffled: Sequence[_Instruction], human: Sequence[_Instruction], where: str) -> None:
+        self._instructions = [each for each in (*shuffled, *human) if each.tasks]
+        self._ends = list(itertools.accumulate(each.tasks for each in self._instructions))
         self._count = self._ends[-1] if self._ends else 0
         if not 0 < self._count <= _MAX_TASKS:
             raise BadOption(f"{where} holds {self._count} tasks; it should be from 1 to {_MAX_TASKS}")
         # Not a draw of this world: this is AgentGym's order, so that each task has the same id as there.
         # `random` returns it in all versions of Python 3.
-        self._order = array("I", range(self._count - len(people)))
+        self._order = array("I", range(self._count - len(human)))
         random.Random(_SHUFFLED_BY).shuffle(self._order)  # noqa: S311 - nothing secret
 
     def __len__(self) -> int:
@@ -253,5 +258,5 @@ class _Goals:
         task = range(self._count)[task]
         number = self._order[task] if task < len(self._order) else task
         place = bisect_right(self._ends, number)
-        asked = self._asked[place]
-        return asked.goal(number - self._ends[place] + asked.tasks)
+        instruction = self._instructions[place]
+        return instruction.goal(number - self._ends[place] + instruction.tasks)

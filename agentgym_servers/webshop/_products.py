@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["PATH_MARK", "Goal", "Goals", "Product", "Review", "World"]
+__all__ = ["PATH_MARK", "Goal", "Goals", "Product", "RequiredOption", "Review", "World"]
 
 
 PATH_MARK = "\u203a"
@@ -74,6 +74,19 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class RequiredOption:
+    """A value of an option that a task requires.
+
+    Attributes:
+        value: The value, in lower case.
+        name: The option's name; None in instructions written by people, which list values only.
+    """
+
+    value: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Goal:
     """The purchase that a task requires.
 
@@ -81,14 +94,14 @@ class Goal:
         instruction: The instruction.
         product: The product from which the task was generated. Others that match equally get the same reward.
         attributes: The required attributes.
-        options: The required values of options.
+        options: The required options.
         price_limit: The maximum price, in dollars.
     """
 
     instruction: str
     product: Product
     attributes: tuple[str, ...]
-    options: tuple[str, ...]
+    options: tuple[RequiredOption, ...]
     price_limit: float
 
 

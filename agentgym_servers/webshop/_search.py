@@ -71,16 +71,16 @@ class Index:
 
         Of two equal scores, the text that comes first in the shop comes first.
         """
-        asked = dict.fromkeys(_words(keywords[:MAX_CHARS]))
-        known = [self._vocabulary[word] for word in asked if word in self._vocabulary][:MAX_WORDS]
+        query = dict.fromkeys(_words(keywords[:MAX_CHARS]))
+        known = [self._vocabulary[word] for word in query if word in self._vocabulary][:MAX_WORDS]
         if self._index is None or not known:
             return array("l")
         scores = self._index.get_scores_from_ids(sorted(known))
         # The last digits may differ between machines and must not affect the order.
         steps = np.rint(scores * _STEPS).astype(np.int64)
         least = max(1, np.partition(steps, -MAX_RESULTS)[-MAX_RESULTS]) if len(steps) > MAX_RESULTS else 1
-        found = np.flatnonzero(steps >= least)
-        best = found[np.argsort(-steps[found], kind="stable")][:MAX_RESULTS]
+        matches = np.flatnonzero(steps >= least)
+        best = matches[np.argsort(-steps[matches], kind="stable")][:MAX_RESULTS]
         return array("l", best.tolist())
 
 

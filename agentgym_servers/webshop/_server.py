@@ -15,6 +15,7 @@ from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.webshop._official import load_world
 from agentgym_servers.webshop._search import Index
 from agentgym_servers.webshop._session import Session, keywords_of
+from agentgym_servers.webshop._twin import twin_of
 from agentgym_servers.webshop._world import world_of
 
 if TYPE_CHECKING:
@@ -38,10 +39,16 @@ class _ResetBody(BaseModel):
 
 
 class _Shop:
-    """The shared, immutable state of all environments: the world and its index."""
+    """The shared, immutable state of all environments: the world and its index.
 
-    def __init__(self, world: World) -> None:
+    Args:
+        world: The world.
+        twin: Whether sessions differ in nothing from AgentGym's server.
+    """
+
+    def __init__(self, world: World, *, twin: bool) -> None:
         self.goals = world.goals
+        self.twin = twin
         self._products = world.products
         self._index = Index(product.text for product in world.products)
 
@@ -79,16 +86,24 @@ class _Visitor:
         # On AgentGym's server, too, a negative id counts from the end.
         if task not in range(-len(goals), len(goals)):
             raise Failed("There is no such task.")
-        self.session = Session(goals[task])
+        self.session = Session(goals[task], twin=self._shop.twin)
 
 
-def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
+def create_app(options: ServerOptions = ServerOptions(), *, twin: bool = False) -> FastAPI:
     """Build a server with no environments yet.
+
+    Args:
+        options: Its options.
+        twin: Whether its texts are worded as on AgentGym's server, for scores that are reported there.
 
     Raises:
         BadOption: WebShop's files in the user's folder are missing or invalid.
     """
-    shop = _Shop(world_of(options.seed) if options.data is None else load_world(options.data))
+    if options.data is not None:
+        world = load_world(options.data)
+    else:
+        world = twin_of(options.seed) if twin else world_of(options.seed)
+    shop = _Shop(world, twin=twin)
     visitors = HeldEnvs[_Visitor](options, new_ids=True)
     app = new_app("WebShop", options, plain_errors=True)
     _add_play(app, visitors, shop)
@@ -111,8 +126,8 @@ def _add_play(app: FastAPI, visitors: HeldEnvs[_Visitor], shop: _Shop) -> None:
     async def step(body: _StepBody) -> dict[str, Any]:
         session = visitors.get(body.env_idx).session
         keywords = keywords_of(body.action)
-        found = () if keywords is None else await shop.find(keywords)
-        outcome = session.play(body.action, found)
+        results = () if keywords is None else await shop.find(keywords)
+        outcome = session.play(body.action, results)
         return {
             "state": outcome.observation,
             "reward": outcome.reward,

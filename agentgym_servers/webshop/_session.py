@@ -26,6 +26,7 @@ _MAX_ITEM = 2_000  # characters; no item has a longer name
 _BACK, _NEXT, _PREV, _BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
 _SUB_PAGES = ("Description", "Features", "Reviews")
 _SEPARATOR = " [SEP] "
+_HTML_BLANKS = " \t\n\f\r"
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,13 @@ class Session:
 
     Args:
         goal: The purchase to make.
+        twin: Whether it behaves as on AgentGym's server, where a blank text leaves a gap on its page and each
+            purchase pays.
     """
 
-    def __init__(self, goal: Goal) -> None:
+    def __init__(self, goal: Goal, *, twin: bool = False) -> None:
         self._goal = goal
+        self._twin = twin
         self._page = "search"  # or results, item, done, or the name of a sub-page
         self._results: Sequence[Product] = ()
         self._number = 1  # of the page of results
@@ -59,16 +63,16 @@ class Session:
         self._chosen: dict[str, str] = {}
         self._paid: float | None = None
 
-    def play(self, action: str, found: Sequence[Product] = ()) -> Outcome:
+    def play(self, action: str, results: Sequence[Product] = ()) -> Outcome:
         """Play one action.
 
         Args:
             action: The text.
-            found: The results of the search, if `keywords_of` returns keywords.
+            results: The results of the search, if `keywords_of` returns keywords.
         """
         name, argument = _parsed(action)
         if name == "search":
-            self._page, self._results, self._number, self._chosen = "results", found, 1, {}
+            self._page, self._results, self._number, self._chosen = "results", results, 1, {}
         elif name == "click" and len(argument) <= _MAX_ITEM and self._click(argument.lower()):
             return Outcome(self.observation, self._paid or 0.0, done=True)
         return Outcome(self.observation)
@@ -106,9 +110,19 @@ class Session:
         """The page as text."""
         if self._page == "done":
             return _SEPARATOR.join(self._receipt)
-        asked = ["Instruction:", self._goal.instruction]
-        parts = ["WebShop", *asked, "Search"] if self._page == "search" else [*asked, _BACK, *self._body]
-        return _SEPARATOR.join(filter(None, (part.strip() for part in parts)))
+        instruction = ["Instruction:", self._goal.instruction]
+        search_page = ["WebShop", *instruction, "Search"]
+        parts = search_page if self._page == "search" else [*instruction, _BACK, *self._body]
+        return _SEPARATOR.join(part.strip() for part in parts if self._is_part(part))
+
+    def _is_part(self, text: str) -> bool:
+        """Return whether a text becomes a part of the page.
+
+        AgentGym's server parses its pages by Beautiful Soup, and drops only blank texts with a line feed.
+        """
+        if self._twin:
+            return bool(text.strip(_HTML_BLANKS) or (text and "\n" not in text))
+        return bool(text.strip())
 
     @property
     def _shown(self) -> Sequence[Product]:
@@ -119,9 +133,9 @@ class Session:
         """The text of a page after its first button."""
         product = self._product
         if self._page == "results":
-            found = [part for each in self._shown for part in (each.asin, each.name, each.price_tag)]
+            results = [part for each in self._shown for part in (each.asin, each.name, each.price_tag)]
             back = [_PREV] if self._number > 1 else []
-            return [f"Page {self._number} (Total results: {len(self._results)})", *back, _NEXT, *found]
+            return [f"Page {self._number} (Total results: {len(self._results)})", *back, _NEXT, *results]
         if self._page == "item":
             options = [part for name, values in product.options.items() for part in (name, *values)]
             price, rating = f"Price: {product.price_tag}", f"Rating: {product.rating}"
@@ -131,7 +145,8 @@ class Session:
                 _PREV,
                 *(part for r in product.reviews for part in (f'"{r.title}"', str(r.stars), r.text)),
             ]
-        return [_PREV, *(product.features if self._page == "Features" else [product.description])]
+        features = [f" {line}" for line in product.features]  # the blank is on AgentGym's page
+        return [_PREV, *(features if self._page == "Features" else [product.description])]
 
     @property
     def _receipt(self) -> list[str]:
@@ -180,7 +195,7 @@ class Session:
 
     def _click_item(self, item: str) -> bool:
         if item == _BUY.lower():
-            if self._paid is None:
+            if self._paid is None or self._twin:
                 self._paid = reward(self._product, self._chosen, self._goal).total
                 self._page = "done"
                 return True
@@ -189,8 +204,8 @@ class Session:
         elif item.capitalize() in _SUB_PAGES:
             self._page = item.capitalize()
         else:
-            # If two options share a value, AgentGym's server takes the last.
-            self._chosen |= {name: item for name, values in self._product.options.items() if item in values}
+            names = [name for name, values in self._product.options.items() if item in values]
+            self._chosen[names[-1]] = item  # as on AgentGym's server, the last option with this value
         return False
 
 

@@ -13,9 +13,9 @@ from functools import lru_cache
 from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webshop._departments import DEPARTMENTS, Department, ProductOption
-from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, Review, World
+from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, RequiredOption, Review, World
 
-__all__ = ["PRODUCTS", "TASKS", "Solution", "solution", "world_of"]
+__all__ = ["PRODUCTS", "TASKS", "Solution", "instruction", "solution", "world_of"]
 
 PRODUCTS = 1_000
 """The number of products of a generated world."""
@@ -24,6 +24,7 @@ TASKS = 6_910
 """The number of tasks of a generated world: the same as on AgentGym's server."""
 
 _WORDS = read_json("webshop", "words.json")
+_DEPARTMENTS = {department.name: department for department in DEPARTMENTS}
 _ASIN_LETTERS = string.digits + string.ascii_uppercase
 _TRIES = 100  # to draw something new; each attempt is very likely to succeed
 
@@ -66,7 +67,7 @@ def solution(world: World, task: int) -> Solution:
         task: The task's id, from 0 to `TASKS` - 1.
     """
     goal = world.goals[task]
-    return Solution(goal.product.name, goal.product.asin, goal.options)
+    return Solution(goal.product.name, goal.product.asin, tuple(option.value for option in goal.options))
 
 
 def _asins(seed: int) -> list[str]:
@@ -134,7 +135,6 @@ def _description(name: str, noun: str, uses: list[str], choices: list[ProductOpt
 
 
 def _goals(seed: int, products: tuple[Product, ...]) -> tuple[Goal, ...]:
-    departments = {department.name: department for department in DEPARTMENTS}
     goals: list[Goal] = []
     seen: set[str] = set()
     order: list[Product] = []
@@ -143,9 +143,8 @@ def _goals(seed: int, products: tuple[Product, ...]) -> tuple[Goal, ...]:
             order = Draw("webshop", seed, "order", task).shuffled(products)
         product = order.pop()
         draw = Draw("webshop", seed, "task", task)
-        department = departments[product.path.partition(f" {PATH_MARK} ")[0]]
         for _ in range(_TRIES):
-            goal = _goal(draw, product, department)
+            goal = _goal(draw, product)
             if goal.instruction not in seen:
                 break
         seen.add(goal.instruction)
@@ -153,31 +152,38 @@ def _goals(seed: int, products: tuple[Product, ...]) -> tuple[Goal, ...]:
     return tuple(goals)
 
 
-def _goal(draw: Draw, product: Product, department: Department) -> Goal:
-    wanted = set(draw.some(product.attributes, draw.between(2, 4)))
-    attributes = tuple(each for each in product.attributes if each in wanted)
+def _goal(draw: Draw, product: Product) -> Goal:
+    drawn = set(draw.some(product.attributes, draw.between(2, 4)))
+    attributes = tuple(each for each in product.attributes if each in drawn)
     options = {name: draw.one(values) for name, values in product.options.items()}
     # As on AgentGym's server, whose limits are multiples of ten: one of the three after the next.
     price_limit = 10.0 * (int(product.price_with(options) // 10) + draw.between(2, 4))
     return Goal(
-        instruction=_instruction(
-            draw.one(_WORDS["openings"]), product, department, attributes, options, price_limit
-        ),
+        instruction=instruction(draw.one(_WORDS["openings"]), product, attributes, options, price_limit),
         product=product,
         attributes=attributes,
-        options=tuple(options.values()),
+        options=tuple(RequiredOption(value, name) for name, value in options.items()),
         price_limit=price_limit,
     )
 
 
-def _instruction(
+def instruction(
     opening: str,
     product: Product,
-    department: Department,
     attributes: tuple[str, ...],
     options: dict[str, str],
     price_limit: float,
 ) -> str:
+    """Return the instruction to buy a product of a generated world.
+
+    Args:
+        opening: The first words.
+        product: The product.
+        attributes: The required attributes.
+        options: The required values, by option.
+        price_limit: The maximum price, in dollars.
+    """
+    department = _DEPARTMENTS[product.path.partition(f" {PATH_MARK} ")[0]]
     qualities = ", ".join(each for each in attributes if each in department.qualities)
     parts = ", ".join(each for each in attributes if each in department.parts)
     uses = ", ".join(each for each in attributes if each in department.uses)

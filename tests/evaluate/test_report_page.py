@@ -394,7 +394,7 @@ def test_tasks_with_other_goals_are_not_compared(view, tmp_path):
 
 @slow
 def test_runs_on_different_worlds_are_apart(view, tmp_path):
-    worlds = [f"agentgym-servers/1 (WebShop, seed {seed})" for seed in (0, 7)]
+    worlds = [f"agentgym-servers/2 (WebShop, seed {seed})" for seed in (0, 7)]
     runs = [
         write_run(tmp_path / name, [episode(0)], served_by=[served_by])
         for name, served_by in zip("abcd", [*worlds, worlds[0], None], strict=True)

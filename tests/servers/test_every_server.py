@@ -92,7 +92,7 @@ def test_it_says_who_it_is(environment, env, url):
     _, info = env.reset(options={"task_id": 0})
     assert info["served_by"] == httpx.get(url).headers["agentgym-server"]
     world = "" if environment.name in ONE_WORLD else ", seed 0"
-    assert re.fullmatch(rf"agentgym-servers/1 \({environment.name}{world}\)", info["served_by"])
+    assert re.fullmatch(rf"agentgym-servers/2 \({environment.name}{world}\)", info["served_by"])
     assert env.step("nothing that is an action")[4]["served_by"] == info["served_by"]
 
 
@@ -170,7 +170,7 @@ def test_an_oracle_that_knows_the_world_plays_no_other(environment):
     oracle = load_oracle(environment)
     if environment.name in {"TextCraft", "Maze"}:  # whose oracles see what is observed alone
         return
-    others = ["agentgym-servers/1 (Maze)", f"agentgym-servers/1 ({environment.name}, data)"]
+    others = ["agentgym-servers/2 (Maze)", f"agentgym-servers/2 ({environment.name}, data)"]
     for served_by in others if environment.name == "Wordle" else [None, *others]:
         with pytest.raises(errors.BadOption, match=f"agentgym serve {environment.name.lower()}"):
             oracle.reset(None, "", {"task_id": 0, "served_by": served_by})

@@ -16,6 +16,7 @@ from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers.webshop._json_files import array_items
 from agentgym_servers.webshop._official import load_world
+from agentgym_servers.webshop._products import RequiredOption
 from agentgym_servers.webshop._server import create_app
 from peak_memory import PEAK
 
@@ -85,8 +86,10 @@ def test_there_is_a_task_for_each_combination_of_options(folder):
     world = load_world(folder([item("A1"), item("A2")]))
     goals = [world.goals[task] for task in range(len(world.goals))]
     assert len({goal.instruction for goal in goals}) == len(goals) == 6
-    assert {goal.options for goal in goals} == {
-        (color, size) for color in ("red", "navy blue", "gray") for size in ("small", "10 | 12")
+    assert {tuple((option.name, option.value) for option in goal.options) for goal in goals} == {
+        (("color", color), ("size", size))
+        for color in ("red", "navy blue", "gray")
+        for size in ("small", "10 | 12")
     }
     assert all(
         re.fullmatch(
@@ -111,7 +114,10 @@ def test_the_order_is_that_of_agentgyms_server(folder):
         for color in ("red", "navy blue", "gray")
         for size in ("small", "10 | 12")
     ]
-    order = [plain.index((g.product.asin, *g.options)) for g in map(world.goals.__getitem__, range(12))]
+    order = [
+        plain.index((g.product.asin, *(option.value for option in g.options)))
+        for g in map(world.goals.__getitem__, range(12))
+    ]
     assert order == ORDER
 
 
@@ -166,7 +172,7 @@ def test_instructions_of_people_come_behind(folder):
     people = {"A1": [wish, {**wish, "instruction_attributes": []}], "ZZ": [wish]}
     world = load_world(folder([item("A1")], people=people))
     assert len(world.goals) == 7
-    assert [world.goals[task].options for task in (6, -1)] == [("red",)] * 2
+    assert [world.goals[task].options for task in (6, -1)] == [(RequiredOption("red"),)] * 2
     assert world.goals[6].instruction.startswith("i need warm socks, and price lower than ")
     only = load_world(folder([item("A1")], wishes={}, people=people))
     assert len(only.goals) == 1
@@ -181,9 +187,9 @@ def test_instructions_of_people_come_behind(folder):
         ("", None, "items_shuffle_1000.json should hold a JSON array"),
         ("{}", None, "should hold a JSON array"),
         ("[", None, "item 0 cannot be read: it is not JSON"),
-        ('[{"asin": "nan"}', None, "behind item 0 there is no comma"),
+        ('[{"asin": "nan"}', None, "item 0 is followed by neither a comma nor the end"),
         ('[{"asin": "nan"}, ', None, "item 1 cannot be read"),
-        ('[{"asin": "nan"} {}]', None, "behind item 0"),
+        ('[{"asin": "nan"} {}]', None, "item 0 is followed by neither"),
         ('[{"asin": "nan"}, {"a', None, "item 1 cannot be read: it is not JSON"),
         ('[{"asin": "nan"},]', None, "item 1 cannot be read"),
         ("[" * 100_000, None, "item 0 cannot be read"),
@@ -210,7 +216,7 @@ def test_instructions_of_people_come_behind(folder):
         ([item("A1")], {"A1": 3}, "items_ins_v2_1000.json: A1: the item should be of type dict"),
         ([item("A1")], {"A1": {"attributes": "x"}}, "A1: attributes should be of type list"),
         ([item("A1")], {"A1": {**WISHES, "instruction": 3}}, "A1: instruction should be of type str"),
-        ([item("A1")], {"A1": {**WISHES, "instruction_attributes": []}}, "asks for no attributes"),
+        ([item("A1")], {"A1": {**WISHES, "instruction_attributes": []}}, "requires no attributes"),
         ([item("A1")], {"A2": WISHES}, "has no instruction for a product of"),
         ([], None, "has no instruction for a product of"),
     ],

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from agentgym_servers.webshop._products import Goal, Product
+from agentgym_servers.webshop._official import load_world
+from agentgym_servers.webshop._products import Goal, Product, RequiredOption
 from agentgym_servers.webshop._reward import (
     Reward,
     attribute_matches,
@@ -15,6 +17,8 @@ from agentgym_servers.webshop._reward import (
     title_score,
     type_reward,
 )
+from webshop_files import make_catalogue
+from webshop_formula import expected_reward
 
 MUG = Product(
     asin="B000000001",
@@ -33,7 +37,7 @@ GOAL = Goal(
     instruction="Find me ...",
     product=MUG,
     attributes=("dishwasher safe", "lead free"),
-    options=("red", "large"),
+    options=(RequiredOption("red", "color"), RequiredOption("large", "size")),
     price_limit=30.0,
 )
 
@@ -125,12 +129,12 @@ def test_the_same_attribute_twice_counts_twice():
 
 
 @pytest.mark.parametrize(
-    ("chosen", "wanted", "matches"),
+    ("chosen", "values", "matches"),
     [
         (["red"], ["red"], 1),
         (["dark red"], ["wine red"], 1),  # the same colour
         (["red"], ["blue"], 0),
-        (["x-large"], ["large"], 1),  # as on AgentGym's server: all words of the one are words of the other
+        (["x-large"], ["large"], 1),  # all words of the one are words of the other
         (["10 inch"], ["24 inch"], 0),
         (["large", "red"], ["red", "large"], 2),  # whichever option they are of
         ([], ["red"], 0),
@@ -138,11 +142,77 @@ def test_the_same_attribute_twice_counts_twice():
         (["", "!"], ["?"], 0),  # without a letter there is nothing to compare
     ],
 )
-def test_options_are_compared_by_colour_and_words(chosen, wanted, matches):
-    assert option_matches(chosen, wanted) == matches
+def test_values_without_names_are_compared_by_colour_and_words(chosen, values, matches):
+    """Instructions written by people list values only."""
+    assert option_matches(chosen, map(RequiredOption, values)) == matches
+
+
+@pytest.mark.parametrize(
+    ("chosen", "name", "value", "matches"),
+    [
+        ("large", "size", "large", True),
+        ("x-large", "size", "large", False),  # the names count: "large size" differs from "large x"
+        ("large", "size", "x-large", True),  # all its words are there
+        ("8.5", "size", "8", False),
+        ("8", "size", "8.5", True),
+        ("pack of 12", "size", "pack of 2", False),
+        ("pack of 2", "size", "pack of 12", True),  # "of pack" and "of pack 2" are 88% alike
+        ("pack of 6", "size", "pack of 2", True),
+        ("style 2", "color", "style 1", False),
+        ("style 2", "style", "style 1", True),  # the name adds no word
+        ("red", "color", "red", True),
+        ("dark red", "color", "red", True),  # reduced to the colour
+        ("wine red", "color", "dark red", True),  # reduced to red, which is a word of the pair
+        ("blue", "color", "dark red", False),
+        ("navy blue", "color", "navy", False),  # the first colour in alphabetical order is blue
+        ("standard", "size", "standard", False),  # it contains the colour tan, as on AgentGym's server
+        ("caf\u00e9", "flavor", "caf", True),  # letters of Latin-1 with accents are deleted
+        ("a\u00a0b", "size", "a\u00a0b", False),  # Python prints this space as an escape sequence
+        ("size large", "size", "large", True),
+        ("!", "size", "!", False),
+    ],
+)
+def test_a_required_option_is_compared_with_its_name(chosen, name, value, matches):
+    assert option_matches([chosen], [RequiredOption(value, name)]) == matches
 
 
 def test_prices_are_exact_to_the_cent():
     """0.1 + 0.2 is more than 0.3 as floats are."""
     cheap = replace(MUG, price=0.1, extras={("size", "large"): 0.2})
     assert reward(cheap, {"size": "large"}, replace(GOAL, price_limit=0.3)).price
+
+
+# --- all wrong choices of a catalogue ---
+
+
+@pytest.mark.parametrize("products", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_each_wrong_choice_costs_what_the_formula_says(tmp_path, report_at_end, products):
+    """Each task of a catalogue, with the right choice and with each wrong value of each option."""
+    catalogue = make_catalogue(products, seed=1)
+    goals = load_world(catalogue.write(tmp_path)).goals
+    rewards = Counter()
+    for task in range(len(goals)):
+        goal = goals[task]
+        product, entry = catalogue.products[goal.product.asin], catalogue.entries[goal.product.asin]
+        right = {option.name: option.value for option in goal.options}
+        wrong = [
+            {**right, name: value}
+            for name, values in catalogue.options(goal.product.asin).items()
+            for value in values
+            if value != right[name]
+        ]
+        for chosen in [right, *wrong]:
+            got = reward(goal.product, chosen, goal).total
+            assert got == expected_reward(
+                product,
+                entry["attributes"],
+                product,
+                attributes=entry["instruction_attributes"],
+                options=right,
+                chosen=chosen,
+                within_limit=float(product["pricing"][1:]) <= goal.price_limit,
+            ), (right, chosen)
+            rewards["right" if chosen is right else "costly" if got < 1 else "free"] += 1
+    report_at_end(f"choices of {len(goals)} WebShop tasks: {dict(rewards)}")
+    assert rewards["right"] == len(goals) > products * 20
+    assert rewards["costly"] > rewards["free"] > 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym_servers.webshop._products import Goal, Product, Review
+from agentgym_servers.webshop._products import Goal, Product, RequiredOption, Review
 from agentgym_servers.webshop._session import Outcome, Session, keywords_of
 from clock import cpu_seconds
 
@@ -29,7 +29,7 @@ MUG = Product(
 )
 OTHERS = [replace(MUG, asin=f"B00000000{i}", name=f"Mug {i}", options={}) for i in range(10)]
 FOUND = [*OTHERS, MUG, replace(OTHERS[0], asin="B000000010")]
-GOAL = Goal("Find me a mug", MUG, ("lead free",), ("red",), 20.0)
+GOAL = Goal("Find me a mug", MUG, ("lead free",), (RequiredOption("red", "color"),), 20.0)
 
 FIRST = "WebShop [SEP] Instruction: [SEP] Find me a mug [SEP] Search"
 TOP = "Instruction: [SEP] Find me a mug [SEP] Back to Search [SEP] "
@@ -182,14 +182,16 @@ def test_a_second_purchase_pays_nothing_and_changes_nothing(session):
     assert session.clickables[5] == "buy now"
 
 
-def test_a_value_that_two_options_have_is_chosen_for_both():
+def test_a_value_that_two_options_have_is_chosen_for_the_last():
     both = replace(
         MUG, options={"lid": ("red", "none"), "cup": ("red", "white")}, extras={("lid", "red"): 30.0}
     )
     session = Session(replace(GOAL, product=both))
     session.play("search[mug]", [both])
-    play(session, "click[b00000mug1]", "click[red]")
-    assert session.play("click[buy now]").reward == 2 / 3  # the lid makes it too dear
+    play(session, "click[b00000mug1]", "click[none]", "click[red]")
+    outcome = session.play("click[buy now]")
+    assert '{"cup": "red", "lid": "none"}' in outcome.observation
+    assert outcome.reward == 1.0  # a red lid would make it too dear
 
 
 # --- what does nothing ---

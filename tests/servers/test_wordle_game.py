@@ -109,7 +109,7 @@ def test_a_wrong_file_is_refused(tmp_path, content, said):
 def play(task: int, seed: int = 0) -> tuple[float, int]:
     """Return the reward of the oracle's game and its number of guesses."""
     oracle = load_oracle(WORDLE)
-    oracle.reset(None, START, {"served_by": f"agentgym-servers/1 (Wordle, seed {seed})"})
+    oracle.reset(None, START, {"served_by": f"agentgym-servers/2 (Wordle, seed {seed})"})
     game, told, guesses = Game(world_of(seed), task), START, 0
     while not game.done:
         told = game.play(oracle.act(told, {}).word).observation
