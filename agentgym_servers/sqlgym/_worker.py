@@ -21,7 +21,7 @@ try:
 except ImportError:  # on Windows, where only the parent's time limit applies
     resource = None  # type: ignore[assignment]
 
-__all__ = ["BEGUN", "MAX_RESULT_BYTES", "MAX_ROWS", "SHOWN", "STEPS_A_CALL", "Worker", "main"]
+__all__ = ["BEGUN", "MAX_RESULT_BYTES", "MAX_ROWS", "SHOWN", "STEPS_A_CALL", "StatementRunner", "main"]
 
 MAX_ROWS = 100_000
 """The maximum number of rows of a result."""
@@ -81,7 +81,7 @@ def _allowed(action: int, _: str | None, function: str | None, *_more: object) -
     return sqlite3.SQLITE_OK if action in {_READ, _SELECT, _RECURSIVE} else sqlite3.SQLITE_DENY
 
 
-class Worker:
+class StatementRunner:
     """Executes statements, one after the other.
 
     Args:
@@ -99,11 +99,11 @@ class Worker:
             self._open[request["database"]] = self._opened(**request["open"])
         connection = self._open[request["database"]]
         limits = request["steps"], request["seconds"]
-        found = self._rows(connection, request["sql"], *limits)
-        if isinstance(found, str):
-            return {"state": _cut(found), "right": False}
-        rows, says_something = found
-        right = self._rows(connection, request["right"], *limits) if says_something else ""
+        result = self._rows(connection, request["sql"], *limits)
+        if isinstance(result, str):
+            return {"state": _cut(result), "right": False}
+        rows, has_statement = result
+        right = self._rows(connection, request["right"], *limits) if has_statement else ""
         return {"state": _shown(rows), "right": not isinstance(right, str) and set(rows) == set(right[0])}
 
     def _opened(self, script: str | None, path: str | None) -> sqlite3.Connection:
@@ -139,7 +139,7 @@ class Worker:
         except MemoryError:
             rows.clear()
             return "out of memory"
-        except Exception as error:  # noqa: BLE001 - whatever a statement does is its answer
+        except Exception as error:  # noqa: BLE001 - any failure of a statement is its result
             return str(error)
 
 
@@ -168,10 +168,10 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    worker = Worker(heap_bytes)
+    runner = StatementRunner(heap_bytes)
     for line in sys.stdin.buffer:
         _write(BEGUN)
-        _write(json.dumps(worker.answer(json.loads(line))).encode("ascii") + b"\n")
+        _write(json.dumps(runner.answer(json.loads(line))).encode("ascii") + b"\n")
 
 
 def _write(line: bytes) -> None:

@@ -91,21 +91,21 @@ class _Child:
         Raises:
             _Cut: The statement exceeded its limits, and the process was ended.
         """
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "database": task.database,
             "sql": sql,
             "right": task.sql,
             "steps": self._bounds.steps,
             "seconds": self._bounds.seconds,
         }
-        told: dict[str, Any] | None = None
-        while told is None:
+        response: dict[str, Any] | None = None
+        while response is None:
             process = self._running()
             opens = task.database not in self._opened
-            asked["open"] = asdict(world.source(task.database)) if opens else None
-            told = self._asked(process, json.dumps(asked).encode("ascii") + b"\n")
+            request["open"] = asdict(world.source(task.database)) if opens else None
+            response = self._response(process, json.dumps(request).encode("ascii") + b"\n")
         self._opened.add(task.database)
-        return Judgement(**told)
+        return Judgement(**response)
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self.process is None or self.process.poll() is not None:
@@ -120,7 +120,7 @@ class _Child:
             )
         return self.process
 
-    def _asked(self, process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any] | None:
+    def _response(self, process: subprocess.Popen[bytes], line: bytes) -> dict[str, Any] | None:
         """Send a request and return the response; None if the process had exited earlier for other reasons.
 
         Raises:
@@ -153,8 +153,8 @@ class _Child:
             if fresh or late.is_set() or begun == BEGUN:
                 raise _Cut
             return None
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        response: dict[str, Any] = json.loads(answer)
+        return response
 
     def end(self) -> None:
         """End the process if it runs."""
@@ -189,13 +189,13 @@ class WorkerPool:
     def __init__(self, world: World, bounds: Bounds, count: int | None = None) -> None:
         count = count or min(8, max(2, os.cpu_count() or 1))
         self._children = children = [_Child(bounds) for _ in range(count)]
-        self._asked: queue.SimpleQueue[_Asked | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[_Statement | None] = queue.SimpleQueue()
         # Daemon threads, because the program need not wait for a statement at exit.
         self._threads = [
-            threading.Thread(target=_serve, args=(self._asked, child, world), name="sqlgym", daemon=True)
+            threading.Thread(target=_serve, args=(self._waiting, child, world), name="sqlgym", daemon=True)
             for child in children
         ]
-        self.close = weakref.finalize(self, _end, children, self._asked)
+        self.close = weakref.finalize(self, _end, children, self._waiting)
         """Ends all processes; runs at the latest when this object is collected or the program exits."""
 
     @property
@@ -210,12 +210,12 @@ class WorkerPool:
                 thread.start()
         loop = asyncio.get_running_loop()
         judged: asyncio.Future[Judgement] = loop.create_future()
-        self._asked.put(_Asked(task, sql, loop, judged))
+        self._waiting.put(_Statement(task, sql, loop, judged))
         return await judged
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Statement:
     """A queued statement, and the future for its outcome."""
 
     task: SqlTask
@@ -229,25 +229,25 @@ class _Asked:
             self.judged.set_result(judgement)
 
 
-def _serve(waiting: queue.SimpleQueue[_Asked | None], child: _Child, world: World) -> None:
+def _serve(waiting: queue.SimpleQueue[_Statement | None], child: _Child, world: World) -> None:
     """Execute queued statements in one child, until the queue returns None."""
-    while (asked := waiting.get()) is not None:
-        if asked.judged.cancelled():
+    while (statement := waiting.get()) is not None:
+        if statement.judged.cancelled():
             continue
         try:
-            judgement = child.judge(asked.task, asked.sql, world)
+            judgement = child.judge(statement.task, statement.sql, world)
         except _Cut:
-            logger.info("a statement on %s was cut, and its process ended", asked.task.database)
+            logger.info("a statement on %s was cut, and its process ended", statement.task.database)
             judgement = Judgement(CUT, right=False)
         except Exception:
-            logger.exception("a statement on %s could not be judged", asked.task.database)
+            logger.exception("a statement on %s could not be judged", statement.task.database)
             child.end()
             judgement = Judgement(CUT, right=False)
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            asked.loop.call_soon_threadsafe(asked.answer, judgement)
+            statement.loop.call_soon_threadsafe(statement.answer, judgement)
 
 
-def _end(children: list[_Child], waiting: queue.SimpleQueue[_Asked | None]) -> None:
+def _end(children: list[_Child], waiting: queue.SimpleQueue[_Statement | None]) -> None:
     for child in children:
         waiting.put(None)
         child.end()
