@@ -120,6 +120,14 @@ def steps_in_progress(client: httpx.Client, *steps: tuple[int, str]):
         yield sent
 
 
+def all_workers(app, client: httpx.Client) -> set[int]:
+    """Occupy all workers at once, so that each has a process; return the ids of these."""
+    while len(app.state.workers.process_ids) < WORKERS:
+        with steps_in_progress(client, *((new_env(client), ENDLESS) for _ in range(WORKERS))):
+            pass
+    return app.state.workers.process_ids
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -144,8 +152,7 @@ def test_the_length_of_one_value_is_limited(client):
 
 
 def test_statements_that_end_their_workers_fail_nobody_else(app, client):
-    step(client, new_env(client), "SELECT 1")
-    before = app.state.workers.process_ids
+    before = all_workers(app, client)
     hogs = [new_env(client) for _ in range(WORKERS + 2)]
     others = [new_env(client) for _ in range(4)]
     with steps_in_progress(client, *((env_idx, STUCK) for env_idx in hogs)) as stuck:
@@ -176,10 +183,22 @@ def test_a_statement_that_ended_its_worker_was_the_attempt(client):
 
 def test_a_statement_whose_worker_had_died_is_executed_by_another_one_and_counts_once(app, client):
     env_idx = new_env(client)
-    step(client, new_env(client), "SELECT 1")
-    for pid in app.state.workers.process_ids:
+    for pid in all_workers(app, client):
         os.kill(pid, signal.SIGKILL)
     assert rewards(client, env_idx, SOLUTION, SOLUTION) == [1.0, 0.0]
+
+
+def test_a_statement_whose_worker_dies_before_it_begins_is_executed_by_another_one(app, client):
+    """The worker is stopped, so that it has received the statement and has not begun it."""
+    env_idx = new_env(client)
+    stopped = all_workers(app, client)
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    with steps_in_progress(client, (env_idx, SOLUTION)) as (scored,):
+        for pid in stopped:
+            os.kill(pid, signal.SIGKILL)
+        assert scored.result()["reward"] == 1.0
+    assert rewards(client, env_idx, SOLUTION) == [0.0]
 
 
 @pytest.fixture
