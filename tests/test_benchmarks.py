@@ -33,6 +33,7 @@ BARS = {
         "beside_httpx_256",
         "beside_aiohttp_1024",
     ],
+    "sql_fairness": ["eight_environments", "one_environment"],
     "step_latency": ["beside_http_client", "faster_than_requests"],
 }
 

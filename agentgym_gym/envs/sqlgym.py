@@ -284,11 +284,15 @@ _LOCAL_QUIRKS = """\
 - A statement without a result, such as an empty one, is never right.
 - A statement may read, by the functions of SQLite that are known to be harmless. All else is answered
   `not authorized`, also a change, to which AgentGym's server says `attempt to write a readonly database`.
-- A statement is cut after 20 million steps of SQLite's machine, at 100,000 rows, at 32 MB of text, or when
-  it needs more than 64 MB; on BIRD's databases after 30 seconds of processor time in place of the steps, and
-  at 512 MB. It is then answered as one that failed, with `interrupted`, `the result is too large` or `out of
-  memory`. It runs in a process of its own, and others are not held up: there are as many as processors, from
-  two to eight."""
+- The limits of a statement are 20 million steps of SQLite's machine, .9 seconds of processor time, 100,000
+  rows, 32 MB of text, 64 MB of memory, and 1 MiB for one value (on Python 3.10, one value is limited only by
+  the memory). On BIRD's databases they are 30 seconds in place of steps, 512 MB, and SQLite's own length of a
+  value. Beyond a limit the statement fails with `interrupted`, `the result is too large`, `out of memory` or
+  `string or blob too big`.
+- Statements run in as many processes as there are processors, from two to eight. A tenth of a second after
+  its limit of time, a statement that SQLite cannot interrupt ends together with its process, which is
+  replaced. Environments take turns: each has one statement in execution, and its next one waits for those
+  that other environments have already sent."""
 
 SQLGYM = Environment(
     name="SQLGym",

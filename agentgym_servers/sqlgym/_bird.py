@@ -47,10 +47,10 @@ class BirdWorld:
         place = next((each for each in places if (each / f"{split}.json").is_file()), None)
         if place is None:
             return
-        asked = _questions(place / f"{split}.json")
-        if len(asked) > len(ids):
-            raise BadOption(f"{place / split}.json holds {len(asked)} questions; there are {len(ids)} ids")
-        for item_id, question in zip(ids, asked, strict=False):
+        entries = _questions(place / f"{split}.json")
+        if len(entries) > len(ids):
+            raise BadOption(f"{place / split}.json holds {len(entries)} questions; there are {len(ids)} ids")
+        for item_id, question in zip(ids, entries, strict=False):
             name = question["db_id"]
             path = place / f"{split}_databases" / name / f"{name}.sqlite"
             if not path.is_file():
@@ -73,8 +73,8 @@ class BirdWorld:
         if question is None:
             raise LookupError(f"there is no task {item_id} in these files")
         database = question["database"]
-        told = f"{self._described(database, question['db_id'])}\n\n{question['question']}"
-        return SqlTask(database, told, question["SQL"])
+        observation = f"{self._described(database, question['db_id'])}\n\n{question['question']}"
+        return SqlTask(database, observation, question["SQL"])
 
     def source(self, database: str) -> DatabaseSource:
         """Return the file of a database, to be opened read-only."""
@@ -103,10 +103,10 @@ def _questions(path: Path) -> list[dict[str, Any]]:
     try:
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise BadOption(f"{path} is larger than {_MAX_FILE_BYTES} bytes")
-        asked = json.loads(path.read_text("utf-8"))
+        entries = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BadOption(f"cannot read {path}: {error}") from error
-    for number, question in enumerate(asked if isinstance(asked, list) else [None]):
+    for number, question in enumerate(entries if isinstance(entries, list) else [None]):
         texts = (
             [question.get(key) for key in ("db_id", "question", "SQL")] if isinstance(question, dict) else []
         )
@@ -114,7 +114,7 @@ def _questions(path: Path) -> list[dict[str, Any]]:
             raise BadOption(f"{path}: entry {number} lacks db_id, question or SQL, or one of them is no text")
         if Path(question["db_id"]).name != question["db_id"]:
             raise BadOption(f"{path}: the db_id of entry {number} is no name of a folder")
-    return list(asked)
+    return list(entries)
 
 
 def _description(name: str, path: Path) -> str:
@@ -124,18 +124,20 @@ def _description(name: str, path: Path) -> str:
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
         )
         tables = [table for (table,) in listed]
-        said = [f"{name} contains tables such as {', '.join(tables)}."]
+        sentences = [f"{name} contains tables such as {', '.join(tables)}."]
         links = []
         for table in tables:
             columns = connection.execute("SELECT name, pk FROM pragma_table_info(?)", [table]).fetchall()
-            said.append(f"Table {table} has columns such as {', '.join(column for column, _ in columns)}.")
+            sentences.append(
+                f"Table {table} has columns such as {', '.join(column for column, _ in columns)}."
+            )
             keys = [column for column, place in sorted(columns, key=lambda each: each[1]) if place]
             if keys:
-                said.append(f"{', '.join(keys)} is the primary key.")
+                sentences.append(f"{', '.join(keys)} is the primary key.")
             links += [
                 f"The {column} of {table} is the foreign key of {other or 'the primary key'} of {parent}."
                 for column, parent, other in connection.execute(
                     'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', [table]
                 )
             ]
-        return " ".join(said + links)
+        return " ".join(sentences + links)

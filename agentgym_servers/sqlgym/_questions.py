@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from agentgym_servers.sqlgym._filling import Row
     from agentgym_servers.sqlgym._schema import Database, LinkColumn, NumberColumn, PickColumn, TableSchema
 
-__all__ = ["MOST_ROWS", "Asked", "questions"]
+__all__ = ["MOST_ROWS", "SqlQuestion", "questions"]
 
-Asked: TypeAlias = tuple[str, str]  # a question and the statement
+SqlQuestion: TypeAlias = tuple[str, str]  # the question as text, and the statement that answers it
 
 MOST_ROWS = 60
 """The maximum number of rows in the result of a question."""
@@ -25,7 +25,7 @@ _AGGREGATES = {"highest": "max", "lowest": "min", "total": "sum"}
 
 def questions(
     database: Database, rows: dict[str, list[Row]], connection: sqlite3.Connection, draw: Draw
-) -> Iterator[Asked]:
+) -> Iterator[SqlQuestion]:
     """Yield an endless sequence of different questions.
 
     Args:
@@ -35,15 +35,15 @@ def questions(
         draw: The source of random draws.
     """
     author = _Author(database, rows, draw)
-    asked: set[str] = set()
+    used: set[str] = set()
     while True:
-        found = author.ask()
-        if found is None:
+        drawn = author.question()
+        if drawn is None:
             continue
-        question, sql = found
-        if question in asked or sql in asked or not _has_a_result(connection, sql):
+        question, sql = drawn
+        if question in used or sql in used or not _has_a_result(connection, sql):
             continue
-        asked |= {question, sql}
+        used |= {question, sql}
         yield question, sql
 
 
@@ -66,7 +66,7 @@ class _Author:
         self._linked = [table for table in database.tables if table.links]
         self._chosen = [table for table in database.tables if table.picks]
         self._crossing = [table for table in self._linked if len(table.links) > 1 and _named_links(table)]
-        self._kinds: tuple[Callable[[], Asked | None], ...] = (
+        self._kinds: tuple[Callable[[], SqlQuestion | None], ...] = (
             self._count,
             self._names,
             self._names,
@@ -84,154 +84,154 @@ class _Author:
             self._by_parent,
         )
 
-    def ask(self) -> Asked | None:
+    def question(self) -> SqlQuestion | None:
         """Return a question; None if the draw gives none."""
         return self._draw.one(self._kinds)()
 
     def _number(self, table: TableSchema) -> NumberColumn:
         return self._draw.one(table.numbers)
 
-    def _count(self) -> Asked:
+    def _count(self) -> SqlQuestion:
         some = self._select.selection(self._draw.one(self._tables))
         return f"Count the {some.phrase}.", some.sql("count(*)")
 
-    def _names(self) -> Asked | None:
+    def _names(self) -> SqlQuestion | None:
         some = self._select.selection(self._draw.one(self._named))
         label = _label(some.table)
         if self._draw.chance(0.5):
             return f"Give the {words(label)}s of the {some.phrase}.", some.sql(f"T1.{label}")
-        free = [column for column in some.table.told if column not in some.told]
+        free = [column for column in some.table.value_columns if column not in some.used_columns]
         if not free:
             return None
         other = self._draw.one(free)
-        asked = f"Give the {words(label)} and the {other.said} of each of the {some.phrase}."
-        return asked, some.sql(f"T1.{label}, T1.{other.name}")
+        question = f"Give the {words(label)} and the {other.words} of each of the {some.phrase}."
+        return question, some.sql(f"T1.{label}, T1.{other.name}")
 
-    def _average(self) -> Asked:
+    def _average(self) -> SqlQuestion:
         some = self._select.selection(self._draw.one(self._tables))
         number = self._number(some.table)
-        asked = f"What is the average {number.said}, rounded to two decimals, of the {some.phrase}?"
-        return asked, some.sql(f"round(avg(T1.{number.name}), 2)")
+        question = f"What is the average {number.words}, rounded to two decimals, of the {some.phrase}?"
+        return question, some.sql(f"round(avg(T1.{number.name}), 2)")
 
-    def _extreme_value(self) -> Asked | None:
+    def _extreme_value(self) -> SqlQuestion | None:
         some = self._select.selection(self._draw.one(self._tables))
         number, which = self._number(some.table), self._draw.one(list(_AGGREGATES))
         if which == "total" and not number.adds_up:
             return None
-        asked = f"What is the {which} {number.said} of the {some.phrase}?"
-        return asked, some.sql(f"{_AGGREGATES[which]}(T1.{number.name})")
+        question = f"What is the {which} {number.words} of the {some.phrase}?"
+        return question, some.sql(f"{_AGGREGATES[which]}(T1.{number.name})")
 
-    def _extreme_rows(self) -> Asked:
+    def _extreme_rows(self) -> SqlQuestion:
         some = self._select.selection(self._draw.one(self._named))
         label, number = _label(some.table), self._number(some.table)
         which = self._draw.one(["highest", "lowest"])
         best = some.sql(f"{_AGGREGATES[which]}(T1.{number.name})")
-        asked = (
-            f"Of the {some.phrase}: which have the {which} {number.said}? Give the {words(label)} of each."
+        question = (
+            f"Of the {some.phrase}: which have the {which} {number.words}? Give the {words(label)} of each."
         )
-        return asked, some.sql(f"T1.{label}", f" AND T1.{number.name} = ({best})")
+        return question, some.sql(f"T1.{label}", f" AND T1.{number.name} = ({best})")
 
-    def _different(self) -> Asked | None:
+    def _different(self) -> SqlQuestion | None:
         some, pick = self._kind()
         if pick is None:
             return None
-        asked = f"Which different values does the {pick.said} have among the {some.phrase}?"
-        return asked, some.sql(f"DISTINCT T1.{pick.name}")
+        question = f"Which different values does the {pick.words} have among the {some.phrase}?"
+        return question, some.sql(f"DISTINCT T1.{pick.name}")
 
-    def _by_kind(self) -> Asked | None:
+    def _by_kind(self) -> SqlQuestion | None:
         some, pick = self._kind()
         if pick is None:
             return None
-        asked = f"For each {pick.said}, count the {some.phrase}. Give the {pick.said} and the number."
-        return asked, some.sql(f"T1.{pick.name}, count(*)", f" GROUP BY T1.{pick.name}")
+        question = f"For each {pick.words}, count the {some.phrase}. Give the {pick.words} and the number."
+        return question, some.sql(f"T1.{pick.name}, count(*)", f" GROUP BY T1.{pick.name}")
 
-    def _common_kinds(self) -> Asked | None:
+    def _common_kinds(self) -> SqlQuestion | None:
         some, pick = self._kind()
         if pick is None:
             return None
         least = self._draw.between(2, 6)
-        asked = f"Which values does the {pick.said} have for at least {least} of the {some.phrase}?"
-        return asked, some.sql(f"T1.{pick.name}", f" GROUP BY T1.{pick.name} HAVING count(*) >= {least}")
+        question = f"Which values does the {pick.words} have for at least {least} of the {some.phrase}?"
+        return question, some.sql(f"T1.{pick.name}", f" GROUP BY T1.{pick.name} HAVING count(*) >= {least}")
 
-    def _with_many(self) -> Asked | None:
+    def _with_many(self) -> SqlQuestion | None:
         child, link = self._child()
         label = link.table.label
         if label is None:
             return None
-        said, where, _ = self._select.condition(child, "T2", most=1)
+        phrase, where, _ = self._select.condition(child, "T2", most=1)
         least = self._draw.between(2, 5)
-        asked = (
-            f"Which {link.table.many} have at least {least} {child.many} {said}? "
+        question = (
+            f"Which {link.table.many} have at least {least} {child.many} {phrase}? "
             f"Give the {words(label.name)} of each."
         )
-        return asked, (
+        return question, (
             f"SELECT T1.{label.name} FROM {link.table.name} AS T1 JOIN {child.name} AS T2 "  # noqa: S608
             f"ON T1.{link.name} = T2.{link.name} WHERE {where} "
             f"GROUP BY T1.{link.name} HAVING count(*) >= {least}"
         )
 
-    def _without(self) -> Asked | None:
+    def _without(self) -> SqlQuestion | None:
         child, link = self._child()
         label = link.table.label
         if label is None:
             return None
-        said, where, _ = self._select.condition(child, "T2")
+        phrase, where, _ = self._select.condition(child, "T2")
         about, which, _ = self._select.condition(link.table, "T1", most=1)
-        asked = (
-            f"Of the {link.table.many} {about}: which have no {child.many} {said}? "
+        question = (
+            f"Of the {link.table.many} {about}: which have no {child.many} {phrase}? "
             f"Give the {words(label.name)} of each."
         )
-        return asked, (
+        return question, (
             f"SELECT T1.{label.name} FROM {link.table.name} AS T1 WHERE {which} AND NOT EXISTS "  # noqa: S608
             f"(SELECT 1 FROM {child.name} AS T2 WHERE T2.{link.name} = T1.{link.name} AND {where})"
         )
 
-    def _crossed(self) -> Asked:
+    def _crossed(self) -> SqlQuestion:
         table = self._draw.one(self._crossing)
         one = self._draw.one(_named_links(table))
         other = self._draw.one([link for link in table.links if link is not one])
         label = _label(one.table)
-        said, where, _ = self._select.condition(other.table, "T3")
-        asked = (
-            f"Which {one.table.many} have {table.many} of {other.table.many} {said}? "
+        phrase, where, _ = self._select.condition(other.table, "T3")
+        question = (
+            f"Which {one.table.many} have {table.many} of {other.table.many} {phrase}? "
             f"Give the {words(label)} of each."
         )
-        return asked, (
+        return question, (
             f"SELECT DISTINCT T1.{label} FROM {one.table.name} AS T1 "  # noqa: S608
             f"JOIN {table.name} AS T2 ON T1.{one.name} = T2.{one.name} "
             f"JOIN {other.table.name} AS T3 ON T2.{other.name} = T3.{other.name} WHERE {where}"
         )
 
-    def _above_average(self) -> Asked:
+    def _above_average(self) -> SqlQuestion:
         some = self._select.selection(self._draw.one(self._named))
         table, label = some.table, _label(some.table)
         number = self._number(table)
-        asked = (
-            f"Of the {some.phrase}: for which is the {number.said} above the average {number.said} of all "
+        question = (
+            f"Of the {some.phrase}: for which is the {number.words} above the average {number.words} of all "
             f"{table.many}? Give the {words(label)} of each."
         )
         mean = f"SELECT avg({number.name}) FROM {table.name}"  # noqa: S608
-        return asked, some.sql(f"T1.{label}", f" AND T1.{number.name} > ({mean})")
+        return question, some.sql(f"T1.{label}", f" AND T1.{number.name} > ({mean})")
 
-    def _share(self) -> Asked | None:
+    def _share(self) -> SqlQuestion | None:
         some = self._select.selection(self._draw.one(self._tables))
-        said, sql, told = self._select.condition(some.table, "T1", most=1)
-        if set(told) & set(some.told):
+        phrase, sql, used = self._select.condition(some.table, "T1", most=1)
+        if set(used) & set(some.used_columns):
             return None
-        asked = f"Of the {some.phrase}: what percentage, rounded to two decimals, are ones {said}?"
-        return asked, some.sql(f"round(100.0 * sum({sql}) / count(*), 2)")
+        question = f"Of the {some.phrase}: what percentage, rounded to two decimals, are ones {phrase}?"
+        return question, some.sql(f"round(100.0 * sum({sql}) / count(*), 2)")
 
-    def _by_parent(self) -> Asked | None:
+    def _by_parent(self) -> SqlQuestion | None:
         child, link = self._child()
         label, number = link.table.label, self._number(child)
         if label is None or not number.adds_up:
             return None
-        said, where, _ = self._select.condition(link.table, "T1", most=1)
-        asked = (
-            f"For each of the {link.table.many} {said} that have {child.many}, give the {words(label.name)} "
-            f"and the total {number.said} of its {child.many}."
+        phrase, where, _ = self._select.condition(link.table, "T1", most=1)
+        question = (
+            f"For each of the {link.table.many} {phrase} that have {child.many}, give the "
+            f"{words(label.name)} and the total {number.words} of its {child.many}."
         )
-        return asked, (
+        return question, (
             f"SELECT T1.{label.name}, sum(T2.{number.name}) FROM {link.table.name} AS T1 "  # noqa: S608
             f"JOIN {child.name} AS T2 ON T1.{link.name} = T2.{link.name} WHERE {where} "
             f"GROUP BY T1.{link.name}"
@@ -240,7 +240,7 @@ class _Author:
     def _kind(self) -> tuple[Selection, PickColumn | None]:
         """Return a selection, and a text column that its condition does not use."""
         some = self._select.selection(self._draw.one(self._chosen))
-        free = [pick for pick in some.table.picks if pick not in some.told]
+        free = [pick for pick in some.table.picks if pick not in some.used_columns]
         return some, self._draw.one(free) if free else None
 
     def _child(self) -> tuple[TableSchema, LinkColumn]:

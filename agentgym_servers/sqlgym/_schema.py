@@ -34,7 +34,7 @@ class PickColumn:
     values: tuple[str, ...]
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         """The column's name in a question."""
         return self.name.replace("_", " ")
 
@@ -58,7 +58,7 @@ class NumberColumn:
     counts: bool = False
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         """The column's name in a question."""
         return f"{'number of ' if self.counts else ''}{self.name.replace('_', ' ')}"
 
@@ -102,7 +102,7 @@ class TableSchema:
         label: The column with the name of the row, if the table has one.
         picks: The columns with one of a few texts.
         numbers: The columns with numbers.
-        told: The columns of both kinds.
+        value_columns: The columns of both kinds.
         links: The foreign keys.
     """
 
@@ -116,7 +116,7 @@ class TableSchema:
         self.label = next((column for column in columns if isinstance(column, LabelColumn)), None)
         self.picks = [column for column in columns if isinstance(column, PickColumn)]
         self.numbers = [column for column in columns if isinstance(column, NumberColumn)]
-        self.told: list[PickColumn | NumberColumn] = [*self.picks, *self.numbers]
+        self.value_columns: list[PickColumn | NumberColumn] = [*self.picks, *self.numbers]
         self.links = [column for column in columns if isinstance(column, LinkColumn)]
 
 
@@ -134,13 +134,15 @@ class Database:
 
     def description(self) -> str:
         """Return the description that the agent reads, in the format of AgentGym's server."""
-        said = [f"{self.name} contains tables such as {', '.join(table.name for table in self.tables)}."]
+        sentences = [f"{self.name} contains tables such as {', '.join(table.name for table in self.tables)}."]
         for table in self.tables:
             columns = ", ".join([table.key, *(column.name for column in table.columns)])
-            said.append(f"Table {table.name} has columns such as {columns}. {table.key} is the primary key.")
-        said += [
+            sentences.append(
+                f"Table {table.name} has columns such as {columns}. {table.key} is the primary key."
+            )
+        sentences += [
             f"The {link.name} of {table.name} is the foreign key of {link.table.key} of {link.table.name}."
             for table in self.tables
             for link in table.links
         ]
-        return " ".join(said)
+        return " ".join(sentences)

@@ -24,14 +24,14 @@ class Selection:
         phrase: The rows in words, such as ``students whose birth year is above 1999``.
         tables: The text after FROM.
         where: The text after WHERE.
-        told: The columns of ``T1`` that the condition uses.
+        used_columns: The columns of ``T1`` that the condition uses.
     """
 
     table: TableSchema
     phrase: str
     tables: str
     where: str
-    told: tuple[PickColumn | NumberColumn, ...]
+    used_columns: tuple[PickColumn | NumberColumn, ...]
 
     def sql(self, columns: str, rest: str = "") -> str:
         """Return a statement over the rows.
@@ -70,37 +70,39 @@ class Selector:
             alias: The table's alias in the SQL.
             most: The maximum number of columns.
         """
-        chosen = self._draw.some(table.told, self._draw.between(1, min(most, len(table.told))))
-        told = [self._comparison(table, alias, column) for column in chosen]
-        phrases, conditions = zip(*told, strict=True)
+        chosen = self._draw.some(
+            table.value_columns, self._draw.between(1, min(most, len(table.value_columns)))
+        )
+        comparisons = [self._comparison(table, alias, column) for column in chosen]
+        phrases, conditions = zip(*comparisons, strict=True)
         return " and ".join(phrases), " AND ".join(conditions), tuple(chosen)
 
     def _comparison(
         self, table: TableSchema, alias: str, column: PickColumn | NumberColumn
     ) -> tuple[str, str]:
-        said, name = f"whose {column.said} is", f"{alias}.{column.name}"
+        phrase, name = f"whose {column.words} is", f"{alias}.{column.name}"
         if isinstance(column, PickColumn):
             value = self._draw.one(column.values)
-            return f"{said} '{value}'", f"{name} = '{value}'"
+            return f"{phrase} '{value}'", f"{name} = '{value}'"
         values = [int(row[column.name]) for row in self._rows[table.name]]
         least, most = sorted((self._draw.one(values), self._draw.one(values)))
         kind = self._draw.below(4)
         if kind == 0 and least < most:
-            return f"{said} from {least} to {most}", f"{name} BETWEEN {least} AND {most}"
+            return f"{phrase} from {least} to {most}", f"{name} BETWEEN {least} AND {most}"
         # A condition must not hold for every row or for no row.
         either = ("above", ">") if least == min(values) or kind == 1 else ("at least", ">=")
-        phrase, operator = ("below", "<") if least > min(values) and kind == 2 else either  # noqa: PLR2004
-        return f"{said} {phrase} {least}", f"{name} {operator} {least}"
+        comparison, operator = ("below", "<") if least > min(values) and kind == 2 else either  # noqa: PLR2004
+        return f"{phrase} {comparison} {least}", f"{name} {operator} {least}"
 
     def selection(self, table: TableSchema) -> Selection:
         """Select rows of a table by its own columns, by those of tables it refers to, or by both."""
         draw = self._draw
         links = draw.some(table.links, draw.between(0, min(2, len(table.links))))
         phrase, tables, where, joined = table.many, f"{table.name} AS T1", [], 1
-        told: tuple[PickColumn | NumberColumn, ...] = ()
+        used: tuple[PickColumn | NumberColumn, ...] = ()
         if not links or draw.chance(0.4):
-            said, sql, told = self.condition(table, "T1")
-            phrase += f" {said}{',' if links else ''}"
+            condition, sql, used = self.condition(table, "T1")
+            phrase += f" {condition}{',' if links else ''}"
             where.append(sql)
         for number, link in enumerate(links):
             parent, alias = link.table, f"T{joined + 1}"
@@ -113,7 +115,7 @@ class Selector:
                 tables += f" JOIN {grand.name} AS T{joined} ON {alias}.{grand.key} = T{joined}.{grand.key}"
                 phrase += f" of {grand.many}"
                 parent, alias = grand, f"T{joined}"
-            said, sql, _ = self.condition(parent, alias, most=1)
-            phrase += f" {said}"
+            condition, sql, _ = self.condition(parent, alias, most=1)
+            phrase += f" {condition}"
             where.append(sql)
-        return Selection(table, phrase, tables, " AND ".join(where), told)
+        return Selection(table, phrase, tables, " AND ".join(where), used)

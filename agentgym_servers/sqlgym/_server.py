@@ -15,7 +15,7 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.sqlgym._bird import BirdWorld
-from agentgym_servers.sqlgym._worker_pool import DATA_BOUNDS, MADE_BOUNDS, WorkerPool
+from agentgym_servers.sqlgym._worker_pool import DATA_BOUNDS, MADE_BOUNDS, NotExecuted, WorkerPool
 from agentgym_servers.sqlgym._world import SqlTask, World, world_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ class _Table:
     def deal(self, task: SqlTask) -> None:
         """Start a task."""
         self._task, self.tried = task, False
+
+    def undo_try(self, task: SqlTask, *, first: bool) -> None:
+        """Return the attempt of a statement that was not executed, unless another task was started since."""
+        if first and task is self._task:
+            self.tried = False
 
     @property
     def task(self) -> SqlTask:
@@ -99,8 +104,12 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, workers: Wor
     async def step(body: _StepBody) -> dict[str, Any]:
         table = tables.get(body.env_idx)
         task, first = table.task, not table.tried
-        table.tried = True
-        judged = await workers.judge(task, body.action)
+        table.tried = True  # before the statement is queued, so that only one of two at once can score
+        try:
+            judged = await workers.judge(task, body.action, body.env_idx)
+        except NotExecuted as error:
+            table.undo_try(task, first=first)
+            raise Failed(f"the statement was not executed: {error}") from error
         reward = 1.0 if judged.right and first else 0.0
         return {"state": judged.state, "reward": reward, "done": True, "info": {"ground_truth": ""}}
 

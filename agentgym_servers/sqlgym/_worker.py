@@ -2,15 +2,18 @@
 
 It reads requests from standard input and writes responses to standard output, each as a line of JSON, and
 exits at the end of its input. This module limits each statement: it may only read, may call only harmless
-functions, and has a maximum number of steps of SQLite's virtual machine, processor time and memory. A
-statement that evades these limits is stopped from outside: the operating system ends the process at its limit
-of processor time, or the parent process kills it.
+functions, and has a maximum number of steps of SQLite's virtual machine, processor time, memory, and length
+of one value. SQLite checks time and steps only between two steps, so the operating system ends this process
+if a single step takes too long. Where it cannot (on Windows), the parent process kills this one.
+
+Python 3.10 cannot set SQLite's own limits: there, only memory and processor time limit the length of a value.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sqlite3
 import sys
 import time
@@ -18,10 +21,19 @@ from typing import Any
 
 try:
     import resource
-except ImportError:  # on Windows, where only the parent's time limit applies
+except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["BEGUN", "MAX_RESULT_BYTES", "MAX_ROWS", "SHOWN", "STEPS_A_CALL", "Worker", "main"]
+__all__ = [
+    "BEGUN",
+    "GRACE_SECONDS",
+    "MAX_RESULT_BYTES",
+    "MAX_ROWS",
+    "SHOWN",
+    "STEPS_A_CALL",
+    "StatementRunner",
+    "main",
+]
 
 MAX_ROWS = 100_000
 """The maximum number of rows of a result."""
@@ -30,10 +42,13 @@ MAX_RESULT_BYTES = 32_000_000
 """The maximum size of a result: characters of text and bytes of blobs."""
 
 BEGUN = b"begun\n"
-"""Sent before a statement is executed, so that the parent attributes a later crash to the statement."""
+"""Sent when the database is open and the statement is next: a later crash is due to the statement."""
 
 STEPS_A_CALL = 1_000
 """The number of virtual machine steps between two calls of SQLite's progress handler."""
+
+GRACE_SECONDS = 0.1
+"""The processor time between the limit at which SQLite interrupts, and the end of this process."""
 
 SHOWN = 100
 """The number of characters of a result that are returned, as on AgentGym's server."""
@@ -51,6 +66,8 @@ string_agg substr substring sum tan tanh time timediff total trim trunc typeof u
 unlikely upper -> ->> json json_array json_array_length json_extract json_group_array json_group_object
 json_object json_type json_valid
 """
+
+_OUT_OF_MEMORY = "out of memory"  # SQLite's own term
 
 _FUNCTIONS = frozenset(_NAMES.split())
 """The functions that a statement may call: only those known to be harmless."""
@@ -81,29 +98,42 @@ def _allowed(action: int, _: str | None, function: str | None, *_more: object) -
     return sqlite3.SQLITE_OK if action in {_READ, _SELECT, _RECURSIVE} else sqlite3.SQLITE_DENY
 
 
-class Worker:
+class StatementRunner:
     """Executes statements, one after the other.
 
     Args:
         heap_bytes: The maximum amount of memory for SQLite.
+        value_bytes: The maximum length of one value; 0 for SQLite's own limit.
     """
 
-    def __init__(self, heap_bytes: int) -> None:
+    def __init__(self, heap_bytes: int, value_bytes: int) -> None:
         self._heap_bytes = heap_bytes
+        self._value_bytes = value_bytes
         self._open: dict[str, sqlite3.Connection] = {}
         self._budget = _Budget()
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Handle a request: return the result of a statement as text, and whether it is the right one."""
+    def open(self, request: dict[str, Any]) -> None:
+        """Open the database of a request, if the request has its source."""
         if request.get("open"):
             self._open[request["database"]] = self._opened(**request["open"])
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Execute a statement: return its result as text, and whether it is the right one."""
+        try:
+            return self._answer(request)
+        except MemoryError:
+            return {"state": _OUT_OF_MEMORY, "right": False}
+        finally:
+            _limit_processor_time(0)  # the time until the next statement is not limited
+
+    def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         connection = self._open[request["database"]]
         limits = request["steps"], request["seconds"]
-        found = self._rows(connection, request["sql"], *limits)
-        if isinstance(found, str):
-            return {"state": _cut(found), "right": False}
-        rows, says_something = found
-        right = self._rows(connection, request["right"], *limits) if says_something else ""
+        result = self._rows(connection, request["sql"], *limits)
+        if isinstance(result, str):
+            return {"state": _cut(result), "right": False}
+        rows, has_statement = result
+        right = self._rows(connection, request["right"], *limits) if has_statement else ""
         return {"state": _shown(rows), "right": not isinstance(right, str) and set(rows) == set(right[0])}
 
     def _opened(self, script: str | None, path: str | None) -> sqlite3.Connection:
@@ -113,7 +143,8 @@ class Worker:
         for pragma in ("query_only = 1", "temp_store = MEMORY", f"hard_heap_limit = {self._heap_bytes}"):
             connection.execute(f"PRAGMA {pragma}")
         if sys.version_info >= (3, 11):
-            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_RESULT_BYTES)
+            if self._value_bytes:
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._value_bytes)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.set_progress_handler(self._budget.spent, STEPS_A_CALL)
@@ -125,7 +156,7 @@ class Worker:
     ) -> tuple[list[tuple[Any, ...]], bool] | str:
         """Return the rows of a result and whether the statement is not empty; or the text of an error."""
         self._budget.begin(steps, seconds)
-        _allow_processor_seconds(seconds)
+        _limit_processor_time(seconds + GRACE_SECONDS)
         rows: list[tuple[Any, ...]] = []
         size = 0
         try:
@@ -138,8 +169,8 @@ class Worker:
                 return rows, cursor.description is not None
         except MemoryError:
             rows.clear()
-            return "out of memory"
-        except Exception as error:  # noqa: BLE001 - whatever a statement does is its answer
+            return _OUT_OF_MEMORY
+        except Exception as error:  # noqa: BLE001 - any failure of a statement is its result
             return str(error)
 
 
@@ -152,26 +183,27 @@ def _cut(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
-def _allow_processor_seconds(seconds: float) -> None:
-    """Make the operating system end this process if the next statement exceeds its processor time."""
+def _limit_processor_time(seconds: float) -> None:
+    """Make the operating system end this process after this much more processor time; 0 for no limit."""
     if resource is not None:
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        until = int(usage.ru_utime + usage.ru_stime + seconds) + 1
-        resource.setrlimit(resource.RLIMIT_CPU, (until, most))
+        signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def main() -> None:
     """Handle requests until the input ends."""
-    memory_bytes, heap_bytes = map(int, sys.argv[1:])
+    memory_bytes, heap_bytes, value_bytes = map(int, sys.argv[1:])
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    worker = Worker(heap_bytes)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)  # the parent may ignore or block it
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPROF})
+    runner = StatementRunner(heap_bytes, value_bytes)
     for line in sys.stdin.buffer:
+        request = json.loads(line)
+        runner.open(request)
         _write(BEGUN)
-        _write(json.dumps(worker.answer(json.loads(line))).encode("ascii") + b"\n")
+        _write(json.dumps(runner.answer(request)).encode("ascii") + b"\n")
 
 
 def _write(line: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.sqlgym._databases import DEV, TRAIN
 from agentgym_servers.sqlgym._filling import opened, rows_of, script_of
-from agentgym_servers.sqlgym._questions import Asked, questions
+from agentgym_servers.sqlgym._questions import SqlQuestion, questions
 
 __all__ = ["DEV_IDS", "TRAIN_IDS", "DatabaseSource", "MadeWorld", "SqlTask", "World", "world_of"]
 
@@ -78,8 +78,8 @@ class _Made:
         self.script = script_of(database, rows)
         self.description = database.description()
         with contextlib.closing(opened(self.script)) as connection:
-            asked = questions(database, rows, connection, Draw("sqlgym", seed, database.name, "questions"))
-            self.questions: list[Asked] = list(itertools.islice(asked, count))
+            drawn = questions(database, rows, connection, Draw("sqlgym", seed, database.name, "questions"))
+            self.questions: list[SqlQuestion] = list(itertools.islice(drawn, count))
 
 
 class MadeWorld:
