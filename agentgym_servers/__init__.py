@@ -60,10 +60,10 @@ def serve(
         kind = server_kind(name)
         app, title = kind.app(max_envs=max_envs, seed=seed, data=data), kind.title
     # Imported here because it imports uvicorn, which the extra installs.
-    from agentgym_servers._frame.listening import listen, run_until_told  # noqa: PLC0415
+    from agentgym_servers._frame.listening import listen, run_until_stopped  # noqa: PLC0415
 
     with listen(host, port) as listener:
-        run_until_told(app, listener, title=title, exit_with_parent=exit_with_parent)
+        run_until_stopped(app, listener, title=title, exit_with_parent=exit_with_parent)
 
 
 def _all_servers(max_envs: int | None) -> ASGIApp:

@@ -61,7 +61,7 @@ def new_app(
     app.add_middleware(_LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
     world = ServedWorld(title, WORLDS_VERSION, None if one_world or data else options.seed, data)
-    app.add_middleware(_SayWho, says=str(world))
+    app.add_middleware(_Identify, name=str(world))
     app.exception_handler(Failed)(_failed_plainly if plain_errors else _failed)
     app.exception_handler(RequestValidationError)(_invalid)
 
@@ -98,20 +98,20 @@ class _Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-class _SayWho:
+class _Identify:
     """Adds a header to each response that identifies the server."""
 
-    def __init__(self, app: ASGIApp, says: str) -> None:
+    def __init__(self, app: ASGIApp, name: str) -> None:
         self._app = app
-        self._header = (SERVER_HEADER.encode(), says.encode("ascii"))
+        self._header = (SERVER_HEADER.encode(), name.encode("ascii"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def say(message: Message) -> None:
+        async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), self._header]
             await send(message)
 
-        await self._app(scope, receive, say)
+        await self._app(scope, receive, send_with_header)
 
 
 class _LimitBody:

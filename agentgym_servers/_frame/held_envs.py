@@ -59,8 +59,8 @@ class HeldEnvs(Generic[E]):
         self._forget_idle()
         if len(self._held) >= self._max_envs:
             raise Failed(
-                f"This server holds {self._max_envs} environments, which is its limit, and each was asked "
-                f"for in the last {self._keep_seconds:g} s. Close some, or start it with a higher one: "
+                f"This server holds {self._max_envs} environments, which is its limit, and each was used "
+                f"in the last {self._keep_seconds:g} s. Close some, or start it with a higher limit: "
                 "--max-envs, or ServerKind.create_app(max_envs=...)."
             )
         number = next(self._numbers)

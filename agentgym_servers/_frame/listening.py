@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-__all__ = ["listen", "run_until_told", "url_of"]
+__all__ = ["listen", "run_until_stopped", "url_of"]
 
 MAX_PORT = 65_535
 
@@ -65,7 +65,7 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
-def run_until_told(app: ASGIApp, listener: socket.socket, *, title: str, exit_with_parent: bool) -> None:
+def run_until_stopped(app: ASGIApp, listener: socket.socket, *, title: str, exit_with_parent: bool) -> None:
     """Serve until SIGINT, SIGTERM or, optionally, the end of standard input.
 
     Args:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from agentgym_servers.babyai._choices import Move
 
-__all__ = ["Game", "Outcome"]
+__all__ = ["Game", "TurnResult"]
 
 _OVER = "\n The task is completed."  # also follows a failure
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """The result of one action.
 
     Attributes:
@@ -62,7 +62,7 @@ class Game:
         # AgentGym's server drops the order of the parts, which an instruction expresses in one of two forms.
         self.goal: str = self.level.mission.replace("then", "and").replace("after you", "and")
         self._see()
-        self.last = Outcome(str(self._sight))
+        self.last = TurnResult(str(self._sight))
 
     @property
     def actions(self) -> Sequence[str]:
@@ -70,7 +70,7 @@ class Game:
         return list(self._choices.moves)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The last observation, with the list of available actions."""
         listed = ", ".join(f'"{action}"' for action in self.actions)
         return f"{self.last.observation}\nAvailable actions: [{listed}]"
@@ -79,7 +79,7 @@ class Game:
         """Return the moves of one of `actions`."""
         return self._choices.moves[action]
 
-    def play(self, action: str) -> Outcome:
+    def play(self, action: str) -> TurnResult:
         """Play one action, which may be any text.
 
         Args:
@@ -95,12 +95,12 @@ class Game:
         if moves:
             self.last = self._moved(moves)
         elif "check" in action:
-            self.last = Outcome("You can take the following actions: " + ", ".join(self.actions))
+            self.last = TurnResult("You can take the following actions: " + ", ".join(self.actions))
         elif moves is not None or not action:
-            self.last = Outcome("No change in state.")
+            self.last = TurnResult("No change in state.")
         else:
             unknown = "The action is not recognized. Please check valid actions."
-            self.last = Outcome(self._choices.refusals.get(action, unknown))
+            self.last = TurnResult(self._choices.refusals.get(action, unknown))
         return self.last
 
     def picture(self) -> NDArray[np.uint8]:
@@ -108,7 +108,7 @@ class Game:
         level = self.level
         return level.get_frame(highlight=level.highlight, tile_size=level.tile_size)
 
-    def _moved(self, moves: Iterable[Move]) -> Outcome:
+    def _moved(self, moves: Iterable[Move]) -> TurnResult:
         """Make moves until one changes nothing visible, or no move is left.
 
         The remaining moves are made even if one of them ends the game: it may be a step through the door that
@@ -125,7 +125,7 @@ class Game:
             if truncated or (self._image == before).all():
                 break
         self._see()
-        return Outcome(str(self._sight) + (_OVER if ended else ""), reward, ended or truncated)
+        return TurnResult(str(self._sight) + (_OVER if ended else ""), reward, ended or truncated)
 
     def _see(self) -> None:
         self._sight = look_around(self.level, self._image.tolist())

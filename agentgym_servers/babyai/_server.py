@@ -85,7 +85,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], seed: int) -> None:
     async def step(body: _StepBody) -> dict[str, Any]:
         game = tables.get(body.id).game
         game.play(body.action)
-        return {"observation": game.told, **_paid(game)}
+        return {"observation": game.text, **_paid(game)}
 
     @app.post("/close", response_model=None)
     async def close(body: _IdBody) -> bool:
@@ -112,7 +112,7 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
 
 
 def _shown(game: Game, **more: Any) -> dict[str, Any]:
-    return {"observation": f"Your goal: {game.goal}\n{game.told}", **_paid(game), **more}
+    return {"observation": f"Your goal: {game.goal}\n{game.text}", **_paid(game), **more}
 
 
 def _paid(game: Game) -> dict[str, Any]:

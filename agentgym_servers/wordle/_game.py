@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentgym_servers.wordle._world import World
 
-__all__ = ["MAX_TRIES", "START", "Game", "Outcome", "marks"]
+__all__ = ["MAX_TRIES", "START", "Game", "TurnResult", "marks"]
 
 MAX_TRIES = 6
 """The maximum number of guesses."""
@@ -23,7 +23,7 @@ _WON = "g g g g g"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """The result of one guess.
 
     Attributes:
@@ -55,14 +55,14 @@ class Game:
         self._tries = 0
         self._answers: list[tuple[str, str]] = []
         self.reward: float = 0
-        self.last: Outcome | None = None
+        self.last: TurnResult | None = None
 
     @property
     def done(self) -> bool:
         """Whether the game is over."""
         return self.last is not None and self.last.done
 
-    def play(self, action: str) -> Outcome:
+    def play(self, action: str) -> TurnResult:
         """Play one guess, which may be any text.
 
         Args:
@@ -81,9 +81,9 @@ class Game:
             answer = marks(guess, self._hidden)
             self._answers.append((guess, answer))
             won = answer == _WON
-            self.last = Outcome(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
+            self.last = TurnResult(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
         else:
-            self.last = Outcome("invalid word", reward=0.0, done=last_try)
+            self.last = TurnResult("invalid word", reward=0.0, done=last_try)
         self.reward += self.last.reward
         return self.last
 

@@ -65,12 +65,12 @@ def _possible(words: _Words, history: _History) -> _Words:
     """Return the words that are consistent with all answers."""
     if not history:
         return words
-    guessed, said = history[-1]
+    guessed, reply = history[-1]
     # A guess that the game rejects as not a word is not the hidden one; it gives no other information.
     return tuple(
         word
         for word in _possible(words, history[:-1])
-        if (marks(guessed, word) == said if _MARKS.fullmatch(said) else word != guessed)
+        if (marks(guessed, word) == reply if _MARKS.fullmatch(reply) else word != guessed)
     )
 
 

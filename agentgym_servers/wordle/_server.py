@@ -62,10 +62,10 @@ class _Table:
         self.seed: int | None = None
         self.observation: str | None = None
 
-    def deal(self, seed: int, told: str) -> None:
+    def deal(self, seed: int, observation: str) -> None:
         """Start a task."""
         self._game = Game(self._world, seed)
-        self.seed, self.observation = seed, told
+        self.seed, self.observation = seed, observation
 
     @property
     def game(self) -> Game:
@@ -93,15 +93,15 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, told: str) -> None:
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, start: str) -> None:
     @app.post("/wordle/create", response_model=None)
     async def create() -> dict[str, Any]:
         return {"id": tables.add(lambda env_id: _Table(env_id, world))}
 
     @app.post("/wordle/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:
-        tables.get(body.id).deal(body.seed, told)
-        return {"id": body.id, "observation": told}
+        tables.get(body.id).deal(body.seed, start)
+        return {"id": body.id, "observation": start}
 
     @app.post("/wordle/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
