@@ -7,6 +7,7 @@ need the extra ``servers``; importing this package does not. Each subpackage has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ def serve(
     max_envs: int | None = None,
     seed: int | None = None,
     data: Path | None = None,
+    allow_hosts: Sequence[str] = (),
 ) -> None:
     """Run a server until SIGINT or SIGTERM, then complete the requests in progress.
 
@@ -44,6 +46,9 @@ def serve(
         max_envs: Maximum number of concurrent environments; None for the server's own limit.
         seed: The seed of the generated world, for servers that generate one; None for the server's default.
         data: A folder with a user-supplied world, for servers that can load one.
+        allow_hosts: Host names, without ports, that requests may have in ``Host`` besides loopback names.
+            Without them, a server on a loopback address accepts loopback names only, and a server on another
+            address accepts any.
 
     Raises:
         UnknownEnvironment: There is no server of that name.
@@ -60,9 +65,12 @@ def serve(
         kind = server_kind(name)
         app, title = kind.app(max_envs=max_envs, seed=seed, data=data), kind.title
     # Imported here because it imports uvicorn, which the extra installs.
+    from agentgym_servers._frame.host_check import CheckHost, is_loopback  # noqa: PLC0415
     from agentgym_servers._frame.listening import listen, run_until_stopped  # noqa: PLC0415
 
     with listen(host, port) as listener:
+        if allow_hosts or is_loopback(listener.getsockname()[0]):
+            app = CheckHost(app, allow_hosts)
         run_until_stopped(app, listener, title=title, exit_with_parent=exit_with_parent)
 
 

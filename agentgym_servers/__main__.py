@@ -23,6 +23,14 @@ def main() -> int:
     parser.add_argument("--max-envs", type=int, help="how many environments to hold at a time")
     parser.add_argument("--seed", type=int, help="seed of the world that is made")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with a world of your own")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        dest="allow_hosts",
+        metavar="NAME",
+        help="host name that requests may have in Host; may be repeated",
+    )
     try:
         serve(**vars(parser.parse_args()))
     except AgentGymError as error:
