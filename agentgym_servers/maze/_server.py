@@ -60,7 +60,8 @@ class _Table:
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
     tables = HeldEnvs[_Table](options)
-    app = new_app("Maze", options, greeting="This is environment LMRL-Gym.", one_world=True)
+    greeting = "This is environment LMRL-Gym."
+    app = new_app("Maze", options, greeting=greeting, one_world=True, prefix="/maze")
     _add_play(app, tables)
     _add_views(app, tables)
     return app

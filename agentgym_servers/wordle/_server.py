@@ -87,7 +87,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
         world = world_of_data(options.data)
         known = f"There are {len(world.words)} words."
     tables = HeldEnvs[_Table](options)
-    app = new_app("Wordle", options, greeting="This is environment LMRL-Gym.")
+    app = new_app("Wordle", options, greeting="This is environment LMRL-Gym.", prefix="/wordle")
     _add_play(app, tables, world, f"{START} {known}")
     _add_views(app, tables)
     return app
