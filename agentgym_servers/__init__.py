@@ -31,6 +31,7 @@ def serve(
     seed: int | None = None,
     data: Path | None = None,
     allow_hosts: Sequence[str] = (),
+    twin: bool = False,
 ) -> None:
     """Run a server until SIGINT or SIGTERM, then complete the requests in progress.
 
@@ -49,6 +50,8 @@ def serve(
         allow_hosts: Host names, without ports, that requests may have in ``Host`` besides loopback names.
             Without them, a server on a loopback address accepts loopback names only, and a server on another
             address accepts any.
+        twin: Whether to play exactly as AgentGym's server, also where this project's has a reason to differ.
+            Of all servers, those play so that have such a reason.
 
     Raises:
         UnknownEnvironment: There is no server of that name.
@@ -60,10 +63,10 @@ def serve(
     if name.lower() == ALL:
         if seed is not None or data is not None:
             raise BadOption("seed and data are of one server: serve that by its name")
-        app, title = _all_servers(max_envs), "all environments"
+        app, title = _all_servers(max_envs, twin=twin), "all environments"
     else:
         kind = server_kind(name)
-        app, title = kind.app(max_envs=max_envs, seed=seed, data=data), kind.title
+        app, title = kind.app(max_envs=max_envs, seed=seed, data=data, twin=twin or None), kind.title
     # Imported here because it imports uvicorn, which the extra installs.
     from agentgym_servers._frame.host_check import CheckHost, is_loopback  # noqa: PLC0415
     from agentgym_servers._frame.listening import listen, run_until_stopped  # noqa: PLC0415
@@ -74,7 +77,7 @@ def serve(
         run_until_stopped(app, listener, title=title, exit_with_parent=exit_with_parent)
 
 
-def _all_servers(max_envs: int | None) -> ASGIApp:
+def _all_servers(max_envs: int | None, *, twin: bool) -> ASGIApp:
     """Return an application with every server that can start here.
 
     Raises:
@@ -87,5 +90,9 @@ def _all_servers(max_envs: int | None) -> ASGIApp:
     from agentgym_servers._frame.mounted import Mounted  # noqa: PLC0415 - it imports what comes with the extra
 
     return Mounted(
-        {name: partial(kind.app, max_envs=max_envs) for name, kind in kinds.items() if missing[name] is None}
+        {
+            name: partial(kind.app, max_envs=max_envs, twin=(twin and "twin" in kind.takes) or None)
+            for name, kind in kinds.items()
+            if missing[name] is None
+        }
     )

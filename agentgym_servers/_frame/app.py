@@ -87,7 +87,8 @@ def new_app(
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
     app.add_middleware(_LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
-    world = ServedWorld(title, WORLDS_VERSION, None if one_world or data else options.seed, data)
+    seed = None if one_world or data else options.seed
+    world = ServedWorld(title, WORLDS_VERSION, seed, data=data, twin=options.twin)
     app.add_middleware(_Identify, name=str(world))
     if prefix:
         app.add_middleware(

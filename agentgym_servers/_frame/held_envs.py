@@ -44,6 +44,9 @@ class HeldEnvs(Generic[E]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def __contains__(self, env_id: object) -> bool:
+        return env_id in self._held
+
     def add(self, make: Callable[[int], E]) -> int:
         """Add an environment, and drop those that have been idle for too long.
 

@@ -1,17 +1,19 @@
 """One game of Wordle, without a server.
 
-The hidden word does not change during a game. Observations equal those of AgentGym's server to the letter.
+The hidden word does not change during a game, except as a twin of AgentGym's server. Observations equal
+those of AgentGym's server to the letter.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_servers.wordle._world import World
 
-__all__ = ["MAX_TRIES", "START", "Game", "TurnResult", "marks"]
+__all__ = ["MAX_TRIES", "START", "Game", "TurnResult", "TwinGame", "marks"]
 
 MAX_TRIES = 6
 """The maximum number of guesses."""
@@ -75,10 +77,10 @@ class Game:
         if self.done:
             raise ValueError("the game is over")
         self._tries += 1
-        guess = "".join(action.split())
+        guess = self._guess(action)
         last_try = self._tries == MAX_TRIES
         if guess in self._world.known:
-            answer = marks(guess, self._hidden)
+            answer = marks(guess, self._hidden_word())
             self._answers.append((guess, answer))
             won = answer == _WON
             self.last = TurnResult(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
@@ -95,6 +97,33 @@ class Game:
             for word in self._world.words
             if all(marks(guess, word) == answer for guess, answer in answers)
         ]
+
+    def _guess(self, action: str) -> str:
+        return "".join(action.split())
+
+    def _hidden_word(self) -> str:
+        return self._hidden
+
+
+class TwinGame(Game):
+    """One game by the rules of AgentGym's server: each guess draws the hidden word from all possible words.
+
+    The draws are those of AgentGym's server for the same task.
+
+    Args:
+        world: The words, in the order of AgentGym's server.
+        task: The task id; None for random draws.
+    """
+
+    def __init__(self, world: World, task: int | None) -> None:
+        super().__init__(world, 0)
+        self._random = random.Random(task)  # noqa: S311 - nothing secret
+
+    def _guess(self, action: str) -> str:
+        return action.strip().replace(" ", "")
+
+    def _hidden_word(self) -> str:
+        return self._random.choice(self.possible())
 
 
 def marks(guess: str, hidden: str) -> str:
