@@ -6,14 +6,15 @@ Requests and responses are those of AgentGym's server, including errors: HTTP 20
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
-from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.worker import Worker
 from agentgym_servers.babyai._game import Game
 from agentgym_servers.babyai._picture import data_url
 
@@ -46,6 +47,7 @@ class _Table:
         dealt: The game.
         score: The reward of the last step; as a twin, the sum of the rewards of all steps.
         closable: Whether closing frees it; only as a twin it may not be.
+        turn: Held while a level or a picture of the environment is drawn.
     """
 
     def __init__(self, env_id: int, *, twin: bool) -> None:
@@ -54,6 +56,7 @@ class _Table:
         self.dealt: Game | None = None
         self.score: float = 0
         self.closable = True
+        self.turn = asyncio.Lock()
 
     @property
     def game(self) -> Game:
@@ -94,7 +97,13 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     return app
 
 
+def _drawn(game: Game) -> str:
+    return data_url(game.picture())
+
+
 def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) -> None:
+    worker = Worker()
+
     @app.post("/create", response_model=None)
     async def create() -> dict[str, Any]:
         return {"id": tables.add(lambda env_id: _Table(env_id, twin=options.twin))}
@@ -105,7 +114,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) ->
         if body.data_idx >= _MOST_TASKS:
             raise Failed("There is no such task: its id is too large.")
         try:
-            game = await run_in_threadpool(Game, body.data_idx, options.seed, twin=options.twin)
+            game = await worker.run(table.turn, Game, body.data_idx, options.seed, twin=options.twin)
         except ValueError as error:
             raise Failed(str(error)) from None
         table.deal(game)
@@ -123,6 +132,8 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) ->
 
 
 def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+    pictures = Worker()  # another than that of resets, which are not to wait for pictures
+
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
         return tables.ids()
@@ -137,8 +148,8 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
 
     @app.post("/render", response_model=None)
     async def render(body: _IdBody) -> str:
-        game = tables.get(body.id).game
-        return await run_in_threadpool(lambda: data_url(game.picture()))
+        table = tables.get(body.id)
+        return await pictures.run(table.turn, _drawn, table.game)
 
 
 def _shown(table: _Table, game: Game, **more: Any) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.worker import Worker
 from agentgym_servers.wordle._game import START, Game, TwinGame
 from agentgym_servers.wordle._world import TWIN_WORDS, World, world_of, world_of_data
 
@@ -64,6 +65,7 @@ class _Table:
     Attributes:
         seed: The task of its last reset; None before the first.
         observation: The last observation; None before the first reset and guess.
+        turn: Held while the possible words of the environment are computed.
     """
 
     def __init__(self, env_id: int, world: World, *, twin: bool) -> None:
@@ -73,6 +75,7 @@ class _Table:
         self._game = TwinGame(world, None) if twin else Game(world, env_id)
         self.seed: int | None = None
         self.observation: str | None = None
+        self.turn = asyncio.Lock()
 
     def deal(self, seed: int, observation: str) -> None:
         """Start a task."""
@@ -131,13 +134,16 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], new: Callable[[int], _Tabl
 
 
 def _add_views(app: FastAPI, tables: HeldEnvs[_Table], summary: str | None, *, twin: bool) -> None:
+    worker = Worker()
+
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
         return tables.ids()
 
     @app.get("/wordle/filtered_vocab", response_model=None)
     async def filtered_vocab(env_id: EnvId, whole: bool = False) -> list[str]:
-        words = await asyncio.to_thread(tables.get(env_id).game.possible)  # takes some milliseconds
+        table = tables.get(env_id)
+        words = await worker.run(table.turn, table.game.possible)  # takes some milliseconds
         return words if whole or summary is None or len(words) <= MAX_LISTED else [summary]
 
     @app.get("/wordle/observation", response_model=None)
