@@ -52,6 +52,7 @@ class ServerOptions:
         keep_seconds: Seconds for which it keeps an idle environment.
         seed: Seed of its generated world.
         data: A folder with a world of the user's, which replaces the generated one.
+        twin: Whether it plays exactly as AgentGym's server where it differs for a reason.
 
     Raises:
         BadOption: A number is out of range.
@@ -62,6 +63,7 @@ class ServerOptions:
     keep_seconds: float = 3600.0
     seed: int = 0
     data: Path | None = None
+    twin: bool = False
 
     def __post_init__(self) -> None:
         for name in ("max_envs", "max_body_bytes"):
@@ -83,8 +85,8 @@ class ServerKind:
         create_app: Import path ``"module:function"`` of the function that returns its ASGI application for
             `ServerOptions`; imported on first use.
         needs: The modules it requires in addition to those of every server.
-        takes: The options that change its world: ``seed`` for a generated one, and ``data``, a folder with a
-            world of the user's.
+        takes: The options that change its world: ``seed`` for a generated one, ``data``, a folder with a
+            world of the user's, and ``twin``, to play exactly as AgentGym's server.
         extra: The extra of this project that installs its dependencies; empty for a server of another
             package.
     """
@@ -134,16 +136,24 @@ class ServedWorld:
         version: The version of all worlds: scores are comparable only between equal versions.
         seed: The seed of a generated world; None for a fixed world or the user's data.
         data: Whether it is the user's data.
+        twin: Whether the server plays exactly as AgentGym's.
     """
 
     title: str
     version: int
     seed: int | None = None
     data: bool = False
+    twin: bool = False
 
     def __str__(self) -> str:
-        seed = "" if self.seed is None else f", seed {self.seed}"
-        return f"agentgym-servers/{self.version} ({self.title}{', data' if self.data else seed})"
+        parts = [self.title]
+        if self.data:
+            parts.append("data")
+        elif self.seed is not None:
+            parts.append(f"seed {self.seed}")
+        if self.twin:
+            parts.append("twin")
+        return f"agentgym-servers/{self.version} ({', '.join(parts)})"
 
     @classmethod
     def parse(cls, served_by: str | None) -> ServedWorld | None:
@@ -152,11 +162,18 @@ class ServedWorld:
         if match is None:
             return None
         seed = None if match["seed"] is None else int(match["seed"])
-        return cls(match["title"], int(match["version"]), seed, match["data"] is not None)
+        return cls(
+            match["title"],
+            int(match["version"]),
+            seed,
+            data=match["data"] is not None,
+            twin=match["twin"] is not None,
+        )
 
 
 _WORLD = re.compile(
-    r"agentgym-servers/(?P<version>\d+) \((?P<title>\w+)(?:, seed (?P<seed>\d+)|(?P<data>, data))?\)"
+    r"agentgym-servers/(?P<version>\d+) "
+    r"\((?P<title>\w+)(?:, seed (?P<seed>\d+)|(?P<data>, data))?(?P<twin>, twin)?\)"
 )
 
 

@@ -123,6 +123,7 @@ class Wire(ABC):
             general default.
         repeats_ids: Whether a restarted server assigns the same ids again. If not, an id that it accepts is
             still the same environment.
+        prefix: Prefix of all routes but the greeting; AgentGym's client has it in the server's URL instead.
     """
 
     greeting: ClassVar[str]
@@ -134,6 +135,12 @@ class Wire(ABC):
     reissues_ids: ClassVar[bool] = False
     time_limits: ClassVar[Mapping[str, float]] = {}
     repeats_ids: ClassVar[bool] = True
+    prefix: ClassVar[str] = ""
+
+    def base_urls(self, server: str) -> tuple[str, ...]:
+        """Return the base URLs to try for a server: its URL, and the URL without a final `prefix`."""
+        shorter = server.removesuffix(self.prefix) if self.prefix else server
+        return (server,) if shorter == server else (server, shorter)
 
     def identify(self) -> Flow[None]:
         """Check that the server provides the right environment.

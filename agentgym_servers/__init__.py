@@ -7,6 +7,7 @@ need the extra ``servers``; importing this package does not. Each subpackage has
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ def serve(
     max_envs: int | None = None,
     seed: int | None = None,
     data: Path | None = None,
+    allow_hosts: Sequence[str] = (),
+    twin: bool = False,
 ) -> None:
     """Run a server until SIGINT or SIGTERM, then complete the requests in progress.
 
@@ -44,6 +47,11 @@ def serve(
         max_envs: Maximum number of concurrent environments; None for the server's own limit.
         seed: The seed of the generated world, for servers that generate one; None for the server's default.
         data: A folder with a user-supplied world, for servers that can load one.
+        allow_hosts: Host names, without ports, that requests may have in ``Host`` besides loopback names.
+            Without them, a server on a loopback address accepts loopback names only, and a server on another
+            address accepts any.
+        twin: Whether to play exactly as AgentGym's server, also where this project's has a reason to differ.
+            Of all servers, those play so that have such a reason.
 
     Raises:
         UnknownEnvironment: There is no server of that name.
@@ -55,18 +63,21 @@ def serve(
     if name.lower() == ALL:
         if seed is not None or data is not None:
             raise BadOption("seed and data apply to one server only; name that server in place of 'all'")
-        app, title = _all_servers(max_envs), "all environments"
+        app, title = _all_servers(max_envs, twin=twin), "all environments"
     else:
         kind = server_kind(name)
-        app, title = kind.app(max_envs=max_envs, seed=seed, data=data), kind.title
+        app, title = kind.app(max_envs=max_envs, seed=seed, data=data, twin=twin or None), kind.title
     # Imported here because it imports uvicorn, which the extra installs.
-    from agentgym_servers._frame.listening import listen, run_until_told  # noqa: PLC0415
+    from agentgym_servers._frame.host_check import CheckHost, is_loopback  # noqa: PLC0415
+    from agentgym_servers._frame.listening import listen, run_until_stopped  # noqa: PLC0415
 
     with listen(host, port) as listener:
-        run_until_told(app, listener, title=title, exit_with_parent=exit_with_parent)
+        if allow_hosts or is_loopback(listener.getsockname()[0]):
+            app = CheckHost(app, allow_hosts)
+        run_until_stopped(app, listener, title=title, exit_with_parent=exit_with_parent)
 
 
-def _all_servers(max_envs: int | None) -> ASGIApp:
+def _all_servers(max_envs: int | None, *, twin: bool) -> ASGIApp:
     """Return an application with every server that can start here.
 
     Raises:
@@ -79,5 +90,9 @@ def _all_servers(max_envs: int | None) -> ASGIApp:
     from agentgym_servers._frame.mounted import Mounted  # noqa: PLC0415 - it imports what comes with the extra
 
     return Mounted(
-        {name: partial(kind.app, max_envs=max_envs) for name, kind in kinds.items() if missing[name] is None}
+        {
+            name: partial(kind.app, max_envs=max_envs, twin=(twin and "twin" in kind.takes) or None)
+            for name, kind in kinds.items()
+            if missing[name] is None
+        }
     )

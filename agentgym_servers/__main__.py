@@ -23,6 +23,15 @@ def main() -> int:
     parser.add_argument("--max-envs", type=int, help="maximum number of concurrent environments")
     parser.add_argument("--seed", type=int, help="seed of the generated world")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder with a user-supplied world")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        dest="allow_hosts",
+        metavar="NAME",
+        help="host name that requests may have in Host; may be repeated",
+    )
+    parser.add_argument("--twin", action="store_true", help="play exactly as AgentGym's server")
     try:
         serve(**vars(parser.parse_args()))
     except AgentGymError as error:

@@ -68,9 +68,13 @@ def _print_probe(found: Probe) -> None:
     if found.answers is not None:
         among = " or ".join if found.ambiguous else ", ".join
         rows["says"] = clean(found.answers)
-        rows["serves"] = among(e.id for e in found.environments) or "nothing known here"
+        names = (e.id for e in found.environments) if found.environments else map(clean, found.mounted)
+        rows["serves"] = among(names) or "nothing known here"
         rows["round trip"] = f"{found.round_trip_ms:.1f} ms"
     print_pairs(rows | {"result": clean(_result(found))})
+    if found.mounted:
+        mounted = [(clean(name), clean(url)) for name, url in found.mounted.items()]
+        print_table(("name", "URL"), mounted, left={"name", "URL"})
 
 
 def _result(found: Probe) -> str:
@@ -78,6 +82,8 @@ def _result(found: Probe) -> str:
         return (
             f"ok; these servers answer alike, so which it is cannot be told; use it by --server {found.url}"
         )
+    if found.mounted and found.problem is None:
+        return f"ok; use the URL of one of its servers: --server {found.url}/NAME"
     return found.problem or f"ok; use it by --server {found.url}"
 
 
@@ -87,6 +93,7 @@ def _probe_json(found: Probe) -> dict[str, Any]:
         "answers": found.answers,
         "environments": [environment.id for environment in found.environments],
         "ambiguous": found.ambiguous,
+        "mounted": dict(found.mounted),
         "round_trip_ms": found.round_trip_ms,
         "ok": found.problem is None,
         "problem": found.problem,

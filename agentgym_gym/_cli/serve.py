@@ -42,13 +42,19 @@ def serve(
             help="Folder with your own world, instead of a generated one.",
         ),
     ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Host name accepted besides loopback names; may be repeated."),
+    ] = None,
+    twin: Annotated[bool, typer.Option("--twin", help="Play exactly as AgentGym's server.")] = False,
 ) -> None:
     """Run a local server until Ctrl-C.
 
     It prints its address once it accepts connections. Anybody who can reach the address can use it.
     """
     path = name if ":" not in name else _server_path(name)
-    local_servers.serve(path, host=host, port=port, max_envs=max_envs, seed=seed, data=data)
+    options = {"max_envs": max_envs, "seed": seed, "data": data, "twin": twin}
+    local_servers.serve(path, host=host, port=port, allow_hosts=allow_host or (), **options)
 
 
 def _server_path(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
@@ -75,6 +75,7 @@ class Probe:
         served_by: The header in which this project's servers report their name and world; None for others.
         environments: The environments that this server may serve, judging by its responses.
         round_trip_ms: Median time of a request on an open connection, in milliseconds.
+        mounted: The URLs of the servers below this one, by name, if it is ``agentgym serve all``.
         problem: A description of the problem; None if there is none.
     """
 
@@ -83,6 +84,7 @@ class Probe:
     served_by: str | None = None
     environments: tuple[Environment, ...] = ()
     round_trip_ms: float | None = None
+    mounted: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
 
     @property
@@ -113,12 +115,15 @@ def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str
         return Probe(redact(url), problem=str(error))
     finally:
         driver.close()
+    mounted = {name: f"{redact(url)}/{name}" for name in _mounted(reply)}
     problem = None
     if wanted is not None and wanted not in found:
         problem = f"not {wanted.name}: it says {said}"
-    elif not found:
+        if wanted.name.lower() in mounted:
+            problem = f"not {wanted.name} alone: use {mounted[wanted.name.lower()]}"
+    elif not found and not mounted:
         problem = f"none of the environments known here: it says {said}"
-    return Probe(redact(url), said, served_by, found, round(median(times) * 1000, 3), problem)
+    return Probe(redact(url), said, served_by, found, round(median(times) * 1000, 3), mounted, problem)
 
 
 def require_server(
@@ -168,11 +173,20 @@ def headers_for(
 
 
 def _answers(driver: SyncDriver, url: str, environment: Environment) -> bool:
+    for base in environment.wire.base_urls(url):
+        with contextlib.suppress(WrongServer):
+            driver.run(at(base, environment.wire.identify()))
+            return True
+    return False
+
+
+def _mounted(reply: Reply) -> list[str]:
+    """Return the names of the servers below this one, from its response at the root."""
     try:
-        driver.run(at(url, environment.wire.identify()))
-    except WrongServer:
-        return False
-    return True
+        names = reply.json()["servers"]
+    except (AgentGymError, KeyError, TypeError):
+        return []
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _root() -> Flow[Reply]:

@@ -119,18 +119,24 @@ def acquire_on(
 def _identify(pool: LeasePool) -> Flow[None]:
     if pool.identified:
         return
-    environment, server = pool.environment, pool.server
-    memory = Memory()
-    try:
-        yield from memory.listen(at(server, environment.wire.identify()), pool.gateway)
-    except WrongServer as error:
-        raise WrongServer(
-            f"{redact(server)} does not serve {environment.name}: {error}. Check the argument server= and "
-            f"the variable {environment.variable}; `agentgym doctor URL` identifies the server at a URL."
-        ) from None
-    if memory.served_by is not None:
-        pool.slots = None  # this project's own servers enforce their capacity, and never reuse an id
-    pool.identified = True
+    environment, given = pool.environment, pool.server
+    wrong: WrongServer | None = None
+    for server in environment.wire.base_urls(given):
+        memory = Memory()
+        try:
+            yield from memory.listen(at(server, environment.wire.identify()), pool.gateway)
+        except WrongServer as error:
+            wrong = wrong or error
+            continue
+        if memory.served_by is not None:
+            pool.slots = None  # this project's own servers enforce their capacity, and never reuse an id
+        pool.server = server
+        pool.identified = True
+        return
+    raise WrongServer(
+        f"{redact(given)} does not serve {environment.name}: {wrong}. Check the argument server= and "
+        f"the variable {environment.variable}; `agentgym doctor URL` identifies the server at a URL."
+    )
 
 
 def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) -> WaitingFlow[Lease]:

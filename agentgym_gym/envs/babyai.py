@@ -312,7 +312,12 @@ _LOCAL_QUIRKS = """\
 - A request before the first reset is answered with what is wrong; there it is the bare id.
 - A task id of more than 30 digits is refused.
 - There is a limit to how many environments it holds: `/create` forgets those that nobody asked for in an
-  hour, and answers `{"error"}` where it is full even so. `/list_envs` lists them."""
+  hour, and answers `{"error"}` where it is full even so. `/list_envs` lists them.
+- With `--twin` it plays as AgentGym's server to the letter: `toggle and go through` loses the reward of a
+  door that is to be opened, a late success does not end the episode, the level's own limit of moves ends
+  nothing, the score adds up, an unknown action pays the last reward again, and `/close` and the errors are
+  AgentGym's.
+  Tasks 155 and 156, `--seed`, the limits and `/list_envs` are as above."""
 
 _TWO_DOORS = frozenset(range(15, 900, 40)) - {135, 255, 815}
 _UNWINNABLE = {

@@ -20,13 +20,11 @@ class LMRLWire(Wire):
     The text of an error may be empty.
 
     Class attributes:
-        prefix: Prefix of the environment's routes.
         task: Name of the field with the task id in a reset request.
     """
 
     greeting = "This is environment LMRL-Gym."
     closes = False
-    prefix: ClassVar[str]
     task: ClassVar[str]
 
     def create(self, task_id: int) -> Flow[int]:

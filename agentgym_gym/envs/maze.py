@@ -63,7 +63,8 @@ class MazeWire(LMRLWire):
 
 
 _QUIRKS = """\
-- AgentGym's server serves Maze and Wordle. Give its address without `/maze`.
+- AgentGym's server serves Maze and Wordle. Its address may end in `/maze`, as AgentGym's client needs it, or
+  not.
 - A task id is one of 25 places to start from in one and the same maze, with one and the same goal; id 25
   is the goal itself, which the server refuses with an empty error.
 - At the fifty-first step the server ends an episode as failed, with reward -1, which is then its score.

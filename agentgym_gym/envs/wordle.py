@@ -150,7 +150,7 @@ class WordleWire(LMRLWire):
 
 
 _QUIRKS = """\
-- One server serves Wordle and Maze. Give its address without `/wordle`.
+- One server serves Wordle and Maze. Its address may end in `/wordle`, as AgentGym's client needs it, or not.
 - A task id is a seed, and the server takes any. The ids here are as many as AgentGym has trajectories
   (955) and evaluation tasks (25) of it; which seeds those have is not said.
 - The hidden word is drawn anew at each guess from the words that fit all answers so far, so the same seed
@@ -167,8 +167,15 @@ _LOCAL_QUIRKS = """\
 - The hidden word is drawn from the seed at the reset, and stays the same through the game, whatever is
   guessed. The tasks 0 to 979 hide 980 different words. Seeds that are equal modulo the number of words hide
   the same.
+- `/wordle/filtered_vocab` lists at most 40 words. More are summarized in one entry, `any common English word
+  of five letters`, because AgentGym's client puts the list into its first message, and its Evaluator allows
+  4,096 tokens. `?whole=true` lists all.
+- With `--twin` it has AgentGym's 40 words, draws the hidden word again at each guess, with the same draws for
+  the same seed, and has AgentGym's wording. None of the differences above is left then, except the missing
+  Maze.
 - It has `/list_envs`, which lists the ids of its environments.
-- A look before the first reset says what is wrong, where AgentGym's server names a part of its program."""
+- A look before the first reset returns an error message, where AgentGym's server names a part of its
+  program."""
 
 WORDLE = Environment(
     name="Wordle",

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import time
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import FastAPI, Query, Request, Response
@@ -21,18 +23,40 @@ from agentgym_gym.wire import SERVER_HEADER
 from agentgym_servers._frame.version import WORLDS_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["EnvId", "Failed", "new_app"]
+__all__ = ["EnvId", "Failed", "Full", "new_app"]
 
 logger = logging.getLogger("agentgym_servers")
 
 EnvId = Annotated[int, Query(alias="id")]
 """The id of an environment, from the query parameter ``id``."""
 
+FULL_WARNING_SECONDS = 60.0
+"""The shortest time between two warnings that a server is full, in seconds: refused clients try again."""
+
 
 class Failed(Exception):
     """A well-formed request failed; the message goes into ``{"error": ...}``."""
+
+
+class Full(Failed):
+    """The server has as many environments as it may have; the message goes into every form of response.
+
+    Args:
+        envs: The number of environments, which is the limit.
+        keep_seconds: How long an idle environment is kept.
+    """
+
+    def __init__(self, envs: int, keep_seconds: float) -> None:
+        super().__init__(
+            f"This server holds {envs} environments, which is its limit, and each was used in the last "
+            f"{keep_seconds:g} s. Close some, or start it with a higher limit: --max-envs, or "
+            "ServerKind.create_app(max_envs=...)."
+        )
+        self.envs = envs
 
 
 def new_app(
@@ -42,6 +66,7 @@ def new_app(
     greeting: str = "ok",
     one_world: bool = False,
     plain_errors: bool = False,
+    prefix: str = "",
 ) -> FastAPI:
     """Return an application with one route that reports `Failed` as AgentGym's servers do.
 
@@ -55,14 +80,22 @@ def new_app(
         greeting: The response to ``GET /``.
         one_world: Whether the server plays the same with any options, so that the header names no world.
         plain_errors: Whether a failure is HTTP 500, as on the servers whose ids are named ``env_idx``.
+        prefix: A prefix of the routes, such as ``/maze``, which requests may leave out or repeat: AgentGym's
+            clients have it in the server's URL, and this project's have it in the path.
     """
     # The API documentation pages make a browser load scripts from other sites.
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
     app.add_middleware(_LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
-    world = ServedWorld(title, WORLDS_VERSION, None if one_world or data else options.seed, data)
-    app.add_middleware(_SayWho, says=str(world))
+    seed = None if one_world or data else options.seed
+    world = ServedWorld(title, WORLDS_VERSION, seed, data=data, twin=options.twin)
+    app.add_middleware(_Identify, name=str(world))
+    if prefix:
+        app.add_middleware(
+            _AnyPrefix, prefix=prefix, paths=lambda: {getattr(each, "path", "") for each in app.routes}
+        )
     app.exception_handler(Failed)(_failed_plainly if plain_errors else _failed)
+    app.exception_handler(Full)(_FullResponse(title, plain=plain_errors))
     app.exception_handler(RequestValidationError)(_invalid)
 
     @app.get("/", response_model=None)
@@ -79,6 +112,33 @@ async def _failed(_request: Request, failure: Exception) -> Response:
 async def _failed_plainly(request: Request, failure: Exception) -> Response:
     logger.info("%s %s failed: %s", request.method, request.url.path, failure)
     return PlainTextResponse("Internal Server Error", status_code=500)
+
+
+class _FullResponse:
+    """Responds that the server is full, and prints that on the console, at most once a minute.
+
+    AgentGym's own clients do not print the response, so the console is where a user looks.
+    """
+
+    def __init__(self, title: str, *, plain: bool) -> None:
+        self._title = title
+        self._plain = plain
+        self._next_warning = 0.0
+
+    async def __call__(self, _request: Request, failure: Exception) -> Response:
+        """Respond to the request for another environment."""
+        if time.monotonic() >= self._next_warning:
+            self._next_warning = time.monotonic() + FULL_WARNING_SECONDS
+            envs = cast("Full", failure).envs
+            logger.warning(
+                "%s is full: %d environments are open, the limit of --max-envs. AgentGym's own clients never "
+                "close theirs: restart this server, or start it with a higher --max-envs",
+                self._title,
+                envs,
+            )
+        if self._plain:
+            return PlainTextResponse(f"Internal Server Error: {failure}", status_code=500)
+        return _Json({"error": str(failure)})
 
 
 async def _invalid(_request: Request, invalid: Exception) -> Response:
@@ -98,20 +158,45 @@ class _Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
-class _SayWho:
+class _Identify:
     """Adds a header to each response that identifies the server."""
 
-    def __init__(self, app: ASGIApp, says: str) -> None:
+    def __init__(self, app: ASGIApp, name: str) -> None:
         self._app = app
-        self._header = (SERVER_HEADER.encode(), says.encode("ascii"))
+        self._header = (SERVER_HEADER.encode(), name.encode("ascii"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def say(message: Message) -> None:
+        async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), self._header]
             await send(message)
 
-        await self._app(scope, receive, say)
+        await self._app(scope, receive, send_with_header)
+
+
+class _AnyPrefix:
+    """Finds the route of a path that lacks a prefix, or repeats it, or has doubled slashes."""
+
+    def __init__(self, app: ASGIApp, prefix: str, paths: Callable[[], Container[str]]) -> None:
+        self._app = app
+        self._prefix = prefix
+        self._paths = paths
+        self._known: Container[str] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            before = scope.get("root_path", "")
+            scope = {**scope, "path": before + self._route(scope["path"].removeprefix(before))}
+        await self._app(scope, receive, send)
+
+    def _route(self, path: str) -> str:
+        short = re.sub(r"/+", "/", f"/{path}")
+        while short.startswith(f"{self._prefix}/") or short == self._prefix:
+            short = short.removeprefix(self._prefix) or "/"
+        if self._known is None:
+            self._known = self._paths()
+        known = self._known
+        return next((each for each in (self._prefix + short, short) if each in known), path)
 
 
 class _LimitBody:

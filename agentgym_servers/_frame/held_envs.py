@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from agentgym_servers._frame.app import Failed
+from agentgym_servers._frame.app import Failed, Full
 
 if TYPE_CHECKING:
     from agentgym_gym.local_servers import ServerOptions
@@ -44,6 +44,9 @@ class HeldEnvs(Generic[E]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def __contains__(self, env_id: object) -> bool:
+        return env_id in self._held
+
     def add(self, make: Callable[[int], E]) -> int:
         """Add an environment, and drop those that have been idle for too long.
 
@@ -54,15 +57,11 @@ class HeldEnvs(Generic[E]):
             Its id.
 
         Raises:
-            Failed: The server already has the maximum number of environments.
+            Full: The server already has the maximum number of environments.
         """
         self._forget_idle()
         if len(self._held) >= self._max_envs:
-            raise Failed(
-                f"This server holds {self._max_envs} environments, which is its limit, and each was asked "
-                f"for in the last {self._keep_seconds:g} s. Close some, or start it with a higher one: "
-                "--max-envs, or ServerKind.create_app(max_envs=...)."
-            )
+            raise Full(self._max_envs, self._keep_seconds)
         number = next(self._numbers)
         env_id = self._first + number
         self._held[env_id] = make(number)

@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from agentgym_gym.errors import BadOption
+from agentgym_servers._frame.request_limits import REQUEST_LIMITS, RequestLimits, limited_protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from starlette.types import ASGIApp
 
-__all__ = ["listen", "run_until_told", "url_of"]
+__all__ = ["listen", "run_until_stopped", "url_of"]
 
 MAX_PORT = 65_535
 
-KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection is kept open, in seconds: longer than a language model takes for a step."""
+KEEP_ALIVE_SECONDS = 3600
+"""How long an idle connection is kept open, in seconds.
+
+This is as long as `ServerOptions` keeps an idle environment: an update of a large model takes many minutes,
+in which no client sends anything. The end of a client's process closes its connections.
+"""
 
 GRACE_SECONDS = 2
 """How long requests in progress may continue after a stop signal, in seconds."""
@@ -65,7 +70,14 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if listener.family == socket.AF_INET6 else f"http://{host}:{port}"
 
 
-def run_until_told(app: ASGIApp, listener: socket.socket, *, title: str, exit_with_parent: bool) -> None:
+def run_until_stopped(
+    app: ASGIApp,
+    listener: socket.socket,
+    *,
+    title: str,
+    exit_with_parent: bool,
+    limits: RequestLimits = REQUEST_LIMITS,
+) -> None:
     """Serve until SIGINT, SIGTERM or, optionally, the end of standard input.
 
     Args:
@@ -73,9 +85,11 @@ def run_until_told(app: ASGIApp, listener: socket.socket, *, title: str, exit_wi
         listener: A listening socket; the caller closes it.
         title: The name of the server in the line printed at the start.
         exit_with_parent: Whether to stop also at the end of standard input.
+        limits: Limits on unfinished requests.
     """
     config = uvicorn.Config(
         app,
+        http=limited_protocol(limits),
         log_level="warning",
         access_log=False,
         lifespan="off",

@@ -12,6 +12,6 @@ SERVER = ServerKind(
     "BabyAI",
     "agentgym_servers.babyai._server:create_app",
     needs=("minigrid",),
-    takes=("seed",),
+    takes=("seed", "twin"),
     extra="servers",
 )

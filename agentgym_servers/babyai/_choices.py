@@ -40,14 +40,17 @@ class Choices:
 
     Args:
         sight: The agent's view.
+        twin: Whether the reason for an unreachable closed door numbers the door as AgentGym's server does: by
+            a dictionary of all doors before it.
 
     Attributes:
         moves: The moves of each available action, by its text, in the order of the list.
         refusals: The observation for each unavailable action, by its text.
     """
 
-    def __init__(self, sight: Sight) -> None:
+    def __init__(self, sight: Sight, *, twin: bool = False) -> None:
         self._sight = sight
+        self._twin = twin
         self._ways = _Ways(sight)
         self.moves: dict[str, list[Move]] = {"turn left": [Move.LEFT], "turn right": [Move.RIGHT]}
         self.refusals: dict[str, str] = {}
@@ -128,6 +131,9 @@ class Choices:
         way = self._ways.to_face(door.place)
         action = f"toggle and go through {name}"
         self._add_way(action, None if way is None else [*way, Move.TOGGLE, Move.FORWARD])
+        if way is None and self._twin:
+            door_text = f"toggle and go through {door.name} {dict(counted)}"
+            self.refusals[action] = f"You cannot {door_text}, as there is no path leading to it."
         if not way and way is not None:
             self.moves["toggle"] = [Move.TOGGLE]
 

@@ -21,19 +21,22 @@ if TYPE_CHECKING:
 
     from agentgym_servers.babyai._choices import Move
 
-__all__ = ["Game", "Outcome"]
+__all__ = ["Game", "TurnResult"]
 
 _OVER = "\n The task is completed."  # also follows a failure
+_LEAST_END_REWARD = 0.5  # AgentGym's server takes back an end with this reward or less
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """The result of one action.
 
     Attributes:
         observation: The observation, without the list of available actions.
-        reward: 1 - 0.9 * moves / limit when the goal is reached, as in `minigrid`; else 0.
-        done: Whether the game is over: won, failed, or out of moves.
+        reward: 1 - 0.9 * moves / limit when the goal is reached, as in `minigrid`; else 0. As a twin, the
+            last reward again for an action that makes no move.
+        done: Whether the game is over: won, failed, or out of moves. As a twin, only if it is won with a
+            reward above 0.5.
     """
 
     observation: str
@@ -47,6 +50,7 @@ class Game:
     Args:
         task: The task id, 0 or greater.
         seed: The seed of the world.
+        twin: Whether rewards and the end are those of AgentGym's server.
 
     Attributes:
         level: Its level in the current state.
@@ -57,12 +61,13 @@ class Game:
         ValueError: There is no such task.
     """
 
-    def __init__(self, task: int, seed: int = 0) -> None:
+    def __init__(self, task: int, seed: int = 0, *, twin: bool = False) -> None:
+        self._twin = twin
         self.level, self._image = new_level(task, seed)
         # AgentGym's server drops the order of the parts, which an instruction expresses in one of two forms.
         self.goal: str = self.level.mission.replace("then", "and").replace("after you", "and")
         self._see()
-        self.last = Outcome(str(self._sight))
+        self.last = TurnResult(str(self._sight))
 
     @property
     def actions(self) -> Sequence[str]:
@@ -70,7 +75,7 @@ class Game:
         return list(self._choices.moves)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The last observation, with the list of available actions."""
         listed = ", ".join(f'"{action}"' for action in self.actions)
         return f"{self.last.observation}\nAvailable actions: [{listed}]"
@@ -79,7 +84,7 @@ class Game:
         """Return the moves of one of `actions`."""
         return self._choices.moves[action]
 
-    def play(self, action: str) -> Outcome:
+    def play(self, action: str) -> TurnResult:
         """Play one action, which may be any text.
 
         Args:
@@ -93,14 +98,14 @@ class Game:
         action = action.lower().strip()
         moves = self._choices.moves.get(action)
         if moves:
-            self.last = self._moved(moves)
+            self.last = self._move_as_twin(moves) if self._twin else self._move(moves)
         elif "check" in action:
-            self.last = Outcome("You can take the following actions: " + ", ".join(self.actions))
+            self.last = self._without_move("You can take the following actions: " + ", ".join(self.actions))
         elif moves is not None or not action:
-            self.last = Outcome("No change in state.")
+            self.last = self._without_move("No change in state.")
         else:
             unknown = "The action is not recognized. Please check valid actions."
-            self.last = Outcome(self._choices.refusals.get(action, unknown))
+            self.last = self._without_move(self._choices.refusals.get(action, unknown))
         return self.last
 
     def picture(self) -> NDArray[np.uint8]:
@@ -108,7 +113,10 @@ class Game:
         level = self.level
         return level.get_frame(highlight=level.highlight, tile_size=level.tile_size)
 
-    def _moved(self, moves: Iterable[Move]) -> Outcome:
+    def _without_move(self, observation: str) -> TurnResult:
+        return TurnResult(observation, self.last.reward if self._twin else 0)
+
+    def _move(self, moves: Iterable[Move]) -> TurnResult:
         """Make moves until one changes nothing visible, or no move is left.
 
         The remaining moves are made even if one of them ends the game: it may be a step through the door that
@@ -125,8 +133,21 @@ class Game:
             if truncated or (self._image == before).all():
                 break
         self._see()
-        return Outcome(str(self._sight) + (_OVER if ended else ""), reward, ended or truncated)
+        return TurnResult(str(self._sight) + (_OVER if ended else ""), reward, ended or truncated)
+
+    def _move_as_twin(self, moves: Iterable[Move]) -> TurnResult:
+        """Make moves until one changes nothing visible, or no move is left; only the last one counts."""
+        paid: Any = 0
+        terminated = False
+        for move in moves:
+            seen, paid, terminated, _, _ = self.level.step(move)
+            before, self._image = self._image, seen["image"]
+            if (self._image == before).all():
+                break
+        self._see()
+        done = terminated and paid > _LEAST_END_REWARD
+        return TurnResult(str(self._sight) + (_OVER if terminated else ""), paid, done)
 
     def _see(self) -> None:
         self._sight = look_around(self.level, self._image.tolist())
-        self._choices = Choices(self._sight)
+        self._choices = Choices(self._sight, twin=self._twin)

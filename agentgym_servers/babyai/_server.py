@@ -6,14 +6,15 @@ Requests and responses are those of AgentGym's server, including errors: HTTP 20
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
-from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.worker import Worker
 from agentgym_servers.babyai._game import Game
 from agentgym_servers.babyai._picture import data_url
 
@@ -40,35 +41,72 @@ class _IdBody(BaseModel):
 
 
 class _Table:
-    """One environment: its game after the first reset."""
+    """One environment: its game after the first reset.
 
-    def __init__(self, env_id: int) -> None:
+    Attributes:
+        dealt: The game.
+        score: The reward of the last step; as a twin, the sum of the rewards of all steps.
+        closable: Whether closing frees it; only as a twin it may not be.
+        turn: Held while a level or a picture of the environment is drawn.
+    """
+
+    def __init__(self, env_id: int, *, twin: bool) -> None:
         self._id = env_id
+        self._twin = twin
         self.dealt: Game | None = None
+        self.score: float = 0
+        self.closable = True
+        self.turn = asyncio.Lock()
 
     @property
     def game(self) -> Game:
         """The current game, which is not over."""
         if self.dealt is None:
-            raise Failed(f"The environment {self._id} has no task yet: reset it first.")
+            raise Failed(
+                str(self._id)
+                if self._twin
+                else f"The environment {self._id} has no task yet: reset it first."
+            )
         if self.dealt.last.done:
             raise Failed(f"The task with environment {self._id} has finished.")
         return self.dealt
+
+    def deal(self, game: Game) -> None:
+        """Start a game."""
+        self.dealt, self.score = game, 0
+
+    def play(self, action: str) -> Game:
+        """Play an action of the current game."""
+        game = self.game
+        reward = game.play(action).reward
+        self.score = self.score + reward if self._twin else reward
+        return game
+
+    def close(self) -> bool:
+        """Return whether closing frees the environment: not if a twin was closed before its first reset."""
+        self.closable = self.closable and not (self._twin and self.dealt is None)
+        return self.closable
 
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
     tables = HeldEnvs[_Table](options)
     app = new_app("BabyAI", options, greeting="This is environment BabyAI.")
-    _add_play(app, tables, options.seed)
+    _add_play(app, tables, options)
     _add_views(app, tables)
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], seed: int) -> None:
+def _drawn(game: Game) -> str:
+    return data_url(game.picture())
+
+
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) -> None:
+    worker = Worker()
+
     @app.post("/create", response_model=None)
     async def create() -> dict[str, Any]:
-        return {"id": tables.add(_Table)}
+        return {"id": tables.add(lambda env_id: _Table(env_id, twin=options.twin))}
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:
@@ -76,23 +114,26 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], seed: int) -> None:
         if body.data_idx >= _MOST_TASKS:
             raise Failed("There is no such task: its id is too large.")
         try:
-            table.dealt = await run_in_threadpool(Game, body.data_idx, seed)
+            game = await worker.run(table.turn, Game, body.data_idx, options.seed, twin=options.twin)
         except ValueError as error:
             raise Failed(str(error)) from None
-        return _shown(table.dealt, deleted=False)
+        table.deal(game)
+        return _shown(table, game, deleted=False)
 
     @app.post("/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
-        game = tables.get(body.id).game
-        game.play(body.action)
-        return {"observation": game.told, **_paid(game)}
+        table = tables.get(body.id)
+        game = table.play(body.action)
+        return {"observation": game.text, **_paid(table, game)}
 
     @app.post("/close", response_model=None)
     async def close(body: _IdBody) -> bool:
-        return tables.close(body.id)
+        return body.id in tables and tables.get(body.id).close() and tables.close(body.id)
 
 
 def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+    pictures = Worker()  # another than that of resets, which are not to wait for pictures
+
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
         return tables.ids()
@@ -103,18 +144,17 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
         if table.dealt is None:
             nothing = {"observation": "Environment not initialized", "reward": 0, "score": 0, "done": False}
             return {**nothing, "deleted": False}
-        return _shown(table.game, deleted=False)
+        return _shown(table, table.game, deleted=False)
 
     @app.post("/render", response_model=None)
     async def render(body: _IdBody) -> str:
-        game = tables.get(body.id).game
-        return await run_in_threadpool(lambda: data_url(game.picture()))
+        table = tables.get(body.id)
+        return await pictures.run(table.turn, _drawn, table.game)
 
 
-def _shown(game: Game, **more: Any) -> dict[str, Any]:
-    return {"observation": f"Your goal: {game.goal}\n{game.told}", **_paid(game), **more}
+def _shown(table: _Table, game: Game, **more: Any) -> dict[str, Any]:
+    return {"observation": f"Your goal: {game.goal}\n{game.text}", **_paid(table, game), **more}
 
 
-def _paid(game: Game) -> dict[str, Any]:
-    reward = game.last.reward
-    return {"reward": reward, "score": reward, "done": game.last.done}
+def _paid(table: _Table, game: Game) -> dict[str, Any]:
+    return {"reward": game.last.reward, "score": table.score, "done": game.last.done}

@@ -92,7 +92,7 @@ class Sight:
 
     def _described(self) -> list[str]:
         counted: Counter[str] = Counter()
-        said = []
+        sentences = []
         for thing in self.things:
             if thing.kind == "wall":
                 continue
@@ -102,8 +102,8 @@ class Sight:
             else:
                 side = "right" if thing.aside > 0 else "left"
                 where = f"{thing.ahead} steps in front of you and {abs(thing.aside)} steps to your {side}"
-            said.append(f"There is a {thing.name} {counted[thing.name]} {where}.  ")
-        return said
+            sentences.append(f"There is a {thing.name} {counted[thing.name]} {where}.  ")
+        return sentences
 
 
 def look_around(level: Level, image: Sequence[Sequence[Sequence[int]]]) -> Sight:

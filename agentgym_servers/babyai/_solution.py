@@ -27,16 +27,23 @@ __all__ = ["solve"]
 
 _MOST_POSES = 1500  # the maximum number of poses that a search expands
 _MOST_SEARCHES = 12
+_SINGLE_MOVES = {
+    Move.LEFT: "turn left",
+    Move.RIGHT: "turn right",
+    Move.FORWARD: "move forward",
+    Move.TOGGLE: "toggle",
+}
 _STEPS_AT_ONCE = (2.5, 1.6, 5.0)  # estimates of steps per action: low is fast, high finds short plans
 
 
-def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
+def solve(task: int, seed: int = 0, within: int = 20, *, twin: bool = False) -> tuple[str, ...] | None:
     """Return the actions that win a task, as texts; None if none were found.
 
     Args:
         task: The task id.
         seed: The seed of the world.
         within: The search stops at the first solution with at most this number of actions.
+        twin: Whether the actions are to win by the rules of AgentGym's server.
 
     Raises:
         ValueError: There is no such task.
@@ -49,7 +56,7 @@ def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
         # All share one copy of the level, because its things are compared by identity.
         level.grid, level.carrying, level.agent_pos, level.agent_dir = start
         found = _Search(level, deeds, steps_at_once).plan()
-        plan = None if found is None else _winning(task, seed, found)
+        plan = None if found is None else _winning(task, seed, found, twin=twin)
         if plan is not None and (best is None or len(plan) < len(best)):
             best = plan
         if best is not None and len(best) <= within:
@@ -57,17 +64,45 @@ def solve(task: int, seed: int = 0, within: int = 20) -> tuple[str, ...] | None:
     return None if best is None else tuple(best)
 
 
-def _winning(task: int, seed: int, plan: Sequence[str]) -> list[str] | None:
+def _winning(task: int, seed: int, plan: Sequence[str], *, twin: bool) -> list[str] | None:
     """Play a plan; return the part of it that wins, or None if it does not win.
 
     The agent may reach the goal before it has done all planned deeds.
     """
     game = Game(task, seed)
-    for number, action in enumerate(plan, 1):
+    for number, action in enumerate(plan):
         if action not in game.actions:
             return None
+        endings = _endings(game, action) if twin else []
         if game.play(action).done:
-            return list(plan[:number]) if game.last.reward > 0 else None
+            if game.last.reward <= 0:
+                return None
+            if not twin:
+                return list(plan[: number + 1])
+            played = (_win_as_twin(task, seed, [*plan[:number], *ending]) for ending in endings)
+            return min(filter(None, played), key=len, default=None)
+    return None
+
+
+def _endings(game: Game, action: str) -> list[list[str]]:
+    """Return other ways to play an action, of which AgentGym's server pays only for the last move."""
+    moves = list(game.moves_of(action))
+    singly = [_SINGLE_MOVES[move] for move in moves if move in _SINGLE_MOVES]
+    endings = [[action], singly]
+    if Move.TOGGLE in moves:
+        way = moves[: moves.index(Move.TOGGLE)]
+        endings += [[walk, "toggle"] for walk in game.actions if way and list(game.moves_of(walk)) == way]
+    return endings
+
+
+def _win_as_twin(task: int, seed: int, actions: Sequence[str]) -> list[str] | None:
+    """Return the beginning of some actions that wins by the rules of AgentGym's server; None if none does."""
+    game = Game(task, seed, twin=True)
+    for number, action in enumerate(actions, 1):
+        if action not in game.actions:
+            return None
+        if game.play(action).reward > 0:
+            return list(actions[:number])
     return None
 
 

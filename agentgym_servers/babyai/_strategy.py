@@ -39,7 +39,7 @@ __all__ = ["Deed", "after", "beside", "strategies"]
 _Fits: TypeAlias = Callable[[Any, Cell], bool]
 
 # The accepted detour in steps around each of these, in a level with rooms of five to eight cells a side.
-_CLOSED, _LOCKED, _IN_THE_WAY, _WANTED_CLOSED = (4, 12), 30, 12, 40
+_CLOSED, _LOCKED, _IN_THE_WAY, _SPARE_DOOR = (4, 12), 30, 12, 40
 
 _MOST_DEEDS = 60
 _LOOSE = ("ball", "key", "box")
@@ -152,8 +152,8 @@ class _Planner:
             _NoWayError: No deeds were found.
         """
         for number, part in enumerate(self._parts):
-            asked = (each.desc.obj_set for each in self._parts[number:] if isinstance(each, OpenInstr))
-            self._spare = {_place(door.cur_pos) for doors in asked for door in doors}
+            later = (each.desc.obj_set for each in self._parts[number:] if isinstance(each, OpenInstr))
+            self._spare = {_place(door.cur_pos) for doors in later for door in doors}
             self._do(part)
         return self._cost
 
@@ -342,7 +342,7 @@ class _Planner:
             return _IN_THE_WAY * (1 if self._carried is None else 2)
         if self._lacks_key(place):
             return _LOCKED
-        return _WANTED_CLOSED if place in self._spare else self._closed
+        return _SPARE_DOOR if place in self._spare else self._closed
 
 
 def _place(place: Any) -> Cell:

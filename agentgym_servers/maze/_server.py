@@ -60,7 +60,8 @@ class _ServedEnv:
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
     envs = HeldEnvs[_ServedEnv](options)
-    app = new_app("Maze", options, greeting="This is environment LMRL-Gym.", one_world=True)
+    greeting = "This is environment LMRL-Gym."
+    app = new_app("Maze", options, greeting=greeting, one_world=True, prefix="/maze")
     _add_play(app, envs)
     _add_views(app, envs)
     return app

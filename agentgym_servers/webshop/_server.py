@@ -89,12 +89,11 @@ class _Visitor:
         self.session = Session(goals[task], twin=self._shop.twin)
 
 
-def create_app(options: ServerOptions = ServerOptions(), *, twin: bool = False) -> FastAPI:
+def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Args:
         options: Its options.
-        twin: Whether its texts are worded as on AgentGym's server, for scores that are reported there.
 
     Raises:
         BadOption: WebShop's files in the user's folder are missing or invalid.
@@ -102,8 +101,8 @@ def create_app(options: ServerOptions = ServerOptions(), *, twin: bool = False) 
     if options.data is not None:
         world = load_world(options.data)
     else:
-        world = twin_of(options.seed) if twin else world_of(options.seed)
-    shop = _Shop(world, twin=twin)
+        world = twin_of(options.seed) if options.twin else world_of(options.seed)
+    shop = _Shop(world, twin=options.twin)
     visitors = HeldEnvs[_Visitor](options, new_ids=True)
     app = new_app("WebShop", options, plain_errors=True)
     _add_play(app, visitors, shop)

@@ -9,5 +9,5 @@ from agentgym_gym.local_servers import ServerKind
 __all__ = ["SERVER"]
 
 SERVER = ServerKind(
-    "Wordle", "agentgym_servers.wordle._server:create_app", takes=("seed", "data"), extra="servers"
+    "Wordle", "agentgym_servers.wordle._server:create_app", takes=("seed", "data", "twin"), extra="servers"
 )

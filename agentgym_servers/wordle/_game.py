@@ -1,17 +1,19 @@
 """One game of Wordle, without a server.
 
-The hidden word does not change during a game. Observations equal those of AgentGym's server to the letter.
+The hidden word does not change during a game, except as a twin of AgentGym's server. Observations equal
+those of AgentGym's server to the letter.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_servers.wordle._world import World
 
-__all__ = ["MAX_TRIES", "START", "Game", "Outcome", "marks"]
+__all__ = ["MAX_TRIES", "START", "Game", "TurnResult", "TwinGame", "marks"]
 
 MAX_TRIES = 6
 """The maximum number of guesses."""
@@ -23,7 +25,7 @@ _WON = "g g g g g"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TurnResult:
     """The result of one guess.
 
     Attributes:
@@ -55,14 +57,14 @@ class Game:
         self._tries = 0
         self._answers: list[tuple[str, str]] = []
         self.reward: float = 0
-        self.last: Outcome | None = None
+        self.last: TurnResult | None = None
 
     @property
     def done(self) -> bool:
         """Whether the game is over."""
         return self.last is not None and self.last.done
 
-    def play(self, action: str) -> Outcome:
+    def play(self, action: str) -> TurnResult:
         """Play one guess, which may be any text.
 
         Args:
@@ -75,15 +77,15 @@ class Game:
         if self.done:
             raise ValueError("the game is over")
         self._tries += 1
-        guess = "".join(action.split())
+        guess = self._guess(action)
         last_try = self._tries == MAX_TRIES
         if guess in self._world.known:
-            answer = marks(guess, self._hidden)
+            answer = marks(guess, self._hidden_word())
             self._answers.append((guess, answer))
             won = answer == _WON
-            self.last = Outcome(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
+            self.last = TurnResult(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
         else:
-            self.last = Outcome("invalid word", reward=0.0, done=last_try)
+            self.last = TurnResult("invalid word", reward=0.0, done=last_try)
         self.reward += self.last.reward
         return self.last
 
@@ -95,6 +97,33 @@ class Game:
             for word in self._world.words
             if all(marks(guess, word) == answer for guess, answer in answers)
         ]
+
+    def _guess(self, action: str) -> str:
+        return "".join(action.split())
+
+    def _hidden_word(self) -> str:
+        return self._hidden
+
+
+class TwinGame(Game):
+    """One game by the rules of AgentGym's server: each guess draws the hidden word from all possible words.
+
+    The draws are those of AgentGym's server for the same task.
+
+    Args:
+        world: The words, in the order of AgentGym's server.
+        task: The task id; None for random draws.
+    """
+
+    def __init__(self, world: World, task: int | None) -> None:
+        super().__init__(world, 0)
+        self._random = random.Random(task)  # noqa: S311 - nothing secret
+
+    def _guess(self, action: str) -> str:
+        return action.strip().replace(" ", "")
+
+    def _hidden_word(self) -> str:
+        return self._random.choice(self.possible())
 
 
 def marks(guess: str, hidden: str) -> str:

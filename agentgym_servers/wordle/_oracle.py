@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym.envs.wordle import WORDS, Guess
+from agentgym_gym.local_servers import ServedWorld
 from agentgym_servers._frame.world_seed import seed_of
 from agentgym_servers.wordle._game import marks
 from agentgym_servers.wordle._world import world_of
@@ -48,8 +49,9 @@ class WordleOracle:
         Raises:
             BadOption: The server's words come from a file of the user.
         """
-        own = info.get("served_by") is not None
-        self._words = world_of(seed_of(info, "Wordle")).words if own else WORDS
+        world = ServedWorld.parse(info.get("served_by"))
+        theirs = info.get("served_by") is None or (world is not None and world.twin)
+        self._words = WORDS if theirs else world_of(seed_of(info, "Wordle")).words
         self._history, self._guessed = (), None
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
@@ -65,12 +67,12 @@ def _possible(words: _Words, history: _History) -> _Words:
     """Return the words that are consistent with all answers."""
     if not history:
         return words
-    guessed, said = history[-1]
+    guessed, reply = history[-1]
     # A guess that the game rejects as not a word is not the hidden one; it gives no other information.
     return tuple(
         word
         for word in _possible(words, history[:-1])
-        if (marks(guessed, word) == said if _MARKS.fullmatch(said) else word != guessed)
+        if (marks(guessed, word) == reply if _MARKS.fullmatch(reply) else word != guessed)
     )
 
 

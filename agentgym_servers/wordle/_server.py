@@ -2,7 +2,8 @@
 
 Requests and responses are those of AgentGym's LMRL-Gym server, including errors: HTTP 200 with ``{"error":
 str}``. The server identifies itself as that server does, and its routes distinguish it from a Maze server.
-The ``local_quirks`` of `agentgym_gym.envs.wordle` list the differences. There are three more:
+The ``local_quirks`` of `agentgym_gym.envs.wordle` list the differences, most of which a twin does not have.
+There are three more:
 
 - *Some error messages of AgentGym's server name a part of the program*: those of a look before the first
 reset. Here each message describes the error.
@@ -23,18 +24,29 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.wordle._game import START, Game
-from agentgym_servers.wordle._world import World, world_of, world_of_data
+from agentgym_servers._frame.worker import Worker
+from agentgym_servers.wordle._game import START, Game, TwinGame
+from agentgym_servers.wordle._world import TWIN_WORDS, World, world_of, world_of_data
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fastapi import FastAPI
 
 __all__ = ["create_app"]
 
 _ANY_WORD = "Any common English word of five letters may be hidden."
+
+MAX_LISTED = 40
+"""The maximum number of possible words that ``filtered_vocab`` lists; more are summarized in one entry.
+
+AgentGym's client puts the list into the first message, and its Evaluator plays no episode whose messages have
+more than 4,096 tokens. AgentGym's server has 40 words.
+"""
 
 
 class _StepBody(BaseModel):
@@ -53,19 +65,22 @@ class _Table:
     Attributes:
         seed: The task of its last reset; None before the first.
         observation: The last observation; None before the first reset and guess.
+        turn: Held while the possible words of the environment are computed.
     """
 
-    def __init__(self, env_id: int, world: World) -> None:
+    def __init__(self, env_id: int, world: World, *, twin: bool) -> None:
         self._id = env_id
         self._world = world
-        self._game = Game(world, env_id)
+        self._twin = twin
+        self._game = TwinGame(world, None) if twin else Game(world, env_id)
         self.seed: int | None = None
         self.observation: str | None = None
+        self.turn = asyncio.Lock()
 
-    def deal(self, seed: int, told: str) -> None:
+    def deal(self, seed: int, observation: str) -> None:
         """Start a task."""
-        self._game = Game(self._world, seed)
-        self.seed, self.observation = seed, told
+        self._game = TwinGame(self._world, seed) if self._twin else Game(self._world, seed)
+        self.seed, self.observation = seed, observation
 
     @property
     def game(self) -> Game:
@@ -79,29 +94,36 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        BadOption: The user's words are unreadable or invalid.
+        BadOption: The user's words are unreadable or invalid, or are given to a twin, which has its own.
     """
-    if options.data is None:
-        world, known = world_of(options.seed), _ANY_WORD
+    if options.twin:
+        if options.data is not None or options.seed:
+            raise BadOption("wordle --twin has the words of AgentGym's server: leave out --seed and --data")
+        world, start, summary = World(TWIN_WORDS, 0), START, None
+    elif options.data is None:
+        world, start = world_of(options.seed), f"{START} {_ANY_WORD}"
+        summary = "any common English word of five letters"
     else:
         world = world_of_data(options.data)
-        known = f"There are {len(world.words)} words."
+        start = f"{START} There are {len(world.words)} words."
+        summary = f"any of {len(world.words)} words of five letters"
     tables = HeldEnvs[_Table](options)
-    app = new_app("Wordle", options, greeting="This is environment LMRL-Gym.")
-    _add_play(app, tables, world, f"{START} {known}")
-    _add_views(app, tables)
+    greeting = "This is environment LMRL-Gym."
+    app = new_app("Wordle", options, greeting=greeting, one_world=options.twin, prefix="/wordle")
+    _add_play(app, tables, lambda env_id: _Table(env_id, world, twin=options.twin), start)
+    _add_views(app, tables, summary, twin=options.twin)
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, told: str) -> None:
+def _add_play(app: FastAPI, tables: HeldEnvs[_Table], new: Callable[[int], _Table], start: str) -> None:
     @app.post("/wordle/create", response_model=None)
     async def create() -> dict[str, Any]:
-        return {"id": tables.add(lambda env_id: _Table(env_id, world))}
+        return {"id": tables.add(new)}
 
     @app.post("/wordle/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:
-        tables.get(body.id).deal(body.seed, told)
-        return {"id": body.id, "observation": told}
+        tables.get(body.id).deal(body.seed, start)
+        return {"id": body.id, "observation": start}
 
     @app.post("/wordle/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
@@ -111,19 +133,25 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, told: str) -
         return {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done}
 
 
-def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+def _add_views(app: FastAPI, tables: HeldEnvs[_Table], summary: str | None, *, twin: bool) -> None:
+    worker = Worker()
+
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
         return tables.ids()
 
     @app.get("/wordle/filtered_vocab", response_model=None)
-    async def filtered_vocab(env_id: EnvId) -> list[str]:
-        return await asyncio.to_thread(tables.get(env_id).game.possible)  # takes some milliseconds
+    async def filtered_vocab(env_id: EnvId, whole: bool = False) -> list[str]:
+        table = tables.get(env_id)
+        words = await worker.run(table.turn, table.game.possible)  # takes some milliseconds
+        return words if whole or summary is None or len(words) <= MAX_LISTED else [summary]
 
     @app.get("/wordle/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:
         table = tables.get(env_id)
         table.game  # noqa: B018 - fails where the game is over
+        if table.observation is None and twin:
+            raise Failed("'observation'")  # as AgentGym's server words it
         if table.observation is None:
             raise Failed(f"The environment {env_id} has no observation yet: reset it first.")
         return table.observation

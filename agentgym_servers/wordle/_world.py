@@ -13,10 +13,16 @@ from agentgym_gym.errors import BadOption
 from agentgym_servers._frame.data_files import read_text
 from agentgym_servers._frame.draw import Draw
 
-__all__ = ["MAX_WORDS", "WORDS", "World", "world_of", "world_of_data"]
+__all__ = ["MAX_WORDS", "TWIN_WORDS", "WORDS", "World", "world_of", "world_of_data"]
 
 WORDS = tuple(read_text("wordle", "words.txt").split())
 """Common English words of five letters, in alphabetical order."""
+
+TWIN_WORDS = tuple(read_text("wordle", "lmrl_words.txt").split())
+"""The words of AgentGym's server, in its order, which its draws depend on.
+
+The file is LMRL-Gym's, whose licence is beside it.
+"""
 
 MAX_WORDS = 20_000
 """The maximum number of words loaded from a file."""

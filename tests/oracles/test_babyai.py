@@ -82,12 +82,12 @@ def test_nothing_that_wins_in_time_is_found_for_what_is_held_to_be_impossible(ta
 def test_no_task_of_the_test_split_begins_and_is_won_as_one_of_the_train_split():
     def shown_and_won(task):
         game = Game(task)
-        return game.goal, game.told, solve(task)
+        return game.goal, game.text, solve(task)
 
     by_beginning = defaultdict(list)
     for task in filter(can_be_won, range(900)):
         game = Game(task)
-        by_beginning[game.goal, game.told].append(task)
+        by_beginning[game.goal, game.text].append(task)
     alike = [tasks for tasks in by_beginning.values() if tasks[0] < 720 <= tasks[-1]]
     known = {shown_and_won(task) for tasks in alike for task in tasks if task < 720}
     again = {task for tasks in alike for task in tasks if task >= 720 and shown_and_won(task) in known}

@@ -29,7 +29,7 @@ FIRST_80 = "804fbf32cdc846fc28ea72bd8b7fe175266f9bb94ffd88d67293ad13703383a4"
 
 def digest(seed: int = 0, tasks: range = range(80)) -> str:
     games = (Game(task, seed) for task in tasks)
-    told = "\n".join(f"{game.goal}\n{game.told}" for game in games)
+    told = "\n".join(f"{game.goal}\n{game.text}" for game in games)
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -53,7 +53,7 @@ def test_the_tasks_are_the_same_everywhere():
 def test_the_tasks_do_not_depend_on_the_hashes_of_texts_or_on_what_was_played_before():
     programme = (
         "from agentgym_servers.babyai._game import Game\n"
-        "print(*(f'{game.goal} {game.told}' for game in map(Game, (39, 20, 31, 6))))"
+        "print(*(f'{game.goal} {game.text}' for game in map(Game, (39, 20, 31, 6))))"
     )
     said = subprocess.run(
         [sys.executable, "-c", programme],
@@ -63,13 +63,13 @@ def test_the_tasks_do_not_depend_on_the_hashes_of_texts_or_on_what_was_played_be
         env={"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)},
     ).stdout
     games = {task: Game(task) for task in (6, 20, 31, 39)}
-    told = " ".join(f"{games[task].goal} {games[task].told}" for task in (39, 20, 31, 6))
+    told = " ".join(f"{games[task].goal} {games[task].text}" for task in (39, 20, 31, 6))
     assert said == f"{told}\n"  # and pygame has not said hello
 
 
 def test_another_seed_has_other_tasks():
     assert digest(1, range(40)) != digest(0, range(40))
-    assert Game(5, seed=1).told == Game(5 + 40 * 1_000_000).told
+    assert Game(5, seed=1).text == Game(5 + 40 * 1_000_000).text
 
 
 @pytest.mark.parametrize(("task", "named"), [(-1, -1), (-40, -1), (-41, -2)])
@@ -280,5 +280,5 @@ def test_every_listed_action_is_one_of_the_grammar():
 
 
 def test_the_list_is_json():
-    told = Game(3).told
+    told = Game(3).text
     assert json.loads(told.rpartition("Available actions: ")[2]) == Game(3).actions

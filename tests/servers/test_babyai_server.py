@@ -79,7 +79,7 @@ def test_every_recorded_observation_reward_and_end_is_equal_but_for_what_the_pag
             game = games[env_id] = Game(body["data_idx"])
             lasts[env_id] = game.level.max_steps
             paid.discard(env_id)
-            said = f"Your goal: {game.goal}\n{game.told}"
+            said = f"Your goal: {game.goal}\n{game.text}"
         else:
             game = games[env_id]
             if game.last.done:  # there it goes on, so the game is played on here, too
@@ -87,7 +87,7 @@ def test_every_recorded_observation_reward_and_end_is_equal_but_for_what_the_pag
             if game.level.step_count >= lasts[env_id]:
                 game.level.max_steps = 1_000_000
             game.play(body["action"])
-            said = game.told
+            said = game.text
         seen[difference(recorded, said, game, lasts[env_id])] += 1
         if env_id not in paid:  # then it adds up
             assert recorded["score"] == recorded["reward"]

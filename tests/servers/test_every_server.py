@@ -321,7 +321,7 @@ def post_at_once(address, *calls):
     ):
         for path, body in calls:
             content = json.dumps(body).encode()
-            head = f"POST {path} HTTP/1.1\r\nHost: local\r\nContent-Type: application/json\r\n"
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             file.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
         file.flush()
         replies = []

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers.webshop._oracle import plan
 from agentgym_servers.webshop._search import Index
 from agentgym_servers.webshop._server import create_app
@@ -120,7 +121,7 @@ def test_each_purchase_pays(twin):
 
 @pytest.mark.parametrize("is_twin", [True, False])
 def test_a_server_serves_it_on_request(twin, is_twin):
-    app = create_app(twin=is_twin)
+    app = create_app(ServerOptions(twin=is_twin))
     (env_id,) = (reply.json() for reply in posted(app, ("/create", {})))
     (page,) = posted(app, ("/reset", {"env_idx": env_id, "session_id": 5}))
     world = twin if is_twin else world_of(0)

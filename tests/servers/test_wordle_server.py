@@ -10,6 +10,7 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.local_servers import server_kind
+from agentgym_servers.wordle._oracle import marks
 from in_process import in_process
 
 JSON = {"content-type": "application/json"}
@@ -101,3 +102,34 @@ def test_a_file_of_the_users_is_played(tmp_path):
     assert told.json()["observation"] == "Let's start Wordle! There are 2 words."
     assert words.json() == ["solar", "sugar"]
     assert told.headers["agentgym-server"].endswith("(Wordle, data)")
+
+
+def test_the_list_of_words_fits_the_first_message_of_agentgyms_client(shared):
+    """Their client puts it there before the first reset, and their Evaluator allows 4,096 tokens in all."""
+    env_id = create(shared)
+    vocab = shared.get("/wordle/filtered_vocab", params={"id": env_id}).json()
+    assert vocab == ["any common English word of five letters"]
+    whole = shared.get("/wordle/filtered_vocab", params={"id": env_id, "whole": True}).json()
+    assert len(whole) == 1748
+    reset(shared, env_id, 7)
+    lengths = []
+    for guess in ("bulky", "crane", "moist"):
+        answer = step(shared, env_id, guess)["observation"].strip()
+        vocab = shared.get("/wordle/filtered_vocab", params={"id": env_id}).json()
+        whole = [word for word in whole if marks(guess, word) == answer]
+        assert vocab == (whole if len(whole) <= 40 else ["any common English word of five letters"])
+        lengths.append(len(whole))
+    assert lengths[0] > 40 >= lengths[-1] > 0
+
+
+def test_a_long_file_of_the_users_is_summarized(tmp_path):
+    words = [f"{a}{b}lad" for a in "abcdefg" for b in "abcdefg"]
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    _, listed, whole = in_process(
+        server_kind("wordle").app(data=tmp_path),
+        ("POST", "/wordle/create", {}),
+        ("GET", "/wordle/filtered_vocab", {"params": {"id": 0}}),
+        ("GET", "/wordle/filtered_vocab", {"params": {"id": 0, "whole": True}}),
+    )
+    assert listed.json() == ["any of 49 words of five letters"]
+    assert whole.json() == words
