@@ -69,4 +69,4 @@ def _agentgym(
         typer.Option("--version", callback=_show_version, is_eager=True, help="print the version and exit"),
     ] = False,
 ) -> None:
-    """Play AgentGym's environments, or let an agent play them and keep its score."""
+    """Play AgentGym's environments, evaluate agents in them, and prepare training."""

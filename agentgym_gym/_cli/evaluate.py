@@ -69,7 +69,7 @@ class EvalOptions:
 
 @command(EvalOptions)
 def evaluate(options: EvalOptions) -> None:
-    """Evaluate an agent or a model on tasks, and write the episodes and scores.
+    """Evaluate agents or models, and write episodes and scores.
 
     Give --agent, --model, or --launch with --model-path. Episodes that a fault of the environment or of the
     model's server ended are counted and not scored. Exits with 1 if a fault ended every episode.
