@@ -89,7 +89,7 @@ def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcra
         assert shown.exit_code == 0
         assert f"{dead} (ended) TextCraft 2" in " ".join(shown.stdout.split())
         assert f"{dead} (ended)" in run("leases", url.replace("127.0.0.1", "localhost")).stdout
-        assert f"{living} (runs)" in shown.stdout
+        assert f"{living} (running)" in shown.stdout
         assert f"agentgym leases {url} --clear" in shown.stdout
         found = json.loads(run("leases", url, "--json").stdout)
         assert [(each["pid"], each["alive"]) for each in found["processes"]] == [
@@ -129,7 +129,7 @@ def test_after_a_restart_of_the_server_nothing_is_closed_that_is_another_s(run, 
             assert held[0] in left
             cleared = run("leases", again.url, "--clear", "--yes")
             assert cleared.exit_code == 0
-            assert cleared.stdout.startswith("2 environments went with a server that is no longer there.\n")
+            assert cleared.stdout.startswith("2 environments lost in a restart of the server.\n")
             assert all(exists(again.url, env_id) for env_id in held)
     finally:
         again.stop()
@@ -169,7 +169,7 @@ def test_another_environment_s_server_has_nothing_of_it(run, server):
     try:
         result = run("leases", maze.url, "--clear", "--yes")
         assert result.exit_code == 2
-        assert "This server cannot close environments. They go when it is restarted." in result.stderr
+        assert "This server cannot close environments. A restart of the server removes all of them." in result.stderr
     finally:
         maze.stop()
 
