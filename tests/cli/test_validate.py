@@ -135,7 +135,7 @@ def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url):
     for arguments, said in (
         (("Maze", "--resume"), "--resume needs the folder of the earlier validation: give --out"),
         (("Maze", "--gold", "random"), "--gold random has no solutions"),
-        (("Maze", "--server", textcraft_url), "there is no Maze to play on"),
+        (("Maze", "--server", textcraft_url), "no server of Maze is available"),
         (("SciWorld", "--gold", "oracle", "--server", maze_url), "there is no oracle that plays SciWorld"),
     ):
         result = run("validate", *arguments)
