@@ -169,7 +169,10 @@ def test_another_environment_s_server_has_nothing_of_it(run, server):
     try:
         result = run("leases", maze.url, "--clear", "--yes")
         assert result.exit_code == 2
-        assert "This server cannot close environments. A restart of the server removes all of them." in result.stderr
+        assert (
+            "This server cannot close environments. A restart of the server removes all of them."
+            in result.stderr
+        )
     finally:
         maze.stop()
 
