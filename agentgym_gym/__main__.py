@@ -26,7 +26,7 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:  # Ctrl-C during the imports, which take a second
         sys.exit(_INTERRUPTED)
-    # A terminal without a character in its encoding shows a question mark instead of a traceback.
+    # If the terminal cannot encode a character, print a question mark instead of raising an error.
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(ValueError):
             if isinstance(stream, io.TextIOWrapper):
@@ -36,7 +36,7 @@ def main() -> None:
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
-        sys.stderr.write(f"error: nothing more can be written: {error.strerror}\n")
+        sys.stderr.write(f"error: cannot write the output: {error.strerror}; free some space\n")
         sys.exit(2)
 
 

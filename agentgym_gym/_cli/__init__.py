@@ -56,8 +56,8 @@ verl.verl.command("sft", cls=Command)(verl_sft.sft)
 app.add_typer(verl.verl, name="verl")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"agentgym-gym {agentgym_gym.__version__}")
         raise typer.Exit
 
@@ -66,7 +66,7 @@ def _show_version(wanted: bool) -> None:
 def _agentgym(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="print the version and exit"),
     ] = False,
 ) -> None:
-    """Play AgentGym's environments, or let an agent play them and keep its score."""
+    """Play AgentGym's environments, evaluate agents in them, and prepare training."""

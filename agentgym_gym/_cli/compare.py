@@ -28,58 +28,59 @@ _LETTERS = 26
 def compare(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN", help="Folders of runs, or of several runs each; the first is A."),
+        typer.Argument(metavar="RUN", help="folders of one or several runs; the first is A"),
     ],
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object")] = False,
 ) -> None:
     """Compare runs task by task.
 
-    Each is compared with the first one in the same environment. A difference has a 95 % interval, by the
-    bootstrap over tasks; p is of the paired permutation test.
+    Each run is compared with the first run in the same environment and on the same world. A difference has a
+    95 % interval, from a bootstrap over tasks; p is from the paired permutation test.
     """
-    given = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
-    _check(given)
-    named = _named(given)
+    groups = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
+    _check(groups)
+    named = _named(groups)
     by_world: dict[_World, dict[str, Run]] = {}
     for name, runs in named.items():
         for run in runs:
             by_world.setdefault(_world(run), {})[name] = run
-    comparisons = [each for runs in by_world.values() for each in _with_the_first(runs)]
-    alone = [run for runs in by_world.values() if len(runs) == 1 for run in runs.values()]
+    comparisons = [result for runs in by_world.values() for result in _compare_with_first(runs)]
+    single = [run for runs in by_world.values() if len(runs) == 1 for run in runs.values()]
     if as_json:
         print_json(
             {
                 "test": _TEST,
                 "comparisons": [each.to_json() for each in comparisons],
                 "not_compared": [
-                    {"path": str(run.path), "env_id": run.env_id, "worlds": list(run.worlds)} for run in alone
+                    {"path": str(run.path), "env_id": run.env_id, "worlds": list(run.worlds)}
+                    for run in single
                 ],
             }
         )
         return
     print_pairs({name: _listed(runs) for name, runs in named.items()})
     _print(comparisons)
-    for run in alone:
-        out.print(f"{run.path} is not compared: it is the only run in {clean(_shown(run))}.", soft_wrap=True)
+    for run in single:
+        out.print(f"{run.path} is not compared: it is the only run in {clean(_where(run))}.", soft_wrap=True)
 
 
-def _check(given: Sequence[Sequence[Run]]) -> None:
+def _check(groups: Sequence[Sequence[Run]]) -> None:
     """Check that each argument can be compared with another one.
 
     Raises:
         BadOption: A run is given twice, or no other run is in an environment of an argument.
     """
-    each = [run for runs in given for run in runs]
-    for path, times in Counter(run.path.resolve() for run in each).items():
+    all_runs = [run for runs in groups for run in runs]
+    for path, times in Counter(run.path.resolve() for run in all_runs).items():
         if times > 1:
-            raise BadOption(f"the run {path} is given {times} times")
-    times_of = Counter(map(_world, each))
-    for runs in given:
-        if all(times_of[_world(run)] == 1 for run in runs):
-            others = sorted({_shown(run) for run in each} - {_shown(run) for run in runs})
+            raise BadOption(f"the run {path} is given {times} times: give it once")
+    counts = Counter(map(_world, all_runs))
+    for runs in groups:
+        if all(counts[_world(run)] == 1 for run in runs):
+            others = sorted({_where(run) for run in all_runs} - {_where(run) for run in runs})
             raise BadOption(
-                f"{runs[0].path} is of {_shown(runs[0])}, and there is no other run of it"
+                f"{runs[0].path} is of {_where(runs[0])}, and there is no other run of it"
                 + (f", but of {', '.join(others):.200}" if others else "")
                 + ": compare runs in one environment, on one world"
             )
@@ -93,24 +94,24 @@ def _world(run: Run) -> _World:
     return run.env_id, run.worlds
 
 
-def _shown(run: Run) -> str:
+def _where(run: Run) -> str:
     return f"{run.env_id} on {', '.join(run.worlds)}" if run.worlds else run.env_id
 
 
-def _named(given: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:
+def _named(arguments: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:
     """Group runs by argument and agent, with one run per environment, and assign a letter to each group."""
     groups: dict[tuple[int, str, int], list[Run]] = {}
-    for i, runs in enumerate(given):
+    for i, runs in enumerate(arguments):
         seen: Counter[tuple[str, str]] = Counter()
         for run in runs:
             groups.setdefault((i, run.agent, seen[run.agent, run.env_id]), []).append(run)
             seen[run.agent, run.env_id] += 1
     return {
-        chr(ord("A") + i) if i < _LETTERS else f"R{i + 1}": each for i, each in enumerate(groups.values())
+        chr(ord("A") + i) if i < _LETTERS else f"R{i + 1}": runs for i, runs in enumerate(groups.values())
     }
 
 
-def _with_the_first(runs: Mapping[str, Run]) -> list[Comparison]:
+def _compare_with_first(runs: Mapping[str, Run]) -> list[Comparison]:
     first, *others = runs
     return [evaluation.compare_runs(runs[first], runs[other], names=(first, other)) for other in others]
 
@@ -134,7 +135,7 @@ def _print(comparisons: Sequence[Comparison]) -> None:
             left=("environment", "runs"),
             title=title,
         )
-    out.print("won, lost: on how many tasks the run that is named first is better, or worse.", soft_wrap=True)
+    out.print("won, lost: number of tasks on which the first-named run is better, or worse.", soft_wrap=True)
     out.print(_test(comparisons), soft_wrap=True)
     for each in comparisons:
         where = f"{_short(each)}, {_runs(each)}: " if len(comparisons) > 1 else ""
@@ -171,7 +172,7 @@ def _test(comparisons: Sequence[Comparison]) -> str:
     """Describe the test and how its p-values were computed."""
     tests = [paired for each in comparisons for paired in (each.success, each.score) if paired.tasks]
     if not tests:
-        return "There is no task that both runs scored, and so no test."
+        return "No test: both runs scored none of the same tasks."
     drawn = sum(paired.draws is not None for paired in tests)
     how = "exact" if not drawn else f"by {DRAWS:,} draws"
     if 0 < drawn < len(tests):
@@ -186,7 +187,7 @@ def _notes(comparison: Comparison) -> Iterable[str]:
     for reason, ids in comparison.left_out.items():
         yield f"{_tasks(ids)} left out: {reason}"
     if unknown := comparison.success_unknown:
-        yield f"{_tasks(unknown)} left out of success: not known to be solved or not"
+        yield f"{_tasks(unknown)} left out of success: success is unknown"
 
 
 def _tasks(ids: Sequence[int]) -> str:

@@ -82,7 +82,7 @@ def print_table(
     if title:
         out.print(title, soft_wrap=True)
     out.print()
-    if Measurement.get(out, out.options.update(width=_ANY), table).maximum <= out.width:
+    if Measurement.get(out, out.options.update(width=_UNLIMITED), table).maximum <= out.width:
         out.print(table)
         out.print()
         return
@@ -99,11 +99,11 @@ def print_table(
 def print_pairs(rows: Mapping[str, str]) -> None:
     """Print names next to their descriptions; the terminal wraps long lines."""
     longest = max(map(len, rows))
-    for name, said in rows.items():
-        out.print(f"{name:<{longest}}  {said}", soft_wrap=True)
+    for name, description in rows.items():
+        out.print(f"{name:<{longest}}  {description}", soft_wrap=True)
 
 
-_ANY = 100_000  # columns: wider than any table
+_UNLIMITED = 100_000  # columns: wider than any table
 
 
 class Command(TyperCommand):
@@ -118,7 +118,7 @@ class Command(TyperCommand):
         for parameter, times in Counter(order).items():
             one_value = parameter.param_type_name == "option" and not getattr(parameter, "multiple", False)
             if times > 1 and one_value and not ctx.resilient_parsing:
-                ctx.fail(f"{parameter.opts[0]} is given {times} times, and takes one value")
+                ctx.fail(f"{parameter.opts[0]} is given {times} times; give it once")
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
@@ -143,8 +143,8 @@ def in_options(text: str, options: Collection[str]) -> str:
     """
     own = {each.removeprefix("--").replace("-", "_"): each for each in options if each.startswith("--")}
     own |= {argument: own[name] for argument, name in _OPTION_OF.items() if name in own}
-    for pattern, said in _CALLS:
-        text = pattern.sub(said, text)
+    for pattern, replacement in _CALLS:
+        text = pattern.sub(replacement, text)
     return _ARGUMENT.sub(lambda match: own.get(match[1], match[1]) + match[2], text)
 
 
@@ -172,6 +172,6 @@ _PLAIN = (
 
 
 def _plain(text: str) -> str:
-    for pattern, said in _PLAIN:
-        text = pattern.sub(said, text)
+    for pattern, replacement in _PLAIN:
+        text = pattern.sub(replacement, text)
     return text

@@ -22,6 +22,7 @@ from agentgym_gym._cli.options import (
     Parser,
     Split,
     Timeout,
+    ValidationSize,
     text_of,
 )
 from agentgym_gym._cli.resolve_env import (
@@ -30,7 +31,7 @@ from agentgym_gym._cli.resolve_env import (
     by_name,
     complete_name,
     json_object,
-    refuse_own,
+    refuse_agentgym_options,
     refuse_twice,
     resolve,
 )
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RlOptions", "data"]
 
-data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write the files that training reads.")
+data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write training files.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,43 +58,37 @@ class RlOptions:
         list[str],
         typer.Argument(
             metavar="SOURCE",
-            help="An environment, by its id or name, MODULE:ID for one of your own or another's; a file of "
-            "AgentGym's item ids or trajectories; or a folder of such files. Several are put together.",
+            help="environments (id, name or MODULE:ID), or AgentGym files or folders",
             autocompletion=complete_name,
         ),
     ]
-    out_: Annotated[Path, typer.Option("--out", help="Folder for train.parquet and val.parquet.")]
+    out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]
     tasks: Annotated[
         str | None,
-        typer.Option(help=f"Of an environment. {TASKS_HELP} All by default."),
+        typer.Option(help=TASKS_HELP, show_default="all"),
     ] = None
-    val: Annotated[
-        str, typer.Option(help="How much goes to val.parquet: a number of tasks, or a share as 0.1 or 10%.")
-    ] = "0.1"
+    val: ValidationSize = "0.1"
     num_samples: Annotated[
-        int | None, typer.Option(min=1, help="How many tasks are drawn in all; by default every one.")
+        int | None, typer.Option(min=1, help="number of tasks to sample", show_default="all")
     ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the drawing, the division and the order.")] = 0
+    seed: Annotated[int, typer.Option(min=0, help="random seed of the sample, split and order")] = 0
     system_prompt: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]FILE",
-            help="System prompt in place of the environment's own; NAME= with several environments.",
+            help="file with a system prompt to replace the environment's",
         ),
     ] = None
     system_prompt_from_traj: Annotated[
         Path | None,
-        typer.Option(
-            help="A file of AgentTraj, or a folder of them: its first message becomes the system prompt, as "
-            "models trained on AgentGym's prompts want. Goes with --parser agentgym."
-        ),
+        typer.Option(help="file or folder of AgentTraj with the system prompt"),
     ] = None
     server: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[NAME=]URL",
-            help="URL of the server, or several with commas, to write into the rows; by default the one that "
-            "is configured where the training runs. With several environments say for which, and repeat it.",
+            help="server URL to write into the rows; commas separate several",
+            show_default="configured at training",
         ),
     ] = None
     split: Split = None
@@ -106,17 +101,16 @@ class RlOptions:
         list[str] | None,
         typer.Option(
             metavar="[NAME=]JSON",
-            help="More arguments of the environment, as a JSON object. With several environments say for "
-            "which, and repeat it.",
+            help="more arguments of the environment, as a JSON object",
         ),
     ] = None
     force: Force = False
     as_json: Json = False
 
     @property
-    def of_agentgym(self) -> dict[str, Any]:
-        """The given options that apply only to AgentGym's environments, by argument name."""
-        given = {
+    def agentgym_only(self) -> dict[str, Any]:
+        """The options, if given, that apply only to AgentGym's environments, by argument name."""
+        options = {
             "action_format": self.action_format,
             "parser": self.parser,
             "max_turns": self.max_turns,
@@ -124,16 +118,26 @@ class RlOptions:
             "on_unknown": self.on_unknown,
             "timeout": self.timeout,
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in options.items() if value is not None}
 
 
 @data.command("rl", cls=Command)
 @command(RlOptions)
 def _rl(options: RlOptions) -> None:
-    """Write the tasks that verl trains on by reinforcement.
+    """Write tasks for reinforcement learning with verl.
 
-    A row holds the system prompt, blank if the environment has none, and names the task and its environment;
-    the first observation comes when the task is played. No server is asked.
+    A row contains the system prompt, blank if the environment has none, the task and its environment; the
+    first observation comes from the rollout. No server is contacted.
+
+    A source is an environment, a file of AgentGym's item ids or trajectories, or a folder of such files.
+    Several sources are combined. With several environments, put NAME= before the value of --system-prompt,
+    --server and --env-kwargs, and repeat the option for each environment.
+
+    Tasks of environments are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of item
+    ids. If an environment has no numbered tasks, they are seeds, and all means 1000.
+
+    With --system-prompt-from-traj, the system prompt is the first message of the trajectories. Use it with
+    --parser agentgym for models trained on AgentGym's prompts.
     """
     chosen = {each.source.name: each for each in map(_resolved, _named(options.sources))}
     division = library.divide(
@@ -171,10 +175,10 @@ def _recipes(
     Raises:
         AgentGymError: An environment does not support an option; the message names the option.
     """
-    names, given = list(of), options.of_agentgym
+    names, agentgym_only = list(of), options.agentgym_only
     if all(isinstance(each, library.Seeds) for each in of.values()):
-        refuse_own([*given], names[0])
-    own = {"action_format": "react", "parser": "default"} | given
+        refuse_agentgym_options([*agentgym_only], names[0])
+    own = {"action_format": "react", "parser": "default"} | agentgym_only
     if "max_turns" in own:
         own["max_turns"] = own["max_turns"] or None
     servers = by_name("--server", options.server, names)
@@ -185,14 +189,14 @@ def _recipes(
     for name, environment in of.items():
         kwargs = more.get(name, {})
         if isinstance(environment, library.Seeds):
-            refuse_own(["server"] if name in servers else [], name)
+            refuse_agentgym_options(["server"] if name in servers else [], name)
             module = chosen[name].module
             usual = _prompt_of(chosen[name].name, kwargs)
         else:
             module = chosen[name].module if name in chosen else OURS
-            at = {"server": servers[name]} if name in servers else {}
-            refuse_twice([*given, *at], kwargs)
-            kwargs = own | at | kwargs
+            server_kwargs = {"server": servers[name]} if name in servers else {}
+            refuse_twice([*agentgym_only, *server_kwargs], kwargs)
+            kwargs = own | server_kwargs | kwargs
             usual = library.own_prompt(environment, kwargs)  # validates the arguments
         recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
     return recipes
@@ -209,7 +213,7 @@ def _resolved(source: str) -> Chosen:
     try:
         return resolve(source)
     except UnknownEnvironment as error:
-        raise BadOption(f"{source!r} is no file and no folder, and {error}") from error
+        raise BadOption(f"source {source!r} is not a file or folder, and {error}") from error
 
 
 def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list[Item]:
@@ -221,13 +225,15 @@ def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list
         else:
             items += library.read_items(Path(source), split)
     if tasks is not None and not named:
-        raise BadOption("--tasks is for an environment; a file says by itself which tasks it means")
+        raise BadOption(
+            f"--tasks {tasks!r:.80} is only for environments: the sources are files, which list their tasks"
+        )
     return items
 
 
 def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
     """Yield a row for each item; rows of seeds have the same format as in ``agentgym verl init``."""
-    from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command needs this import
 
     for index, item in enumerate(items):
         recipe = recipes[item.environment.name]
@@ -242,7 +248,7 @@ def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict
 
 def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
     """Return the system prompt of another library's environment; None if it has none."""
-    from verl_bridge.recipes import own_prompt  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge.recipes import own_prompt  # noqa: PLC0415 - no other command needs this import
 
     try:
         return own_prompt(env_id, env_kwargs)
@@ -257,11 +263,13 @@ def _prompts(
     if trajectories is None:
         return {name: text_of(Path(file)) for name, file in by_name("--system-prompt", files, names).items()}
     if files:
-        raise BadOption("--system-prompt and --system-prompt-from-traj say the same thing: give one of them")
+        raise BadOption("--system-prompt and --system-prompt-from-traj exclude each other: give one of them")
     prompts = read_prompts(trajectories)
     missing = [name for name in names if name not in prompts]
     if missing:
-        raise BadOption(f"{trajectories} holds no trajectory of {', '.join(missing)}")
+        raise BadOption(
+            f"{trajectories} has no trajectory of {', '.join(missing)}; give --system-prompt instead"
+        )
     return prompts
 
 
@@ -306,5 +314,5 @@ def _print(summary: Mapping[str, Any]) -> None:
         soft_wrap=True,
     )
     if summary["duplicates"]:
-        out.print(f"Left out, being there twice: {summary['duplicates']:,}.", soft_wrap=True)
+        out.print(f"Duplicates left out: {summary['duplicates']:,}.", soft_wrap=True)
     out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)

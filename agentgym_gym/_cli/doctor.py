@@ -12,7 +12,7 @@ import typer
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._cli.console import clean, print_json, print_pairs, print_table
 from agentgym_gym._cli.options import Header, headers_of
-from agentgym_gym._cli.resolve_env import Own, know
+from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
 from agentgym_gym._cli.sources import Probe, ServerSource, probe, source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
@@ -25,82 +25,88 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*\bextra\s*==\s*["']([\w-]+)["']""")
-_GATHERED = frozenset({"all", "dev"})  # extras that combine others
+_COMBINED = frozenset({"all", "dev"})  # extras that combine others
 
 
 def doctor(
     url: Annotated[
-        str | None, typer.Argument(metavar="[URL]", help="A server to look at; by default the whole set-up.")
+        str | None,
+        typer.Argument(metavar="[URL]", help="server to check", show_default="the local setup"),
     ] = None,
-    env: Own = None,
+    env: ExtraEnvs = None,
     header: Header = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
 ) -> None:
-    """Show what answers at a URL, or the state of this machine.
+    """Check a server, or the local setup.
 
-    Without a URL: what is installed, and for each environment where its server comes from and, where one is
-    configured, whether it is the right one. Exits with 1 if something is not as it should be.
+    Without a URL, it lists the installed packages and the server of each environment, and checks the
+    configured servers. Exits with 1 if a check fails.
+
+    Other users of this machine can see --header in the list of processes. To hide it, set the variable
+    AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
-    know(env)
+    register_envs(env)
     headers = headers_of(header)
     if headers and not url:
-        raise BadOption("--header goes with a URL; each environment has a variable AGENTGYM_<NAME>_HEADERS")
+        raise BadOption("--header needs a URL; without one, set the variables AGENTGYM_<NAME>_HEADERS")
     healthy = (
-        _look_at(parse_urls(url, "URL"), headers, as_json=as_json) if url else _look_around(as_json=as_json)
+        _check_servers(parse_urls(url, "URL"), headers, as_json=as_json)
+        if url
+        else _check_setup(as_json=as_json)
     )
     if not healthy:
         raise typer.Exit(1)
 
 
-def _look_at(urls: tuple[str, ...], headers: HiddenHeaders, *, as_json: bool) -> bool:
+def _check_servers(urls: tuple[str, ...], headers: HiddenHeaders, *, as_json: bool) -> bool:
     probes = [probe(url, headers=headers) for url in urls]
     if as_json:
-        found = [_probe_json(each) for each in probes]
-        print_json(found[0] if len(found) == 1 else found)
+        results = [_probe_json(result) for result in probes]
+        print_json(results[0] if len(results) == 1 else results)
     else:
-        for each in probes:
-            _print_probe(each)
-    return all(each.problem is None for each in probes)
+        for result in probes:
+            _print_probe(result)
+    return all(result.problem is None for result in probes)
 
 
-def _print_probe(found: Probe) -> None:
-    rows = {"server": found.url}
-    if found.answers is not None:
-        among = " or ".join if found.ambiguous else ", ".join
-        rows["says"] = clean(found.answers)
-        names = (e.id for e in found.environments) if found.environments else map(clean, found.mounted)
-        rows["serves"] = among(names) or "nothing known here"
-        rows["round trip"] = f"{found.round_trip_ms:.1f} ms"
-    print_pairs(rows | {"result": clean(_result(found))})
-    if found.mounted:
-        mounted = [(clean(name), clean(url)) for name, url in found.mounted.items()]
+def _print_probe(result: Probe) -> None:
+    rows = {"server": result.url}
+    if result.answers is not None:
+        join = " or ".join if result.ambiguous else ", ".join
+        rows["answer"] = clean(result.answers)
+        names = (e.id for e in result.environments) if result.environments else map(clean, result.mounted)
+        rows["serves"] = join(names) or "no environment of the catalogue"
+        rows["round trip"] = f"{result.round_trip_ms:.1f} ms"
+    print_pairs(rows | {"result": clean(_result(result))})
+    if result.mounted:
+        mounted = [(clean(name), clean(url)) for name, url in result.mounted.items()]
         print_table(("name", "URL"), mounted, left={"name", "URL"})
 
 
-def _result(found: Probe) -> str:
-    if found.ambiguous:
+def _result(result: Probe) -> str:
+    if result.ambiguous:
         return (
-            f"ok; these servers answer alike, so which it is cannot be told; use it by --server {found.url}"
+            f"ok; servers of these environments give the same responses; pass --server {result.url} to use it"
         )
-    if found.mounted and found.problem is None:
-        return f"ok; use the URL of one of its servers: --server {found.url}/NAME"
-    return found.problem or f"ok; use it by --server {found.url}"
+    if result.mounted and result.problem is None:
+        return f"ok; pass the URL of one of its servers: --server {result.url}/NAME"
+    return result.problem or f"ok; pass --server {result.url} to use it"
 
 
-def _probe_json(found: Probe) -> dict[str, Any]:
+def _probe_json(result: Probe) -> dict[str, Any]:
     return {
-        "url": found.url,
-        "answers": found.answers,
-        "environments": [environment.id for environment in found.environments],
-        "ambiguous": found.ambiguous,
-        "mounted": dict(found.mounted),
-        "round_trip_ms": found.round_trip_ms,
-        "ok": found.problem is None,
-        "problem": found.problem,
+        "url": result.url,
+        "answers": result.answers,
+        "environments": [environment.id for environment in result.environments],
+        "ambiguous": result.ambiguous,
+        "mounted": dict(result.mounted),
+        "round_trip_ms": result.round_trip_ms,
+        "ok": result.problem is None,
+        "problem": result.problem,
     }
 
 
-def _look_around(*, as_json: bool) -> bool:
+def _check_setup(*, as_json: bool) -> bool:
     extras = _extras()
     installed = versions(*extras)
     findings = [_Finding.of(environment) for environment in environments()]
@@ -136,13 +142,13 @@ class _Finding:
 
     @property
     def healthy(self) -> bool:
-        return self.source.kind != "invalid" and all(found.problem is None for found in self.probes)
+        return self.source.kind != "invalid" and all(result.problem is None for result in self.probes)
 
     def lines(self) -> list[str]:
         if not self.probes:
             return [clean(self.source.note)]
-        said = [found.problem or f"ok, {found.round_trip_ms:.1f} ms" for found in self.probes]
-        return [f"{found.url}: {clean(text)}" for found, text in zip(self.probes, said, strict=True)]
+        results = [result.problem or f"ok, {result.round_trip_ms:.1f} ms" for result in self.probes]
+        return [f"{result.url}: {clean(text)}" for result, text in zip(self.probes, results, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -150,7 +156,7 @@ class _Finding:
             "variable": self.environment.variable,
             "server": self.source.kind,
             "server_note": self.source.note,
-            "probes": [_probe_json(found) for found in self.probes],
+            "probes": [_probe_json(result) for result in self.probes],
         }
 
 
@@ -161,8 +167,8 @@ def _extras() -> dict[str, str]:
     except metadata.PackageNotFoundError:
         return {}
     matches = [match for match in map(_REQUIREMENT.match, requirements) if match is not None]
-    found: dict[str, str] = {}
+    extras: dict[str, str] = {}
     for package, extra in (match.groups() for match in matches):
-        if extra not in _GATHERED and package != "agentgym-gym":
-            found.setdefault(package, extra)
-    return found
+        if extra not in _COMBINED and package != "agentgym-gym":
+            extras.setdefault(package, extra)
+    return extras

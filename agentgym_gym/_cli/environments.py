@@ -69,7 +69,7 @@ class PlannedEnvironment:
         self.success_at = _threshold(plan.success_at)
         self.deadline = _deadline(plan.env_timeout, self.chosen)
         self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
-        self._looked: dict[bool, Any] = {}
+        self._samples: dict[bool, Any] = {}
         self._described: EnvFacts | None = None  # creating another library's may take long
 
     def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
@@ -78,7 +78,7 @@ class PlannedEnvironment:
         Args:
             tools: Whether actions are tool calls, unless the plan names another format.
         """
-        return self.chosen.maker(self.plan.env_kwargs, self._asked(tools=tools), self.plan.max_turns)
+        return self.chosen.maker(self.plan.env_kwargs, self._own_arguments(tools=tools), self.plan.max_turns)
 
     @cached_property
     def servers(self) -> Mapping[str, Any]:
@@ -88,14 +88,14 @@ class PlannedEnvironment:
             NoServer: No server responds, or all of them serve other environments.
         """
         environment = self.chosen.environment
-        own = None if environment is None else self._look(tools=False)
+        own = None if environment is None else self._sample(tools=False)
         if environment is None or not isinstance(own, BaseTextEnv):
             return {}
         probes = require_server(environment, own.servers, self._headers)
         return {
             "server": [redact(url) for url in own.servers],
-            "server_says": [found.answers for found in probes],
-            "served_by": [found.served_by for found in probes],
+            "server_says": [probe.answers for probe in probes],
+            "served_by": [probe.served_by for probe in probes],
             "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
         }
 
@@ -110,8 +110,8 @@ class PlannedEnvironment:
         if not all(served_by) or not served_by:
             return Servers(self._describe(tools=False).capacity)
         # AgentGym's servers have a fixed capacity; this project's own servers do not.
-        most = self.plan.env_kwargs.get("max_envs_per_server")
-        return Servers(None if most is None else most * len(served_by))
+        per_server = self.plan.env_kwargs.get("max_envs_per_server")
+        return Servers(None if per_server is None else per_server * len(served_by))
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return the metadata of the environment that a run records."""
@@ -133,7 +133,7 @@ class PlannedEnvironment:
             BadOption: The environment cannot be created, or its observations are not text.
         """
         if self.chosen.environment is not None:
-            return describe_env(self._look(tools=tools))
+            return describe_env(self._sample(tools=tools))
         if self._described is None:
             self._described = asyncio.run(self._make_and_describe())
         return self._described
@@ -149,20 +149,20 @@ class PlannedEnvironment:
         except Exception as error:  # a foreign constructor may raise anything
             kind = getattr(error, "kind", None)  # set on errors from another process
             kind = kind if isinstance(kind, str) else type(error).__name__
-            raise BadOption(f"{self.chosen.id} cannot be made: {kind}: {error}") from error
+            raise BadOption(f"cannot create {self.chosen.id}: {kind}: {error}") from error
 
-    def _look(self, *, tools: bool) -> Any:
+    def _sample(self, *, tools: bool) -> Any:
         """Return an AgentGym environment to read its attributes; it is never reset."""
-        if tools not in self._looked:
-            self._looked[tools] = self.maker(tools=tools)().unwrapped
-        return self._looked[tools]
+        if tools not in self._samples:
+            self._samples[tools] = self.maker(tools=tools)().unwrapped
+        return self._samples[tools]
 
-    def _asked(self, *, tools: bool) -> dict[str, Any]:
-        written = self.plan.action_format
-        if tools and written is None and self.chosen.environment is not None:
-            written = "tool_calls"
+    def _own_arguments(self, *, tools: bool) -> dict[str, Any]:
+        action_format = self.plan.action_format
+        if tools and action_format is None and self.chosen.environment is not None:
+            action_format = "tool_calls"
         declared = {name: getattr(self.plan, name) for name in _ARGUMENTS}
-        return {**declared, "action_format": written, "headers": self._headers or None}
+        return {**declared, "action_format": action_format, "headers": self._headers or None}
 
     def _options(self, *, tools: bool) -> dict[str, Any]:
         """Return the options that affect the episodes: a run can be resumed only with the same ones."""
@@ -174,7 +174,7 @@ class PlannedEnvironment:
             return {"max_turns": turns, **public}
         shown = {
             name: getattr(EnvOptions, name) if value is None else value
-            for name, value in self._asked(tools=tools).items()
+            for name, value in self._own_arguments(tools=tools).items()
             if name in _ARGUMENTS and _ARGUMENTS[name].recorded
         }
         return {
@@ -214,7 +214,7 @@ def _deadline(seconds: float | None, chosen: Chosen) -> float | None:
     if chosen.environment is not None:
         if seconds is not None:
             raise BadOption(
-                f"env_timeout={seconds:g}: requests of {chosen.id} have deadlines of their own; set timeout"
+                f"env_timeout={seconds:g} is not for {chosen.id}, whose requests have timeouts: set timeout"
             )
         return None
     if seconds is not None and not 0 < seconds < math.inf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentgym_gym._cli.console import out, print_json, print_table
 from agentgym_gym._cli.options import Json  # noqa: TC001 - typer reads it at run time
-from agentgym_gym._cli.resolve_env import Own, know
+from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
 from agentgym_gym._cli.sources import source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.formats import FORMATS
@@ -13,12 +13,12 @@ __all__ = ["envs"]
 
 
 def envs(
-    env: Own = None,
+    env: ExtraEnvs = None,
     as_json: Json = False,
 ) -> None:
-    """List the environments and where their servers come from."""
-    know(env)
-    found = [(environment, source_of(environment)) for environment in environments()]
+    """List the environments and the sources of their servers."""
+    register_envs(env)
+    sources = [(environment, source_of(environment)) for environment in environments()]
     if as_json:
         print_json(
             [
@@ -33,12 +33,12 @@ def envs(
                     "server": source.kind,
                     "server_note": source.note,
                 }
-                for environment, source in found
+                for environment, source in sources
             ]
         )
         return
     rows = []
-    for environment, source in found:
+    for environment, source in sources:
         low, high = environment.score_range
         tasks = environment.task_count
         ids, score = "\nor ".join(environment.ids), f"{low:g} to {high:g}"

@@ -27,7 +27,7 @@ class EvalOptions:
         str,
         typer.Argument(
             metavar="ID",
-            help="Which environment: its id or its name, or MODULE:ID; or a TOML file of several runs.",
+            help="environment (id, name or MODULE:ID), or a TOML run file",
             autocompletion=complete_name,
         ),
     ]
@@ -37,14 +37,14 @@ class EvalOptions:
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with the run in that folder.", rich_help_panel="Options of the run"
+            "--resume", help="resume the run in the output folder", rich_help_panel="Options of the run"
         ),
     ] = False
     retry_faulted: Annotated[
         bool,
         typer.Option(
             "--retry-faulted",
-            help="With --resume: play those episodes anew that a fault ended.",
+            help="with --resume: retry faulted episodes",
             rich_help_panel="Options of the run",
         ),
     ] = False
@@ -52,7 +52,7 @@ class EvalOptions:
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="A model behind OpenAI's chat protocol, by its name; repeat it for several.",
+            help="model with an OpenAI-compatible chat API; repeatable",
             rich_help_panel="Options of a model",
         ),
     ] = None
@@ -60,7 +60,7 @@ class EvalOptions:
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="The model it serves: a folder, a name, or a pattern such as 'ckpts/*'; may be repeated.",
+            help="model for --launch: folder, name or pattern ('ckpts/*'); repeatable",
             rich_help_panel="Options of a model",
         ),
     ] = None
@@ -69,10 +69,17 @@ class EvalOptions:
 
 @command(EvalOptions)
 def evaluate(options: EvalOptions) -> None:
-    """Let an agent or a model play tasks, and keep its score.
+    """Evaluate agents or models, and write episodes and scores.
 
-    An episode that a failure of the environment or of the model's server ended is counted and not scored.
-    Exits with 1 if that happened to every episode.
+    Give --agent, --model, or --launch with --model-path. Episodes that a fault of the environment or of the
+    model's server ended are counted and not scored. Exits with 1 if a fault ended every episode.
+
+    Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
+    an environment has no numbered tasks, they are seeds, and all means 1000. The default split applies to
+    all; ids and files may be of any split.
+
+    Other users of this machine can see --header in the list of processes. To hide it, set the variable
+    AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
     play(
         _plan(options),
@@ -91,14 +98,14 @@ def _plan(options: EvalOptions) -> RunPlan:
     agents = _agents(options.agent, options.model or [], options.model_path or [], options.settings)
     if options.name.endswith(".toml"):
         if agents or options.environment or options.settings:
-            given = [*options.environment, *options.settings, *(["agent"] if agents else [])]
-            named = ", ".join(map(_option, given))
-            raise BadOption(f"{named}: what a run file says cannot be given as an option too")
+            names = [*options.environment, *options.settings, *(["agent"] if agents else [])]
+            named = ", ".join(map(_option, names))
+            raise BadOption(f"{named} cannot be combined with a run file: set these keys in {options.name}")
         return replace(read_plan(Path(options.name)), **options.run)
     if not agents:
-        raise BadOption("who plays? Give --agent, --model, or --launch with --model-path")
+        raise BadOption("no agent: give --agent, --model, or --launch with --model-path")
     if options.agent is not None and "system_prompt" in options.environment:
-        raise BadOption("--system-prompt is for models: it needs --model, or --launch")
+        raise BadOption("--system-prompt is only for models: give --model or --launch instead of --agent")
     environment = EnvironmentPlan(id=options.name, **options.environment)
     return RunPlan(environments=[environment], agents=agents, **options.run)
 
@@ -113,17 +120,19 @@ def _agents(
     """
     if agent is not None:
         if models or paths or of_model:
-            raise BadOption("--agent is for agents without a model: leave out the options of a model")
+            raise BadOption(f"--agent {agent!r:.80} has no model: remove the options of a model")
         return [AgentPlan(agent=agent)]
     if "launch" in of_model:
         if not paths or len(models) > 1:
-            raise BadOption("--launch serves --model-path; --model, at most one, is the name it is served by")
+            raise BadOption(
+                "--launch needs --model-path, and at most one --model, the name under which it is served"
+            )
         served = models[0] if models else None
         return [AgentPlan(model=served, model_path=path, **of_model) for path in paths]
     if paths:
-        raise BadOption("--model-path is what --launch serves: give both")
+        raise BadOption(f"--model-path {paths[0]!r:.80} needs --launch, which serves it: give both")
     if of_model and not models:
-        raise BadOption(f"{', '.join(map(_option, of_model))}: these need --model, or --launch")
+        raise BadOption(f"{', '.join(map(_option, of_model))}: only for models; give --model or --launch")
     return [AgentPlan(model=model, **of_model) for model in models]
 
 

@@ -14,18 +14,18 @@ __all__ = ["export"]
 
 
 def export(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs, or of several runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="folders of one or several runs")],
     *,
-    to: Annotated[Literal["inspect"], typer.Option(help="For which tool: inspect, of inspect_ai.")],
-    out: Annotated[Path, typer.Option(help="Folder for the logs.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over logs that are there.")] = False,
+    to: Annotated[Literal["inspect"], typer.Option(help="target tool")],
+    out: Annotated[Path, typer.Option(help="output folder for the logs")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing logs")] = False,
 ) -> None:
     """Write runs in the format of another tool.
 
-    With inspect, the episodes are then shown by: inspect view --log-dir FOLDER. A log holds 1000 episodes at
-    most, and a longer run becomes several.
+    With --to inspect, it writes logs for inspect_ai: view them with inspect view --log-dir FOLDER. A log has
+    at most 1000 episodes; a longer run becomes several logs.
     """
-    from agentgym_gym.evaluate._inspect_export import export_to_inspect  # noqa: PLC0415 - for this command alone
+    from agentgym_gym.evaluate._inspect_export import export_to_inspect  # noqa: PLC0415 - only for this command
 
     del to  # only one tool is supported
     folders = dict.fromkeys(folder.resolve() for path in runs for folder in find_runs(path))

@@ -12,8 +12,9 @@ import typer
 
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._cli.console import clean, err, out, print_json, print_pairs, print_table
+from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Header, headers_of
-from agentgym_gym._cli.resolve_env import Own, know
+from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
 from agentgym_gym._cli.sources import Probe, headers_for, probe
 from agentgym_gym._leasing import journal
 from agentgym_gym._leasing.slots import SlotState, slot_states
@@ -29,38 +30,48 @@ if TYPE_CHECKING:
     from agentgym_gym._headers import HiddenHeaders
     from agentgym_gym._leasing.journal import Record
 
-__all__ = ["leases"]
+__all__ = ["LeasesOptions", "leases"]
 
 
-def leases(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The server, by the URL that was played on.")],
+@dataclass(frozen=True, kw_only=True)
+class LeasesOptions:
+    """The options of ``agentgym leases``."""
+
+    url: Annotated[str, typer.Argument(metavar="URL", help="server URL, as given to the environments")]
     clear: Annotated[
-        bool, typer.Option("--clear", help="Close what processes of this machine left when they died.")
-    ] = False,
-    env: Own = None,
-    header: Header = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before anything is closed.")] = False,
+        bool,
+        typer.Option("--clear", help="close environments that dead processes on this machine left open"),
+    ] = False
+    env: ExtraEnvs = None
+    header: Header = None
+    yes: Annotated[bool, typer.Option("--yes", help="close without confirmation")] = False
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print JSON instead of tables; not with --clear.")
-    ] = False,
-) -> None:
-    """List the leases held on a server; close those of dead clients.
+        bool, typer.Option("--json", help="print JSON instead of tables; not with --clear")
+    ] = False
 
-    Known are those of this user and machine, and what the server lists by itself. What a running process
-    holds is never closed. Exits with 1 if something could not be cleared.
+
+@command(LeasesOptions)
+def leases(options: LeasesOptions) -> None:
+    """List the leases on a server, and release those of dead clients.
+
+    It lists the leases of this user on this machine, and the environments that the server itself lists. It
+    never closes the environments of a running process. Exits with 1 if a lease could not be released.
+
+    Other users of this machine can see --header in the list of processes. To hide it, set the variable
+    AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
-    know(env)
-    (server, *more) = parse_urls(url, "URL")
+    register_envs(options.env)
+    (server, *more) = parse_urls(options.url, "URL")
     if more:
-        raise BadOption(f"URL={redact(url)!r} names several servers; give one at a time")
-    if clear and as_json:
-        raise BadOption("--json shows, and --clear asks: give one of them")
-    found = _state_of(server, headers_for(server, given=headers_of(header)))
-    if as_json:
-        print_json(found.to_json())
-    elif not clear:
-        found.print_table()
-    elif not _clear(found, yes=yes):
+        raise BadOption(f"URL={redact(options.url)!r} names several servers; give one at a time")
+    if options.clear and options.as_json:
+        raise BadOption("--json and --clear exclude each other: give one of them")
+    state = _state_of(server, headers_for(server, headers=headers_of(options.header)))
+    if options.as_json:
+        print_json(state.to_json())
+    elif not options.clear:
+        state.print_table()
+    elif not _clear(state, yes=options.yes):
         raise typer.Exit(1)
 
 
@@ -72,7 +83,7 @@ class _ServerState:
         server: Base URL of the server.
         probe: The result of probing the server.
         records: The lease records of processes on this machine.
-        places: The slots of the server, if its capacity is fixed.
+        slots: The slots of the server, if its capacity is fixed.
         listed: The environment ids that the server lists; None if it has no list.
         headers: HTTP headers for the server.
     """
@@ -80,7 +91,7 @@ class _ServerState:
     server: str
     probe: Probe
     records: tuple[Record, ...]
-    places: tuple[SlotState, ...]
+    slots: tuple[SlotState, ...]
     listed: tuple[int, ...] | None
     headers: HiddenHeaders
 
@@ -90,29 +101,29 @@ class _ServerState:
         return any(environment.wire.closes for environment in self.probe.environments)
 
     @property
-    def left(self) -> list[Record]:
+    def orphaned(self) -> list[Record]:
         """The records of processes that exited and left environments open."""
         return [record for record in self.records if record.ids and not record.alive]
 
     @property
-    def others(self) -> list[int] | None:
+    def foreign(self) -> list[int] | None:
         """The listed ids that no process on this machine has recorded; None if the server has no list."""
-        ours = {place.env_id for place in self.places}
+        ours = {slot.env_id for slot in self.slots}
         return None if self.listed is None else [env_id for env_id in self.listed if env_id not in ours]
 
     def print_table(self) -> None:
         rows = {
             "server": redact(self.server),
-            "serves": " or ".join(e.id for e in self.probe.environments) or "nothing known here",
+            "serves": " or ".join(e.id for e in self.probe.environments) or "no environment of the catalogue",
         }
         if self.probe.problem is not None:
             rows["problem"] = clean(self.probe.problem)
         if self.listed is not None:
-            rows["holds"] = _count(len(self.listed))
+            rows["open"] = _count(len(self.listed))
         print_pairs(rows)
         self._show_records()
-        if self.places:
-            self._show_places()
+        if self.slots:
+            self._show_slots()
         if self.probe.environments and not self.closes:
             out.print(self.cannot_close)
 
@@ -121,33 +132,30 @@ class _ServerState:
         if records:
             rows = []
             for record in records:
-                state = "runs" if record.alive else "ended"
+                state = "running" if record.alive else "ended"
                 since = _time(min(record.ids.values())).strftime("%Y-%m-%d %H:%M")
-                held = (str(len(record.ids)), since, _ranges(record.ids))
+                leased = (str(len(record.ids)), since, _ranges(record.ids))
                 pid = "?" if record.pid is None else record.pid
-                rows.append((f"{pid} ({state})", clean(record.environment), *held))
-            headings = ("process", "environment", "held", "since", "ids")
+                rows.append((f"{pid} ({state})", clean(record.environment), *leased))
+            headings = ("process", "environment", "leases", "since", "ids")
             print_table(headings, rows, left={"process", "environment", "since", "ids"})
         elif self.closes or not self.probe.environments:
-            out.print("No process of this machine holds anything there, or left anything.")
-        if self.left:
-            out.print(f"What was left is closed by: agentgym leases {redact(self.server)} --clear")
+            out.print("No process on this machine has leases there, running or ended.")
+        if self.orphaned:
+            out.print(f"To release orphaned leases, run: agentgym leases {redact(self.server)} --clear")
 
-    def _show_places(self) -> None:
-        left = [place for place in self.places if not place.taken and place.env_id in (self.listed or ())]
-        out.print(f"Held by processes of this machine: {sum(place.taken for place in self.places)}.")
-        out.print(f"Left by others that ended, and used by the next here: {len(left)}.")
-        if self.others is not None:
-            out.print(f"Made by clients that are not known here: {len(self.others)}.")
+    def _show_slots(self) -> None:
+        free = [slot for slot in self.slots if not slot.taken and slot.env_id in (self.listed or ())]
+        out.print(f"Leased by processes on this machine: {sum(slot.taken for slot in self.slots)}.")
+        out.print(f"Left by ended processes, to be reused on this machine: {len(free)}.")
+        if self.foreign is not None:
+            out.print(f"Created by clients elsewhere: {len(self.foreign)}.")
 
     @property
     def cannot_close(self) -> str:
         """The explanation for a server that cannot close environments."""
-        used = "What ended processes of this machine left is used by the next, and the rest"
-        return (
-            f"This server cannot close environments. {used if self.places else 'They'} "
-            f"{'goes' if self.places else 'go'} when it is restarted."
-        )
+        reused = "Later processes on this machine reuse those of ended ones. " if self.slots else ""
+        return f"This server cannot close environments. {reused}A restart of the server removes all of them."
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -165,79 +173,80 @@ class _ServerState:
                 }
                 for record in self.records
             ],
-            "places": [{"env_id": place.env_id, "taken": place.taken} for place in self.places],
+            "places": [{"env_id": slot.env_id, "taken": slot.taken} for slot in self.slots],
         }
 
 
 def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
-    found = probe(server, headers=headers)
+    result = probe(server, headers=headers)
     listed: tuple[int, ...] | None = None
-    if not all(environment.wire.closes for environment in found.environments):
+    if not all(environment.wire.closes for environment in result.environments):
         try:
             listed = run_on(server, _listed(), headers)
         except Fault:
             listed = None  # the server has no list of environments
     return _ServerState(
-        server, found, tuple(journal.records(server)), tuple(slot_states(server)), listed, headers
+        server, result, tuple(journal.records(server)), tuple(slot_states(server)), listed, headers
     )
 
 
-def _clear(found: _ServerState, *, yes: bool) -> bool:
+def _clear(state: _ServerState, *, yes: bool) -> bool:
     """Close orphaned environments; return False if the server failed before all were closed."""
-    if not found.probe.environments:
-        raise NoServer(f"nothing can be closed: {found.probe.url}: {found.probe.problem}")
-    if not found.closes:
-        raise BadOption(f"nothing can be closed: {found.cannot_close}")
-    left = _remove_lost(found)
-    count = sum(len(record.ids) for record in left)
-    if not left:
-        out.print("Nothing is left there by processes of this machine that ended.")
+    if not state.probe.environments:
+        raise NoServer(f"cannot release leases: {state.probe.url}: {state.probe.problem}")
+    if not state.closes:
+        raise BadOption(f"cannot release leases: {state.cannot_close}")
+    orphaned = _remove_lost(state)
+    count = sum(len(record.ids) for record in orphaned)
+    if not orphaned:
+        out.print("No ended process on this machine left leases there.")
         return True
     if not yes:
+        processes = f"{len(orphaned)} process{'es' * (len(orphaned) != 1)}"
         err.print(
-            f"{_count(count)} on {redact(found.server)} will be closed, left by {len(left)} that ended. "
-            "Ids begin again when a server is restarted, and nothing here can tell for sure that it was not: "
-            "if it was, and other machines, users or programs play on it, these may be theirs by now.",
+            f"{_count(count)} on {redact(state.server)} will be closed, left by {processes} that ended. "
+            "A restarted server reuses ids, and a restart cannot be detected for certain. After a restart, "
+            "these ids may belong to other machines, users or programs.",
             soft_wrap=True,
         )
         typer.confirm("Close them?", abort=True, err=True)
-    return _close(found, left)
+    return _close(state, orphaned)
 
 
-def _remove_lost(found: _ServerState) -> list[Record]:
+def _remove_lost(state: _ServerState) -> list[Record]:
     """Drop environments that a restart of the server has lost, and return the remaining records.
 
     To detect a restart, this creates and closes an environment: a restarted server reuses low ids.
     """
-    names = {environment.name for environment in found.probe.environments}
-    left, newest = found.left, None
-    played = next((record.environment for record in left if record.environment in names), None)
+    names = {environment.name for environment in state.probe.environments}
+    orphaned, newest = state.orphaned, None
+    played = next((record.environment for record in orphaned if record.environment in names), None)
     if played is not None:
         try:
-            newest = newest_id(found.server, find(played).wire, found.headers)
+            newest = newest_id(state.server, find(played).wire, state.headers)
         except Fault as fault:  # for example, the server is full
-            err.print(f"Whether it was restarted could not be looked at: {clean(str(fault))}", soft_wrap=True)
-    gone = remove_lost(left, names, newest)
-    for record in found.records:
+            err.print(f"cannot check for a restart of the server: {clean(str(fault))}", soft_wrap=True)
+    lost = remove_lost(orphaned, names, newest)
+    for record in state.records:
         if not record.ids and not record.alive:
             with record.claimed():
                 pass  # releasing an empty record removes its folder
-    if gone:
-        out.print(f"{_count(gone)} went with a server that is no longer there.")
-    return [record for record in left if record.ids]
+    if lost:
+        out.print(f"{_count(lost)} lost in a restart of the server.")
+    return [record for record in orphaned if record.ids]
 
 
-def _close(found: _ServerState, left: Sequence[Record]) -> bool:
+def _close(state: _ServerState, orphaned: Sequence[Record]) -> bool:
     counts: Counter[str] = Counter()
     try:
-        close_left(found.server, left, found.headers, counts)
+        close_left(state.server, orphaned, state.headers, counts)
     except Fault as fault:
-        err.print(f"The server failed, and the rest is left: {clean(str(fault))}", soft_wrap=True)
+        err.print(f"The server failed before all were closed: {clean(str(fault))}", soft_wrap=True)
         return False
     finally:
         out.print(f"Closed {_count(counts['closed'])}.")
         if counts["refused"]:
-            out.print(f"Of {_count(counts['refused'])} the server knew nothing, or could not close it.")
+            out.print(f"Not closed by the server, or unknown to it: {_count(counts['refused'])}.")
     return True
 
 

@@ -13,6 +13,7 @@ from agentgym_gym._options import FormatName
 from agentgym_gym.errors import BadOption
 
 __all__ = [
+    "FORMAT_NAMES",
     "ActionFormat",
     "EnvTimeout",
     "Force",
@@ -26,54 +27,54 @@ __all__ = [
     "Split",
     "SuccessAt",
     "Timeout",
+    "ValidationSize",
     "headers_of",
     "text_of",
 ]
 
+FORMAT_NAMES = "react, function_calling, code_as_action, tags, adapt, bare, tool_calls"
+"""The names of `FormatName`, for help lines."""
+
 ActionFormat = Annotated[
     FormatName | None,
-    typer.Option(
-        metavar="FORMAT",
-        help="How a reply wraps its action: react, function_calling, code_as_action,"
-        " tags, adapt, bare or tool_calls; by default react.",
-    ),
+    typer.Option(metavar="FORMAT", help=f"action format: {FORMAT_NAMES}", show_default="react"),
 ]
 
 Parser = Annotated[
     Literal["default", "agentgym"] | None,
-    typer.Option(help="Who reads a reply: agentgym reads as AgentGym's own client does."),
+    typer.Option(help="reply parser; agentgym parses as AgentGym's own client does"),
 ]
 
 OnUnknown = Annotated[
     Literal["forward", "refuse"] | None,
-    typer.Option(help="What is done with an action the environment does not know."),
+    typer.Option(help="handling of actions outside the environment's grammar"),
 ]
 
 MaxTurns = Annotated[
     int | None,
-    typer.Option(
-        min=0, help="Turn limit, 0 for none; by default AgentGym's own, or 100 where another's has none."
-    ),
+    typer.Option(min=0, help="turn limit; 0 for none", show_default="the environment's, else 100"),
 ]
 
 Timeout = Annotated[
     float | None,
-    typer.Option(help=f"Seconds allowed for each reply of the server; by default {DEFAULT_TIMEOUT:g}."),
+    typer.Option(help="timeout of each server request, in seconds", show_default=f"{DEFAULT_TIMEOUT:g}"),
 ]
 
 Isolate = Annotated[
     Literal["loop", "thread", "process"] | None,
-    typer.Option(help="Where each environment runs; by default loop or thread."),
+    typer.Option(help="where each environment runs", show_default="loop or thread"),
 ]
 
 SuccessAt = Annotated[
     float | None,
-    typer.Option(metavar="RETURN", help="Return that solves a task where no success is stated."),
+    typer.Option(metavar="RETURN", help="return that counts as success if none is reported"),
 ]
 
 EnvTimeout = Annotated[
     float | None,
-    typer.Option(help="Deadline of each call to another library's environment; default 900."),
+    typer.Option(
+        help="timeout of each call to another library's environment, in seconds", show_default="900"
+    ),
 ]
 
 Header = Annotated[
@@ -81,8 +82,7 @@ Header = Annotated[
     typer.Option(
         "--header",
         metavar="'NAME: VALUE'",
-        help="An HTTP header for the server, such as a token; repeat it for several. Others on this machine "
-        "may see it in the list of processes: the variable AGENTGYM_<NAME>_HEADERS, a JSON object, hides it.",
+        help="HTTP header for the server, such as a token; repeatable",
     ),
 ]
 
@@ -90,18 +90,21 @@ Header = Annotated[
 Server = Annotated[
     str | None,
     typer.Option(
-        help="URL of the server, or several with commas; by default the variable, else a local one."
+        help="server URL, or several separated by commas",
+        show_default="its variable, else a local server",
     ),
 ]
 
 Split = Annotated[
-    str | None, typer.Option(help="Which split the tasks are of; by default the first, in a file any.")
+    str | None, typer.Option(help="split of the tasks", show_default="the first; any for a file")
 ]
 
 
-Force = Annotated[bool, typer.Option("--force", help="Replace the files that are there.")]
+ValidationSize = Annotated[str, typer.Option(help="validation size: number of tasks, or share (0.1 or 10%)")]
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Force = Annotated[bool, typer.Option("--force", help="replace existing files")]
+
+Json = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
 
 
 def text_of(file: Path) -> str:
@@ -119,18 +122,18 @@ def text_of(file: Path) -> str:
     return text.removesuffix("\n")  # the newline at the end of a text file is not content
 
 
-def headers_of(given: list[str] | None) -> HiddenHeaders:
+def headers_of(values: list[str] | None) -> HiddenHeaders:
     """Parse the headers of ``--header``; error messages never contain their values.
 
     Raises:
         BadOption: A header is not ``NAME: VALUE``, cannot be sent, or is given twice.
     """
     headers: dict[str, str] = {}
-    for each in given or ():
-        name, colon, value = each.partition(":")
+    for header in values or ():
+        name, colon, value = header.partition(":")
         if not colon:
             raise BadOption("--header should be given as 'NAME: VALUE'")
         if name.strip() in headers:
-            raise BadOption("--header gives one name twice")
+            raise BadOption("--header gives one name twice: give each header once")
         headers[name.strip()] = value.strip()
     return parse_headers(headers, "--header")

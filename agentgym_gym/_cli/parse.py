@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from agentgym_gym._cli.console import clean, err, print_json
-from agentgym_gym._cli.options import OnUnknown, Parser  # noqa: TC001 - likewise
+from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser
 from agentgym_gym._cli.resolve_env import Name, resolve
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._text import scrub
@@ -25,18 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["parse"]
 
 _MARGIN = 30  # characters of context before and after the marked text
-_WIDEST = 80  # maximum characters of the marked text
-_MOST_PLACES = 20  # positions to search for the text of an unknown action
+_MAX_MARKED = 80  # maximum characters of the marked text
 
-_UNKNOWN = "not known to the grammar; sent as written"
-_THOUGHT = "a thought; nothing is sent"
+_UNKNOWN = "outside the grammar; sent as written"
+_THOUGHT = "a thought; no action is sent"
 
 
 def parse(
     name: Name,
     file: Annotated[
         typer.FileBinaryRead | None,
-        typer.Argument(metavar="[FILE]", help="File of the reply, in UTF-8; by default standard input."),
+        typer.Argument(metavar="[FILE]", help="UTF-8 file with the reply", show_default="standard input"),
     ] = None,
     *,
     action_format: Annotated[
@@ -44,17 +43,17 @@ def parse(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="How the reply wraps its action: react, function_calling, code_as_action,"
-            " tags, adapt, bare or tool_calls; by default react.",
+            help=f"action format: {FORMAT_NAMES}",
+            show_default="react",
         ),
     ] = None,
     parser: Parser = None,
     on_unknown: OnUnknown = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object")] = False,
 ) -> None:
-    """Show which action a reply holds, and where.
+    """Parse a reply, and show its action and the action's position.
 
-    Nothing is played, and no server is needed. Exits with 1 if the reply holds no action.
+    It plays no episode and needs no server. Exits with 1 if the reply has no action.
     """
     chosen = resolve(name)
     if chosen.environment is None:
@@ -70,7 +69,7 @@ def parse(
     own = {"action_format": action_format, "parser": parser, "on_unknown": on_unknown}
     with contextlib.closing(chosen.make({}, own, None)) as env:
         try:
-            reading = _read(cast("BaseTextEnv", env.unwrapped), reply)
+            result = _read(cast("BaseTextEnv", env.unwrapped), reply)
         except ActionError as error:
             if as_json:
                 print_json(_facts(reply, None, "") | {"error": error.kind, "message": str(error)})
@@ -79,14 +78,14 @@ def parse(
                 err.print(Text(message, style="red"), soft_wrap=True)
             raise typer.Exit(1) from None
     note = ""
-    if isinstance(reading.action, Thought):
+    if isinstance(result.action, Thought):
         note = _THOUGHT
-    elif isinstance(reading.action, Verbatim) and not chosen.environment.grammar.knows(reading.action.text):
+    elif isinstance(result.action, Verbatim) and not chosen.environment.grammar.knows(result.action.text):
         note = _UNKNOWN
     if as_json:
-        print_json(_facts(reply, reading, note))
+        print_json(_facts(reply, result, note))
     else:
-        _print(reply, reading, note)
+        _print(reply, result, note)
 
 
 def _read(env: BaseTextEnv, reply: str) -> ParseResult:
@@ -105,41 +104,41 @@ def _read(env: BaseTextEnv, reply: str) -> ParseResult:
         return ParseResult(Verbatim(error.text or ""), error.mark, *error.span)
 
 
-def _facts(reply: str, reading: ParseResult | None, note: str) -> dict[str, Any]:
+def _facts(reply: str, result: ParseResult | None, note: str) -> dict[str, Any]:
     """Return the JSON object; values that do not apply are null."""
     keys = ("action", "mark", "start", "end", "line", "column")
     facts: dict[str, Any] = {**dict.fromkeys(keys), "ignored": [], "error": None, "message": note or None}
-    if reading is None:
+    if result is None:
         return facts
-    if not isinstance(reading.action, Thought):
-        facts["action"] = str(reading.action)
-    facts["mark"] = reading.mark or None
-    facts["ignored"] = list(reading.ignored)
-    if reading.start < reading.end:
-        line, column = _position(reply, reading.start)
-        facts |= {"start": reading.start, "end": reading.end, "line": line, "column": column}
+    if not isinstance(result.action, Thought):
+        facts["action"] = str(result.action)
+    facts["mark"] = result.mark or None
+    facts["ignored"] = list(result.ignored)
+    if result.start < result.end:
+        line, column = _position(reply, result.start)
+        facts |= {"start": result.start, "end": result.end, "line": line, "column": column}
     return facts
 
 
-def _print(reply: str, reading: ParseResult, note: str) -> None:
-    thinks = isinstance(reading.action, Thought)
-    rows = [] if thinks else [("action", str(reading.action))]
+def _print(reply: str, result: ParseResult, note: str) -> None:
+    thinks = isinstance(result.action, Thought)
+    rows = [] if thinks else [("action", str(result.action))]
     rows += [("note", note)] if note else []
-    rows += [("mark", reading.mark)] if reading.mark else []
-    if reading.start < reading.end:
-        line, column = _position(reply, reading.start)
-        last_line, last_column = _position(reply, reading.end - 1)
+    rows += [("mark", result.mark)] if result.mark else []
+    if result.start < result.end:
+        line, column = _position(reply, result.start)
+        last_line, last_column = _position(reply, result.end - 1)
         end = "" if last_line == line else f", to line {last_line}, column {last_column}"
         rows.append(("place", f"line {line}, column {column}{end}"))
-    rows += [("ignored", call) for call in reading.ignored]
+    rows += [("ignored", call) for call in result.ignored]
     for heading, text in rows:
         first, *more = clean(scrub(text)).splitlines() or [""]
         typer.echo(f"{heading:<7}  {first}")
         for further in more:
             typer.echo(f"{'':<7}  {further}")
-    if reading.start < reading.end:
+    if result.start < result.end:
         typer.echo()
-        for shown in _excerpt(reply, reading.start, reading.end):
+        for shown in _excerpt(reply, result.start, result.end):
             typer.echo(shown)
 
 
@@ -153,7 +152,7 @@ def _excerpt(reply: str, start: int, end: int) -> tuple[str, str]:
     line_start = reply.rfind("\n", 0, start) + 1
     line_end = reply.find("\n", start)
     line_end = len(reply) if line_end < 0 else line_end
-    end = min(end, line_end, start + _WIDEST)
+    end = min(end, line_end, start + _MAX_MARKED)
     first, last = max(line_start, start - _MARGIN), min(line_end, end + _MARGIN)
     before = ("…" if first > line_start else "") + _visible(reply[first:start])
     marked = _visible(reply[start:end])

@@ -73,13 +73,10 @@ class EnvironmentPlan:
     """An environment: each field is a key of the table ``[[environments]]``, and some are options."""
 
     id: str = ""
-    tasks: Annotated[str, typer.Option(help=TASKS_HELP + " By default all.")] = "all"
+    tasks: Annotated[str, typer.Option(help=TASKS_HELP, show_default="all")] = "all"
     split: Annotated[
         str | None,
-        typer.Option(
-            help="Which split the tasks are of. By default `all` tasks are those of test, if there is one, "
-            "else of dev or the first; ids and files are of any."
-        ),
+        typer.Option(help="split of the tasks", show_default="test, else dev, else the first"),
         EnvArgument(),
     ] = None
     server: Annotated[Server, EnvArgument(recorded=False)] = None
@@ -93,14 +90,14 @@ class EnvironmentPlan:
     env_timeout: EnvTimeout = None
     env_kwargs: Annotated[
         Mapping[str, Any],
-        typer.Option(metavar="JSON", help="More arguments of the environment, as a JSON object."),
+        typer.Option(metavar="JSON", help="more arguments of the environment, as a JSON object"),
         CliValue(str, json_object),
     ] = field(default_factory=dict)
     system_prompt: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="System prompt in place of the environment's own.",
+            help="file with a system prompt to replace the environment's",
             rich_help_panel=_MODEL,
         ),
         _FILE,
@@ -109,10 +106,7 @@ class EnvironmentPlan:
 
 AgentName: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        help="Who plays: oracle, random, replay:PATH, an earlier run, or MODULE:NAME of your "
-        "own; --model for a model."
-    ),
+    typer.Option(help="agent: oracle, random, replay:PATH of a run, or MODULE:NAME"),
 ]
 
 
@@ -131,7 +125,8 @@ class AgentPlan:
         str | None,
         typer.Option(
             metavar="URL",
-            help="Where it is served, such as http://127.0.0.1:8000/v1; by default OpenAI's.",
+            help="base URL of the model's API, such as http://127.0.0.1:8000/v1",
+            show_default="OpenAI's",
             rich_help_panel=_MODEL,
         ),
     ] = None
@@ -139,38 +134,44 @@ class AgentPlan:
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The environment variable that holds the key; by default OPENAI_API_KEY.",
+            help="environment variable with the API key",
+            show_default="OPENAI_API_KEY",
             rich_help_panel=_MODEL,
         ),
     ] = None
     launch: Annotated[
         Literal["sglang", "vllm", "transformers"] | None,
-        typer.Option(help="Start this engine's server for --model-path.", rich_help_panel=_MODEL),
+        typer.Option(help="inference engine to start for --model-path", rich_help_panel=_MODEL),
     ] = None
     model_path: str | None = None
     engine_arguments: Annotated[
         Sequence[str],
-        typer.Option(metavar="'WORDS'", help="More arguments of the engine.", rich_help_panel=_MODEL),
+        typer.Option(metavar="'WORDS'", help="more arguments of the engine", rich_help_panel=_MODEL),
         CliValue(str, shlex.split),
     ] = field(default_factory=list)
     engine_python: Annotated[
         str | None,
         typer.Option(
             metavar="PATH",
-            help="The Python that the engine is installed for; by default this one.",
+            help="path of the engine's Python interpreter",
+            show_default="this one",
             rich_help_panel=_MODEL,
         ),
     ] = None
     tools: Annotated[
         Literal["none", "native"] | None,
-        typer.Option(help="native: actions are tool calls; by default text.", rich_help_panel=_MODEL),
+        typer.Option(
+            help="actions as text (none) or as native tool calls",
+            show_default="none",
+            rich_help_panel=_MODEL,
+        ),
         ChatArgument(),
     ] = None
     prompt: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Prompt file: text around the system prompt, or messages with examples.",
+            help="prompt file: text around the system prompt, or example messages",
             rich_help_panel=_MODEL,
         ),
         _FILE,
@@ -178,26 +179,27 @@ class AgentPlan:
     history: Annotated[
         str | None,
         typer.Option(
-            help="What is sent of the conversation: all, turns:K, or tokens:N; by default all.",
+            help="messages to send: all, turns:K or tokens:N",
+            show_default="all",
             rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="Most tokens of a reply.", rich_help_panel=_MODEL),
+        typer.Option(min=1, help="maximum number of tokens per reply", rich_help_panel=_MODEL),
         ChatArgument(),
     ] = None
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="0 always takes the likeliest.", rich_help_panel=_MODEL)
+        float | None, typer.Option(min=0, help="sampling temperature (0 = greedy)", rich_help_panel=_MODEL)
     ] = None
     top_p: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Share of the probability drawn from.", rich_help_panel=_MODEL),
+        typer.Option(min=0, max=1, help="nucleus sampling threshold", rich_help_panel=_MODEL),
     ] = None
     stop: Annotated[
         Sequence[str],
-        typer.Option(help="A text at which a reply ends; repeat it for several.", rich_help_panel=_MODEL),
+        typer.Option(help="stop sequence of replies; repeatable", rich_help_panel=_MODEL),
         CliValue(list[str], list),
         ChatArgument(),
     ] = field(default_factory=list)
@@ -205,7 +207,7 @@ class AgentPlan:
         Mapping[str, Any],
         typer.Option(
             metavar="JSON",
-            help="More parameters of the request, as a JSON object.",
+            help="more request parameters, as a JSON object",
             rich_help_panel=_MODEL,
         ),
         _SAMPLING,
@@ -213,24 +215,31 @@ class AgentPlan:
     on_cut_reply: Annotated[
         Literal["end", "play"] | None,
         typer.Option(
-            help="What is done with a reply cut by length: by default it ends the episode.",
+            help="whether a truncated reply ends the episode or is played",
+            show_default="end",
             rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
     keep_reasoning: Annotated[
         bool | None,
-        typer.Option("--keep-reasoning", help="Send back what the model thought.", rich_help_panel=_MODEL),
+        typer.Option(
+            "--keep-reasoning",
+            help="send the model's reasoning back in later requests",
+            rich_help_panel=_MODEL,
+        ),
         ChatArgument(),
     ] = None
     model_timeout: Annotated[
         float | None,
-        typer.Option(help="Seconds allowed for a reply.", rich_help_panel=_MODEL),
+        typer.Option(help="timeout of each model request, in seconds", rich_help_panel=_MODEL),
         ChatArgument("timeout"),
     ] = None
     retry_seconds: Annotated[
         float | None,
-        typer.Option(help="Seconds in which the model's faults are tried again.", rich_help_panel=_MODEL),
+        typer.Option(
+            help="time limit for retries of failed model requests, in seconds", rich_help_panel=_MODEL
+        ),
         ChatArgument(),
     ] = None
 
@@ -241,35 +250,43 @@ class RunPlan:
 
     out: Annotated[
         str,
-        typer.Option(help="Folder for episodes.jsonl and summary.json; by default below runs/."),
+        typer.Option(
+            help="output folder for episodes.jsonl and summary.json", show_default="a folder below runs/"
+        ),
         _FILE,
     ] = ""
     environments: Sequence[EnvironmentPlan] = field(default_factory=list)
     agents: Sequence[AgentPlan] = field(default_factory=list)
     samples: Annotated[
-        int, typer.Option(min=1, help="Episodes of each task; by default 1.", rich_help_panel=_RUN)
+        int, typer.Option(min=1, help="episodes per task", show_default="1", rich_help_panel=_RUN)
     ] = 1
     concurrency: Annotated[
-        int, typer.Option(min=1, help="Episodes at once; by default 16.", rich_help_panel=_RUN)
+        int,
+        typer.Option(
+            min=1,
+            help="maximum number of concurrent episodes",
+            show_default="16",
+            rich_help_panel=_RUN,
+        ),
     ] = 16
     seed: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Seed of an agent that draws; a model is sent one only where this is given.",
+            help="random seed; models receive one only if given",
             rich_help_panel=_RUN,
         ),
     ] = None
     prices: Annotated[
         str | None,
-        typer.Option(help="A TOML or JSON file with prices per million tokens.", rich_help_panel=_RUN),
+        typer.Option(help="TOML or JSON file with prices per million tokens", rich_help_panel=_RUN),
         _FILE,
     ] = None
     ray: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Spread the episodes over a Ray cluster: auto, HOST:PORT or ray://HOST:PORT.",
+            help="address of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT",
             rich_help_panel=_RUN,
         ),
     ] = None
@@ -290,8 +307,8 @@ def read_plan(path: Path) -> RunPlan:
         raise BadOption(f"{path} is not TOML: {error}") from None
     shared = {key: value.pop(key) for key in list(value) if key in _SHARED}
     tables = {key: value.pop(key, None) for key in ("environments", "agents")}
-    for key, given in tables.items():
-        if not isinstance(given, list) or not given or not all(isinstance(each, dict) for each in given):
+    for key, rows in tables.items():
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
             raise BadOption(f"{path} should have one or more tables [[{key}]]")
     plan = RunPlan(
         **_checked(RunPlan, value, str(path)),
@@ -302,7 +319,7 @@ def read_plan(path: Path) -> RunPlan:
         agents=[AgentPlan(**_checked(AgentPlan, each, f"{path}, [[agents]]")) for each in tables["agents"]],
     )
     if not plan.out:
-        raise BadOption(f'{path} should say where the run goes: out = "runs/NAME"')
+        raise BadOption(f'{path} has no output folder; add a line such as out = "runs/NAME"')
     if not all(environment.id for environment in plan.environments):
         raise BadOption(f"{path}: each of [[environments]] needs an id")
     return plan
@@ -328,10 +345,10 @@ def _checked(kind: type, values: dict[str, Any], where: str) -> dict[str, Any]:
         if key not in known:
             raise BadOption(f"{where}: there is no key {key!r}; the keys are {', '.join(known)}")
         kinds = known[key]
-        fits = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
-        if not fits or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
-            wanted = " or ".join(_IN_TOML[each] for each in kinds)
-            raise BadOption(f"{where}: {key} should be {wanted}, not {shown(value)}")
+        valid = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+        if not valid or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
+            expected = " or ".join(_IN_TOML[each] for each in kinds)
+            raise BadOption(f"{where}: {key} should be {expected}, not {shown(value)}")
     return values
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from gymnasium.utils.seeding import np_random
 
 from agentgym_gym._cli.console import ERROR, clean, report
-from agentgym_gym._cli.options import Header, headers_of
+from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.options import FORMAT_NAMES, Header, Server, headers_of
 from agentgym_gym._cli.resolve_env import EnvKwargs, Name, json_object, resolve
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.data._items import SEEDS
@@ -19,50 +21,59 @@ from agentgym_gym.rollout._env_facts import system_prompt_of
 if TYPE_CHECKING:
     import gymnasium
 
-__all__ = ["play"]
+__all__ = ["PlayOptions", "play"]
 
-_LEAVE = frozenset({"quit", "exit"})
+_QUIT_WORDS = frozenset({"quit", "exit"})
 
 
-def play(
-    name: Name,
+@dataclass(frozen=True, kw_only=True)
+class PlayOptions:
+    """The options of ``agentgym play``."""
+
+    name: Name
     task: Annotated[
         int | None,
-        typer.Option(help="Which task, or which seed where it numbers none; one is drawn by default."),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the drawing.")] = None,
-    server: Annotated[
-        str | None, typer.Option(help="URL of its server; by default the variable, else a local one.")
-    ] = None,
+        typer.Option(help="task id, or seed if tasks are not numbered", show_default="random"),
+    ] = None
+    seed: Annotated[int | None, typer.Option(min=0, help="random seed of the drawn task")] = None
+    server: Server = None
     action_format: Annotated[
         FormatName | None,
-        typer.Option(
-            metavar="FORMAT",
-            help="How an action is written: react, function_calling, code_as_action,"
-            " tags, adapt, bare or tool_calls; by default bare.",
-        ),
-    ] = None,
-    env_kwargs: EnvKwargs = "{}",
-    header: Header = None,
-) -> None:
-    """Play an environment yourself, one line a turn.
+        typer.Option(metavar="FORMAT", help=f"action format: {FORMAT_NAMES}", show_default="bare"),
+    ] = None
+    env_kwargs: EnvKwargs = "{}"
+    header: Header = None
 
-    "quit" or the end of input leaves.
+
+@command(PlayOptions)
+def play(options: PlayOptions) -> None:
+    """Play an environment yourself, one line per turn.
+
+    To leave, enter "quit" or end the input.
+
+    Other users of this machine can see --header in the list of processes. To hide it, set the variable
+    AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
-    chosen, more = resolve(name), json_object(env_kwargs)
+    chosen, more = resolve(options.name), json_object(options.env_kwargs)
+    action_format = options.action_format
     if chosen.environment is not None and "action_format" not in more:
         action_format = action_format or "bare"
-    asked = {"server": server, "action_format": action_format, "headers": headers_of(header) or None}
-    env = chosen.make(more, asked, None)
+    own = {
+        "server": options.server,
+        "action_format": action_format,
+        "headers": headers_of(options.header) or None,
+    }
+    env = chosen.make(more, own, None)
     with contextlib.closing(env):
+        task = options.task
         if task is None:
             numbers = chosen.environment.split(None) if chosen.environment else range(SEEDS)
-            task = numbers[int(np_random(seed)[0].integers(len(numbers)))]
+            task = numbers[int(np_random(options.seed)[0].integers(len(numbers)))]
         record = play_episode(env, _Player(), task)
     if record.messages and (record.terminated or record.truncated):
         typer.echo(clean(record.messages[-1]["content"]) + "\n")
     if record.fault is not None:
-        report(f"the environment failed and nothing is scored: {record.fault['message']}")
+        report(f"the environment failed, so the episode has no score: {record.fault['message']}")
         raise typer.Exit(1 if record.messages else ERROR)
     solved = {None: "", True: ": solved", False: ": not solved"}[record.success]
     typer.echo(f"Score {record.score:g} after {record.turns} turns{solved}.")
@@ -82,10 +93,10 @@ class _Player:
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
         """Show the observation and read a reply."""
         typer.echo(clean(observation) + "\n")
-        return _ask()
+        return _read_line()
 
 
-def _ask() -> str | None:
+def _read_line() -> str | None:
     """Return the next line that the player enters, or None to leave."""
     while True:
         try:
@@ -93,7 +104,7 @@ def _ask() -> str | None:
         except (EOFError, KeyboardInterrupt):
             typer.echo()
             return None
-        if line.lower() in _LEAVE:
+        if line.lower() in _QUIT_WORDS:
             return None
         if line:
             return line

@@ -95,10 +95,10 @@ class Player:
 
     def _chat_agent(self, base_url: str | None, system_prompt: str | None) -> ChatAgent:
         from agentgym_gym.evaluate._chat.agent import ChatAgent  # noqa: PLC0415 - not always needed
-        from agentgym_gym.evaluate._chat.prompt import ChatPrompt  # noqa: PLC0415 - likewise
+        from agentgym_gym.evaluate._chat.prompt import ChatPrompt  # noqa: PLC0415 - not always needed
 
         plan = self.plan
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             # An engine started by this process requires no key, and must not receive the user's.
             "api_key_variable": plan.api_key_variable or (None if self.engine is None else _NO_KEY),
             "system_prompt": system_prompt,
@@ -106,15 +106,22 @@ class Player:
             "seed": self.seed,
             **{mark.name or name: getattr(plan, name) for name, mark in _CHAT_ARGUMENTS.items()},
         }
-        drawn = {"temperature": plan.temperature, "top_p": plan.top_p}
-        twice = sorted(name for name, value in drawn.items() if value is not None and name in plan.sampling)
+        separate = {"temperature": plan.temperature, "top_p": plan.top_p}
+        twice = sorted(
+            name for name, value in separate.items() if value is not None and name in plan.sampling
+        )
         if twice:
-            raise BadOption(f"{', '.join(twice)}: given by sampling and by a key or an option of its own")
+            raise BadOption(
+                f"{', '.join(twice)}: given by sampling and by a key or an option of its own; give it once"
+            )
         agent = ChatAgent(
             self.engine.model if self.engine is not None else str(plan.model),
             base_url=base_url,
-            sampling={**{name: value for name, value in drawn.items() if value is not None}, **plan.sampling},
-            **{name: value for name, value in given.items() if value not in (None, [])},
+            sampling={
+                **{name: value for name, value in separate.items() if value is not None},
+                **plan.sampling,
+            },
+            **{name: value for name, value in arguments.items() if value not in (None, [])},
         )
         agent.name = self.name
         return agent
@@ -137,10 +144,9 @@ def players_of(plans: Iterable[AgentPlan], seed: int | None) -> list[Player]:
 
 
 def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
-    given = [plan.agent is not None, plan.launch is not None, plan.model is not None]
     if plan.agent is not None:
-        if any(given[1:]):
-            raise BadOption(f"an agent is named by agent or by model: {plan.agent!r:.80} has both")
+        if plan.launch is not None or plan.model is not None:
+            raise BadOption(f"agent {plan.agent!r:.80} has a model or launch too: keep one of the three keys")
         return [Player(plan.name or plan.agent, plan, seed)]
     if plan.launch is not None:
         if plan.model_path is None:
@@ -148,12 +154,14 @@ def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
         from agentgym_gym.evaluate._engines import Engine, checkpoints  # noqa: PLC0415 - not always needed
 
         kind: Any = plan.launch  # validated by `Engine`
-        paths = checkpoints(plan.model_path, merge=_say)
+        paths = checkpoints(plan.model_path, merge=_print_line)
         if plan.name and len(paths) > 1:
-            raise BadOption(f"{plan.model_path} are {len(paths)} models, which cannot all be {plan.name!r}")
+            raise BadOption(
+                f"name {plan.name!r} is for one model, and {plan.model_path} matches {len(paths)}: remove it"
+            )
         return [
             Player(
-                plan.name or plan.model or _short(path),
+                plan.name or plan.model or _model_name(path),
                 plan,
                 seed,
                 Engine(kind, path, arguments=plan.engine_arguments, python=plan.engine_python),
@@ -165,10 +173,10 @@ def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
     return [Player(plan.name or plan.model, plan, seed)]
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     err.print(line, soft_wrap=True)
 
 
-def _short(path: str) -> str:
+def _model_name(path: str) -> str:
     """Return a name for a model: the last part of the path if it is a folder, otherwise the whole path."""
     return Path(path).name if Path(path).is_dir() else path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -41,16 +41,16 @@ class Progress:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[metrics]}"),
             TimeRemainingColumn(),
             console=err,
             disable=not err.is_terminal,
         )
         played = sum(1 for record in before if record.scored)
         total = None if left is None else left + played
-        self._task = self._bar.add_task("episodes", total=total, completed=played, said="")
+        self._task = self._bar.add_task("episodes", total=total, completed=played, metrics="")
         self._success = success
-        self._solved = self._told = self._faults = self._tokens = 0
+        self._solved = self._judged = self._faults = self._tokens = 0
         self._began = time.monotonic()
         self._kinds: set[tuple[bool, str]] = set()
         for record in before:
@@ -68,12 +68,12 @@ class Progress:
         """Count an episode."""
         self._count(record)
         self._print_fault(record)
-        self._bar.update(self._task, advance=1, said=self._said())
+        self._bar.update(self._task, advance=1, metrics=self._metrics())
 
     def _count(self, record: EpisodeRecord) -> None:
         self._faults += not record.scored
         if record.success is not None:
-            self._told += 1
+            self._judged += 1
             self._solved += record.success
         self._tokens += sum(step.get("completion_tokens", 0) for step in record.steps)
 
@@ -89,12 +89,12 @@ class Progress:
         line = f"fault: {fault['kind']} in {where}, task {record.task_id}: {fault['message']}"
         err.print(f"{' '.join(clean(line).split()):.{_MAX_LINE}}", soft_wrap=True)
 
-    def _said(self) -> str:
-        said: list[Any] = []
-        if self._told and self._success:
-            said.append(f"success {self._solved / self._told:.2f}")
+    def _metrics(self) -> str:
+        metrics: list[str] = []
+        if self._judged and self._success:
+            metrics.append(f"success {self._solved / self._judged:.2f}")
         if self._faults:
-            said.append(f"faults {self._faults}")
+            metrics.append(f"faults {self._faults}")
         if self._tokens:
-            said.append(f"{self._tokens / max(1e-9, time.monotonic() - self._began):,.0f} tokens/s")
-        return "  ".join(said)
+            metrics.append(f"{self._tokens / max(1e-9, time.monotonic() - self._began):,.0f} tokens/s")
+        return "  ".join(metrics)

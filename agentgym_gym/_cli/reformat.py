@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,100 +11,97 @@ import typer
 
 from agentgym_gym import data as library
 from agentgym_gym._cli.console import clean, out, print_json
-from agentgym_gym._cli.options import Force, Json  # noqa: TC001 - typer reads them at run time
-from agentgym_gym._cli.trajectories import (
-    Sources,
-    print_left_out,
-)
+from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.options import FORMAT_NAMES, Force, Json
+from agentgym_gym._cli.trajectories import SourceFormatOption, Sources, print_left_out
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.catalogue import find
-from agentgym_gym.data import SourceFormat  # noqa: TC001 - likewise
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.data import Reformatted, Trajectory, Unparsed
+    from agentgym_gym.data import Reformatted, SourceFormat, Trajectory, Unparsed
 
-__all__ = ["print_unparsed", "reformat", "reformatted"]
+__all__ = ["ReformatOptions", "print_unparsed", "reformat", "reformatted"]
 
 _EXAMPLES = 20
 
 
-def reformat(
-    sources: Sources,
-    *,
-    to: Annotated[
-        FormatName, typer.Option(metavar="FORMAT", help="The format to write, as of agentgym eval.")
-    ],
-    out_: Annotated[Path, typer.Option("--out", help="The file of AgentTraj to write.")],
-    from_: Annotated[
-        SourceFormat | None,
-        typer.Option(
-            "--from",
-            metavar="FORMAT",
-            help="The format to read, or agentgym, to read ReAct as AgentGym's own client does; by default "
-            "what the source says.",
-        ),
-    ] = None,
+@dataclass(frozen=True, kw_only=True)
+class ReformatOptions:
+    """The options of ``agentgym data reformat``."""
+
+    sources: Sources
+    to: Annotated[FormatName, typer.Option(metavar="FORMAT", help=f"target format: {FORMAT_NAMES}")]
+    out_: Annotated[Path, typer.Option("--out", help="output file of AgentTraj entries")]
+    from_: SourceFormatOption = None
     keep_unparsed: Annotated[
         bool,
         typer.Option(
-            "--keep-unparsed",
-            help="Keep a trajectory with a reply that cannot be read, and that reply as it is.",
+            "--keep-unparsed", help="keep trajectories with unparsed replies, leaving those replies unchanged"
         ),
-    ] = False,
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
-    """Put what was played into another action format.
+    ] = False
+    force: Force = False
+    as_json: Json = False
 
-    The action and the thought of each reply are read by the one format and written in the other, and the
-    system prompt becomes that of the other. A trajectory with a reply that cannot be read is left out; each
-    such reply is counted by its kind, and the first are shown with their place.
+
+@command(ReformatOptions)
+def reformat(options: ReformatOptions) -> None:
+    """Convert trajectories to another action format.
+
+    It parses the action and thought of each reply in the source format, writes them in the target format, and
+    replaces the system prompt by that of the target format. By default, a trajectory with a reply that cannot
+    be converted is left out. Such replies are counted by kind, and the first ones are listed.
+
+    With --from agentgym, it parses ReAct replies as AgentGym's own client does. Several sources are combined.
     """
-    chosen = library.select([each for path in sources for each in library.read_trajectories(path)])
-    done = [reformatted(each, from_, to, keep_unparsed=keep_unparsed) for each in chosen.kept]
-    kept = [each.trajectory for each in done if each.trajectory is not None]
-    unparsed = [each for one in done for each in one.unparsed]
+    trajectories = [each for path in options.sources for each in library.read_trajectories(path)]
+    selected = library.select(trajectories)
+    results = [
+        reformatted(each, options.from_, options.to, keep_unparsed=options.keep_unparsed)
+        for each in selected.kept
+    ]
+    kept = [result.trajectory for result in results if result.trajectory is not None]
+    unparsed = [reply for result in results for reply in result.unparsed]
     summary: dict[str, Any] = {
         "trajectories": len(kept),
-        "left_out": dict(chosen.left_out),
-        "left_out_unparsed": len(done) - len(kept),
-        "unparsed": dict(sorted(Counter(each.kind for each in unparsed).items())),
-        "replies": [vars(each) for each in unparsed],
-        "file": str(out_),
+        "left_out": dict(selected.left_out),
+        "left_out_unparsed": len(results) - len(kept),
+        "unparsed": dict(sorted(Counter(reply.kind for reply in unparsed).items())),
+        "replies": [vars(reply) for reply in unparsed],
+        "file": str(options.out_),
     }
     if kept:
-        library.write_agenttraj(out_, kept, force=force)
-    if as_json:
+        library.write_agenttraj(options.out_, kept, force=options.force)
+    if options.as_json:
         print_json(summary)
     else:
         _print(summary, unparsed)
     if not kept:
-        raise BadOption(f"no trajectory is left, so that {out_} is not written")
+        raise BadOption(f"no trajectory remains, so {options.out_} is not written; see --keep-unparsed")
 
 
 def reformatted(
-    trajectory: Trajectory, given: SourceFormat | None, target: FormatName, *, keep_unparsed: bool
+    trajectory: Trajectory, source_format: SourceFormat | None, target: FormatName, *, keep_unparsed: bool
 ) -> Reformatted:
     """Convert a trajectory to another action format.
 
     Args:
         trajectory: The trajectory.
-        given: The format to read; None for the trajectory's ``action_format``.
+        source_format: The format to read; None for the trajectory's ``action_format``.
         target: The format to write.
         keep_unparsed: Whether to keep replies that cannot be read, unchanged.
 
     Raises:
         BadOption: The format to read is unknown, or the environment is not in the catalogue.
     """
-    source: Any = given or trajectory.action_format
+    source: Any = source_format or trajectory.action_format
     if source is None:
         raise BadOption(
-            f"{trajectory.source} does not say in which format its replies are: say --from; for the "
-            "published AgentTraj it is agentgym"
+            f"{trajectory.source} does not name the format of its replies: give --from, which is agentgym "
+            "for the published AgentTraj files"
         )
     return library.reformat(trajectory, _environment(trajectory), source, target, keep_unparsed=keep_unparsed)
 
@@ -113,8 +111,8 @@ def _environment(trajectory: Trajectory) -> Environment:
         return find(trajectory.env_id)
     except UnknownEnvironment:
         raise BadOption(
-            f"{trajectory.source}: {trajectory.env_id} is not in the catalogue, so that its replies cannot "
-            "be read: another library's environment has no parser"
+            f"{trajectory.source}: cannot convert replies of {trajectory.env_id}, which is not in the "
+            "catalogue: only AgentGym's environments have a parser"
         ) from None
 
 
@@ -122,7 +120,7 @@ def _print(summary: dict[str, Any], unparsed: Sequence[Unparsed]) -> None:
     print_left_out(summary["left_out"])
     print_unparsed(unparsed, more=", which --json lists")
     if summary["left_out_unparsed"]:
-        out.print(f"Left out for such a reply: {summary['left_out_unparsed']:,}.", soft_wrap=True)
+        out.print(f"Left out, unconverted reply: {summary['left_out_unparsed']:,}.", soft_wrap=True)
     if summary["trajectories"]:
         out.print(f"{summary['trajectories']:,} trajectories. Written to {summary['file']}.", soft_wrap=True)
 
@@ -135,10 +133,10 @@ def print_unparsed(unparsed: Sequence[Unparsed], *, more: str = "") -> None:
         more: Text to append to the number of replies that are not shown.
     """
     if unparsed:
-        found = Counter(each.kind for each in unparsed)
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.items()))
-        out.print(f"Replies that could not be put into the other format: {kinds}.", soft_wrap=True)
-        for each in unparsed[:_EXAMPLES]:
-            out.print(f"  {clean(str(each))}", soft_wrap=True)
+        counts = Counter(reply.kind for reply in unparsed)
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+        out.print(f"Replies that could not be converted: {kinds}.", soft_wrap=True)
+        for reply in unparsed[:_EXAMPLES]:
+            out.print(f"  {clean(str(reply))}", soft_wrap=True)
         if len(unparsed) > _EXAMPLES:
             out.print(f"  and {len(unparsed) - _EXAMPLES:,} more{more}")

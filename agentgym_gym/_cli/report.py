@@ -16,33 +16,34 @@ __all__ = ["report"]
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN", help="Folders of runs or trainings, or with such below them."),
+        typer.Argument(metavar="RUN", help="folders of runs or trainings, or their parent folders"),
     ],
     *,
-    out_: Annotated[Path, typer.Option("--out", help="The file; a report that is there is replaced.")] = Path(
+    out_: Annotated[Path, typer.Option("--out", help="output file; replaces an existing report")] = Path(
         "report.html"
     ),
     title: Annotated[
-        str | None, typer.Option(help="What stands above it; by default, who played what.")
+        str | None, typer.Option(help="report title", show_default="agents and environments")
     ] = None,
     last: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="STEPS",
-            help="Of how many steps of a training, its last ones, the episodes are in the page; by default "
-            "of all. Its charts are of all steps.",
+            help="number of last training steps whose episodes are included",
+            show_default="all",
         ),
     ] = None,
 ) -> None:
-    """Write a page that shows runs and every episode of them.
+    """Write a web page with the metrics and episodes of runs.
 
-    It is one file, which a browser opens without a server and without a network.
+    The page is one file; a browser opens it without a server or network. With --last, the charts still show
+    all steps of a training.
     """
     written = write_report(runs, out_, title=title, last=last)
-    counts = f"{_counted(written.runs, 'run')}, {_counted(written.episodes, 'episode')}"
+    counts = f"{_count(written.runs, 'run')}, {_count(written.episodes, 'episode')}"
     out.print(f"Written to {written.path}: {counts}, {written.size / 1e6:.1f} MB.", soft_wrap=True)
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + "s" * (number != 1)
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + "s" * (number != 1)

@@ -30,16 +30,16 @@ __all__ = [
     "TASKS_HELP",
     "Chosen",
     "EnvKwargs",
+    "ExtraEnvs",
     "Name",
-    "Own",
     "all_by_name",
     "by_name",
     "complete_name",
     "find_modules_here",
     "json_object",
-    "know",
-    "refuse_own",
+    "refuse_agentgym_options",
     "refuse_twice",
+    "register_envs",
     "resolve",
 ]
 
@@ -49,10 +49,8 @@ OURS = "agentgym_gym"
 DEFAULT_TURNS = 100
 """Turn limit for other libraries' environments registered without one, so that every episode ends."""
 
-TASKS_HELP = (
-    "Which tasks: 0:50, 3, 1,2,5, 10: or all, where a range leaves out its end; or a file of AgentGym's item "
-    "ids. Seeds where the environment numbers no tasks; all are then 1000."
-)
+TASKS_HELP = "tasks, such as 0:50, 1,2,5, all, or an item file"
+"""The help of options for tasks; the commands explain the syntax in their descriptions."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Chosen:
         """Return task ids, or seeds if the environment has no numbered tasks.
 
         Args:
-            text: The task selection, see `TASKS_HELP`.
+            text: The task selection, as for `agentgym_gym.data.items_of`.
             split: The split of the tasks.
 
         Raises:
@@ -118,7 +116,7 @@ class Chosen:
         except AgentGymError:
             raise
         except Exception as error:  # a foreign constructor may raise anything
-            raise BadOption(f"{self.id} cannot be made: {type(error).__name__}: {error}") from error
+            raise BadOption(f"cannot create {self.id}: {type(error).__name__}: {error}") from error
 
     def maker(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
@@ -146,7 +144,7 @@ class Chosen:
         given = {name: value for name, value in own.items() if value is not None}
         refuse_twice([*given, *(["max_turns"] if max_turns is not None else [])], env_kwargs)
         if self.environment is None:
-            refuse_own(list(given), self.id)
+            refuse_agentgym_options(list(given), self.id)
             if max_turns is None and gymnasium.spec(self.id).max_episode_steps is None:
                 max_turns = DEFAULT_TURNS
             if max_turns is not None:
@@ -178,13 +176,13 @@ def resolve(name: str) -> Chosen:
         environment = find(bare)
     except UnknownEnvironment as error:
         if spec is None:
-            advice = "one of your own is named with its module, as in my_package:my/Env-v0"
+            advice = "an environment of another package needs its module, as in my_package:my/Env-v0"
             raise UnknownEnvironment(f"{error}; {advice}") from None
         return Chosen(_with_module(module, spec.id), None)
     if spec is None:
         return Chosen(f"{OURS}:{environment.id}", environment)
     if _catalogue_entry(spec) is None:
-        return Chosen(_with_module(module, spec.id), None)  # it has the same name as an AgentGym environment
+        return Chosen(_with_module(module, spec.id), None)  # its name is that of an AgentGym environment
     return Chosen(f"{OURS}:{spec.id}", environment)
 
 
@@ -234,7 +232,7 @@ def refuse_twice(options: Collection[str], env_kwargs: Mapping[str, Any]) -> Non
         raise BadOption(f"--env-kwargs gives {', '.join(twice)}, and so does an option: give it once")
 
 
-def refuse_own(options: Collection[str], env_id: str) -> None:
+def refuse_agentgym_options(options: Collection[str], env_id: str) -> None:
     """Reject options that only AgentGym's environments support.
 
     Raises:
@@ -243,7 +241,7 @@ def refuse_own(options: Collection[str], env_id: str) -> None:
     if options:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(options))
         raise BadOption(
-            f"{named}: for AgentGym's environments alone; give the arguments of {env_id} by --env-kwargs"
+            f"{named}: only for AgentGym's environments; give the arguments of {env_id} by --env-kwargs"
         )
 
 
@@ -259,11 +257,11 @@ def by_name(option: str, values: Iterable[str] | None, names: Sequence[str]) -> 
         BadOption: A value does not name one of several environments, names an unknown environment, or is the
             second one for the same environment.
     """
-    found = all_by_name(option, values, names)
-    twice = next((name for name, those in found.items() if len(those) > 1), None)
+    by_env = all_by_name(option, values, names)
+    twice = next((name for name, texts in by_env.items() if len(texts) > 1), None)
     if twice is not None:
         raise BadOption(f"{option} is given twice for {twice}")
-    return {name: value for name, (value,) in found.items()}
+    return {name: value for name, (value,) in by_env.items()}
 
 
 def all_by_name(option: str, values: Iterable[str] | None, names: Sequence[str]) -> dict[str, list[str]]:
@@ -272,7 +270,7 @@ def all_by_name(option: str, values: Iterable[str] | None, names: Sequence[str])
     Raises:
         BadOption: A value does not name one of several environments, or names an unknown environment.
     """
-    found: dict[str, list[str]] = {}
+    by_env: dict[str, list[str]] = {}
     for value in values or ():
         head, equals, tail = value.partition("=")
         name, text = None, value
@@ -282,13 +280,15 @@ def all_by_name(option: str, values: Iterable[str] | None, names: Sequence[str])
                 name, text = bare if bare in names else find(head).name, tail
         if name is None and len(names) != 1:
             raise BadOption(
-                f"{option} is for one environment of {', '.join(names)}: say which, as in {names[0]}=..."
+                f"{option} {value!r:.80} names none of {', '.join(names)}: name one, as in {names[0]}=..."
             )
         name = name or names[0]
         if name not in names:
-            raise BadOption(f"{option} is given for {name}, of which there are no tasks here")
-        found.setdefault(name, []).append(text)
-    return found
+            raise BadOption(
+                f"{option} is given for {name}, which has no tasks here; it may be for {', '.join(names)}"
+            )
+        by_env.setdefault(name, []).append(text)
+    return by_env
 
 
 def complete_name(incomplete: str) -> list[str]:
@@ -321,28 +321,28 @@ Name: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Which environment: its id or its name; MODULE:ID for one of your own, or another library's.",
+        help="environment: id, name, or MODULE:ID of another package",
         autocompletion=complete_name,
     ),
 ]
 
 EnvKwargs: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="JSON", help="More arguments of the environment, as a JSON object."),
+    typer.Option(metavar="JSON", help="more arguments of the environment, as a JSON object"),
 ]
 
 
-Own: TypeAlias = Annotated[
+ExtraEnvs: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--env",
         metavar="MODULE:ID",
-        help="An environment of your own, to be known beside AgentGym's; repeat it for several.",
+        help="environment of another package, to add to the catalogue; repeatable",
     ),
 ]
 
 
-def know(names: Collection[str] | None) -> None:
+def register_envs(names: Collection[str] | None) -> None:
     """Import the modules of ``--env``, which add their environments to the catalogue.
 
     Raises:
@@ -353,8 +353,8 @@ def know(names: Collection[str] | None) -> None:
         chosen = resolve(name)
         if chosen.environment is None:
             raise BadOption(
-                f"{chosen.id} has no server to look at: --env is for environments that were made known by "
-                "agentgym_gym.register"
+                f"{chosen.id} has no server to check: --env accepts only environments that their module adds "
+                "by agentgym_gym.register"
             )
 
 

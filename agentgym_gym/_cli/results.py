@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["print_results"]
 
 
-_USUAL = frozenset({"terminated", "truncated", "fault", "agent_fault"})
+_COMMON_ENDINGS = frozenset({"terminated", "truncated", "fault", "agent_fault"})
 
 
 _OF_SEVERAL = frozenset({"episodes", "faulted", "success", "95 %", "score", "turns"})
@@ -40,24 +40,24 @@ def print_results(folders: Sequence[RunFolder]) -> None:
         ]
         print_table(["run", *headings], cells, left={"run"})
     for name, folder in zip(names, folders, strict=True):
-        of = "" if len(folders) == 1 else f"{name}: "
+        prefix = "" if len(folders) == 1 else f"{name}: "
         summary = folder.summary
         for kind, count in [*summary.faults.items(), *summary.agent_faults.items()]:
-            out.print(f"{of}{count} ended by {kind}; not scored.", soft_wrap=True)
+            out.print(f"{prefix}{count} ended by {kind}; not scored.", soft_wrap=True)
         for ending, count in summary.endings.items():
-            if ending not in _USUAL:
-                out.print(f"{of}{count} ended by {ending}.", soft_wrap=True)
+            if ending not in _COMMON_ENDINGS:
+                out.print(f"{prefix}{count} ended by {ending}.", soft_wrap=True)
         if summary.samples > 1:
             solved = summary.solved
             out.print(
-                f"{of}Tasks solved never {len(solved.never)}, sometimes {len(solved.sometimes)}, always "
+                f"{prefix}Tasks solved never {len(solved.never)}, sometimes {len(solved.sometimes)}, always "
                 f"{len(solved.always)}.",
                 soft_wrap=True,
             )
         if line := _counters(summary.counters):
-            out.print(f"{of}{line}", soft_wrap=True)
+            out.print(f"{prefix}{line}", soft_wrap=True)
         if worlds := Run(folder.path, folder.run, ()).worlds:
-            out.print(f"{of}Played on {', '.join(map(clean, worlds))}.", soft_wrap=True)
+            out.print(f"{prefix}Played on {', '.join(map(clean, worlds))}.", soft_wrap=True)
     out.print(
         f"Written to {folders[0].path if len(folders) == 1 else folders[0].path.parent}.", soft_wrap=True
     )
@@ -90,12 +90,12 @@ def _interval(interval: tuple[float, float] | None) -> str:
 
 
 def _counters(counters: Mapping[str, Any]) -> str:
-    """Return the metrics of the connections as one line, empty if there were no requests."""
+    """Return the metrics of the connections as one line; empty if there were no requests."""
     if not counters["requests"]:
         return ""
     parts = [f"{counters['requests']} requests"]
     if counters["retries"]:
-        parts.append(f"{counters['retries']} of them tries again")
+        parts.append(f"{counters['retries']} of them retries")
     if counters["reconnects"]:
         parts.append(f"{counters['reconnects']} reconnects")
     if counters["faults"]:

@@ -50,7 +50,7 @@ class _Entry:
         make_agent = self.player.maker(self.environment.chosen.environment, self.environment.system_prompt)
         served = getattr(make_agent(), "served", None)
 
-        def take(record: EpisodeRecord) -> None:
+        def add(record: EpisodeRecord) -> None:
             self.folder.add(record)
             if callable(served):
                 self.folder.run["model_server"] = served()
@@ -61,7 +61,7 @@ class _Entry:
             make_env,
             make_agent,
             self.left,
-            take,
+            add,
             self.environment.shared_servers,
             isolate=self.environment.isolate,
             timeout=self.environment.deadline,
@@ -80,7 +80,7 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
     """
     environments = [PlannedEnvironment(each, headers) for each in plan.environments]
     players = players_of(plan.agents, plan.seed)
-    how = {
+    settings = {
         "several": len(environments) * len(players) > 1,
         "resume": resume,
         "retry_faulted": retry_faulted,
@@ -89,7 +89,7 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
     interrupted = False
     with contextlib.ExitStack() as stack:
         entries = [
-            stack.enter_context(_opened(plan, player, environment, **how))
+            stack.enter_context(_opened(plan, player, environment, **settings))
             for player in players
             for environment in environments
         ]
@@ -109,10 +109,10 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
             problem = fault
     print_results([entry.folder for entry in entries])
     if problem is not None:
-        report(f"{problem}. What was played is kept; --resume --retry-faulted goes on")
+        report(f"{problem}. The episodes are kept; give --resume --retry-faulted to continue")
         raise typer.Exit(ERROR)
     if interrupted:
-        err.print("Interrupted; --resume goes on from here.")
+        err.print("Interrupted; give --resume to continue the run.")
         raise typer.Exit(INTERRUPTED)
     summaries = [entry.folder.summary for entry in entries]
     if any(summary.episodes for summary in summaries) and not any(summary.scored for summary in summaries):
@@ -162,8 +162,8 @@ def _cluster(plan: RunPlan, players: Sequence[Player]) -> RayCluster:
     """
     if any(player.engine is not None for player in players):
         raise BadOption(
-            "--ray cannot be given with --launch: the engine listens on this machine alone. Start it by "
-            "itself, and give --model and --base-url"
+            "--ray and --launch exclude each other: the engine listens only on this machine. Start it "
+            "yourself, and give --model and --base-url"
         )
     from agentgym_gym.evaluate._on_ray import RayCluster  # noqa: PLC0415 - an extra
 
@@ -195,8 +195,8 @@ def _allow_connections(concurrency: int) -> None:
     except ImportError:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * concurrency + _FILES  # a connection to the environment and one to the model
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    required = 2 * concurrency + _FILES  # a connection to the environment and one to the model
+    if soft != resource.RLIM_INFINITY and soft < required:
+        limit = required if hard == resource.RLIM_INFINITY else min(required, hard)
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

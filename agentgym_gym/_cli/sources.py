@@ -94,36 +94,37 @@ class Probe:
         return len({call.path for call in calls}) < len(calls)
 
 
-def probe(url: str, wanted: Environment | None = None, headers: Mapping[str, str] | None = None) -> Probe:
+def probe(url: str, expected: Environment | None = None, headers: Mapping[str, str] | None = None) -> Probe:
     """Identify the server at a URL and measure its round-trip time.
 
     Args:
         url: Base URL of the server.
-        wanted: The expected environment; any by default.
+        expected: The environment that the server should serve; any by default.
         headers: HTTP headers to send, in addition to those of `headers_for`.
     """
     try:
-        driver = SyncDriver(limits=Limits.of(PING_SECONDS), headers=headers_for(url, wanted, headers))
+        driver = SyncDriver(limits=Limits.of(PING_SECONDS), headers=headers_for(url, expected, headers))
     except AgentGymError as error:
         return Probe(redact(url), problem=str(error))
     try:
         reply = driver.run(at(url, _root()))
-        said, served_by = greeting_of(reply, plain=True), reply.headers.get(SERVER_HEADER)
+        greeting, served_by = greeting_of(reply, plain=True), reply.headers.get(SERVER_HEADER)
         times = [_seconds(driver, url) for _ in range(PINGS)]
-        found = tuple(e for e in environments() if _answers(driver, url, e))
+        matches = tuple(e for e in environments() if _is_served(driver, url, e))
     except AgentGymError as error:
         return Probe(redact(url), problem=str(error))
     finally:
         driver.close()
     mounted = {name: f"{redact(url)}/{name}" for name in _mounted(reply)}
     problem = None
-    if wanted is not None and wanted not in found:
-        problem = f"not {wanted.name}: it says {said}"
-        if wanted.name.lower() in mounted:
-            problem = f"not {wanted.name} alone: use {mounted[wanted.name.lower()]}"
-    elif not found and not mounted:
-        problem = f"none of the environments known here: it says {said}"
-    return Probe(redact(url), said, served_by, found, round(median(times) * 1000, 3), mounted, problem)
+    if expected is not None and expected not in matches:
+        problem = f"not {expected.name}: its root answers {greeting}"
+        if expected.name.lower() in mounted:
+            problem = f"not only {expected.name}: use {mounted[expected.name.lower()]}"
+    elif not matches and not mounted:
+        problem = f"no environment of the catalogue: its root answers {greeting}"
+    seconds = median(times)
+    return Probe(redact(url), greeting, served_by, matches, round(seconds * 1000, 3), mounted, problem)
 
 
 def require_server(
@@ -143,36 +144,37 @@ def require_server(
         NoServer: No server responds, or all of them serve other environments.
     """
     probes = [probe(server, environment, headers) for server in servers]
-    if all(found.problem for found in probes):
-        told = "; ".join(f"{found.url}: {found.problem}" for found in probes)
-        raise NoServer(f"there is no {environment.name} to play on: {told}")
+    if all(result.problem for result in probes):
+        problems = "; ".join(f"{result.url}: {result.problem}" for result in probes)
+        raise NoServer(f"no server of {environment.name} is available: {problems}")
     return probes
 
 
 def headers_for(
-    url: str, wanted: Environment | None = None, given: Mapping[str, str] | None = None
+    url: str, environment: Environment | None = None, headers: Mapping[str, str] | None = None
 ) -> HiddenHeaders:
     """Return the HTTP headers for a server.
 
     Args:
         url: Base URL of the server.
-        wanted: The environment whose variable to read; by default, all environments configured with this URL.
-        given: Headers from the user, which replace headers of the same name.
+        environment: The environment whose variable to read; by default, all environments configured with this
+            URL.
+        headers: Headers from the user, which replace headers of the same name.
 
     Raises:
         BadOption: A variable does not contain valid headers.
     """
-    headers = HiddenHeaders(given or {})
-    if wanted is not None:
-        return configured_headers(wanted, headers)
-    for environment in environments():
+    own = HiddenHeaders(headers or {})
+    if environment is not None:
+        return configured_headers(environment, own)
+    for candidate in environments():
         with contextlib.suppress(BadOption):  # an invalid URL, which cannot be this one
-            if url in configured(environment):
-                headers = headers.over(configured_headers(environment))
-    return headers
+            if url in configured(candidate):
+                own = own.over(configured_headers(candidate))
+    return own
 
 
-def _answers(driver: SyncDriver, url: str, environment: Environment) -> bool:
+def _is_served(driver: SyncDriver, url: str, environment: Environment) -> bool:
     for base in environment.wire.base_urls(url):
         with contextlib.suppress(WrongServer):
             driver.run(at(base, environment.wire.identify()))

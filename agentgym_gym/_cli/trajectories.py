@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -11,9 +12,10 @@ import typer
 
 from agentgym_gym import data as library
 from agentgym_gym._cli.console import clean, out, print_json, print_table
-from agentgym_gym._cli.options import Force, Json  # noqa: TC001 - typer reads them at run time
+from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.options import Force, Json, ValidationSize  # noqa: TC001 - typer reads them at run time
 from agentgym_gym.catalogue import find
-from agentgym_gym.data import Item, Seeds, Trajectory
+from agentgym_gym.data import Item, Seeds, SourceFormat, Trajectory
 from agentgym_gym.data._split import parse_val
 from agentgym_gym.data._trajectories import as_system, as_turns
 from agentgym_gym.errors import BadOption, UnknownEnvironment
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
     from agentgym_gym.data import Selected
 
 __all__ = [
+    "AgentTrajOptions",
     "Best",
     "MinScore",
     "PromptForm",
     "Seed",
+    "SftRowsOptions",
+    "SourceFormatOption",
     "Sources",
     "Successful",
     "agenttraj",
@@ -41,79 +46,96 @@ Sources: TypeAlias = Annotated[
     list[Path],
     typer.Argument(
         metavar="SOURCE",
-        help="The folder of a run, or of several; a file of AgentTraj, or a folder of such files; or "
-        "parquet of agentgym data sft. Several are put together.",
+        help="folders of runs, AgentTraj files, or parquet of data sft",
     ),
 ]
 Successful: TypeAlias = Annotated[
-    bool, typer.Option("--successful", help="Only what solved its task; a source may not say whether it did.")
+    bool, typer.Option("--successful", help="keep only episodes known to have solved their task")
 ]
-MinScore: TypeAlias = Annotated[float | None, typer.Option(help="Only what has this score or more.")]
+MinScore: TypeAlias = Annotated[float | None, typer.Option(help="minimum score of kept episodes")]
 Best: TypeAlias = Annotated[
     int | None,
-    typer.Option("--best", min=1, help="Of each task at most so many, those that scored highest."),
+    typer.Option("--best", min=1, metavar="N", help="keep the N best episodes per task"),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="Seed of the division and the order.")]
+Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="random seed of the split and order")]
 PromptForm: TypeAlias = Annotated[
     Literal["system", "turns"],
+    typer.Option(help="prompt as a system message, or as two turns"),
+]
+SourceFormatOption: TypeAlias = Annotated[
+    SourceFormat | None,
     typer.Option(
-        help="How the prompt stands in a row: as a system message; or as in AgentGym's training, as a "
-        "message of the user that is answered by OK."
+        "--from",
+        metavar="FORMAT",
+        help="source format, or agentgym for AgentGym's own client",
+        show_default="from the source",
     ),
 ]
 
 
-def sft(
-    sources: Sources,
-    *,
-    out_: Annotated[Path, typer.Option("--out", help="Folder for train.parquet and val.parquet.")],
-    successful: Successful = False,
-    min_score: MinScore = None,
-    best: Best = None,
-    val: Annotated[
-        str,
-        typer.Option(
-            help="How many tasks go to val.parquet, with all that was played of them: a number, or a share "
-            "as 0.1 or 10%."
-        ),
-    ] = "0.1",
-    seed: Seed = 0,
-    prompt: PromptForm = "system",
-    force: Force = False,
-    as_json: Json = False,
-) -> None:
-    """Write played episodes as rows for fine-tuning by verl.
+@dataclass(frozen=True, kw_only=True)
+class SftRowsOptions:
+    """The options of ``agentgym data sft``."""
 
-    Left out are episodes that a fault ended, those that are there already, and what the options ask to leave
-    out; how many, and why, is printed. No task is in both files.
+    sources: Sources
+    out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]
+    successful: Successful = False
+    min_score: MinScore = None
+    best: Best = None
+    val: ValidationSize = "0.1"
+    seed: Seed = 0
+    prompt: PromptForm = "system"
+    force: Force = False
+    as_json: Json = False
+
+
+@command(SftRowsOptions)
+def sft(options: SftRowsOptions) -> None:
+    """Write episodes as rows for fine-tuning with verl.
+
+    It leaves out episodes that a fault ended, duplicates, and episodes that the options exclude, and prints
+    their numbers by reason. All episodes of a task are in the same file. Several sources are combined.
+
+    With --prompt turns, the prompt is a user message that is answered by OK, as in AgentGym's training.
     """
-    chosen = choose(sources, successful=successful, min_score=min_score, best=best)
-    parts = divide(chosen.kept, val=val, seed=seed, prompt=prompt)
-    summary = write_parts(parts, out_, left_out=chosen.left_out, seed=seed, force=force)
-    if as_json:
+    selected = choose(
+        options.sources, successful=options.successful, min_score=options.min_score, best=options.best
+    )
+    parts = divide(selected.kept, val=options.val, seed=options.seed, prompt=options.prompt)
+    summary = write_parts(
+        parts, options.out_, left_out=selected.left_out, seed=options.seed, force=options.force
+    )
+    if options.as_json:
         print_json(summary)
     else:
         print_summary(summary)
 
 
-def agenttraj(
-    sources: Sources,
-    *,
-    out_: Annotated[Path, typer.Option("--out", help="The file to write.")],
-    successful: Successful = False,
-    min_score: MinScore = None,
-    best: Best = None,
-    force: Force = False,
-) -> None:
-    """Write played episodes as an AgentTraj file.
+@dataclass(frozen=True, kw_only=True)
+class AgentTrajOptions:
+    """The options of ``agentgym data agenttraj``."""
 
-    AgentGym's own trainer reads the file. A system prompt becomes the first message of the user, and is
-    answered by OK. Scores stand in the file as reward and success.
+    sources: Sources
+    out_: Annotated[Path, typer.Option("--out", help="output file")]
+    successful: Successful = False
+    min_score: MinScore = None
+    best: Best = None
+    force: Force = False
+
+
+@command(AgentTrajOptions)
+def agenttraj(options: AgentTrajOptions) -> None:
+    """Write episodes as an AgentTraj file.
+
+    AgentGym's own trainer reads the file. The system prompt becomes the first user message, which is answered
+    by OK. The file contains the scores as reward and success. Several sources are combined.
     """
-    chosen = choose(sources, successful=successful, min_score=min_score, best=best)
-    count = library.write_agenttraj(out_, chosen.kept, force=force)
-    print_left_out(chosen.left_out)
-    out.print(f"{count:,} trajectories. Written to {out_}.", soft_wrap=True)
+    selected = choose(
+        options.sources, successful=options.successful, min_score=options.min_score, best=options.best
+    )
+    count = library.write_agenttraj(options.out_, selected.kept, force=options.force)
+    print_left_out(selected.left_out)
+    out.print(f"{count:,} trajectories. Written to {options.out_}.", soft_wrap=True)
 
 
 def print_left_out(left_out: Mapping[str, int]) -> None:
@@ -130,12 +152,12 @@ def choose(
     Raises:
         BadOption: A source cannot be read, or no trajectories remain.
     """
-    read = [each for path in sources for each in library.read_trajectories(path)]
-    chosen = library.select(read, successful=successful, min_score=min_score, best=best)
-    if not chosen.kept:
-        why = ", ".join(f"{count} {reason}" for reason, count in chosen.left_out.items())
-        raise BadOption(f"of {len(read)} trajectories none is left: {why}")
-    return chosen
+    trajectories = [each for path in sources for each in library.read_trajectories(path)]
+    selected = library.select(trajectories, successful=successful, min_score=min_score, best=best)
+    if not selected.kept:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in selected.left_out.items())
+        raise BadOption(f"all {len(trajectories)} trajectories are left out: {reasons}; give others")
+    return selected
 
 
 def _item(trajectory: Trajectory) -> Item:
@@ -159,17 +181,17 @@ def divide(
     Raises:
         BadOption: There are too few tasks.
     """
-    held = parse_val(val)
+    size = parse_val(val)
     change: Callable[[Trajectory], Trajectory] = as_system if prompt == "system" else as_turns
-    of: dict[Any, list[Trajectory]] = {}
+    by_task: dict[Any, list[Trajectory]] = {}
     items = {}
     for each in map(change, trajectories):
         item = _item(each)
         items[item.key] = item
-        of.setdefault(item.key, []).append(each)
-    division = library.divide(items.values(), val=held, seed=seed)
+        by_task.setdefault(item.key, []).append(each)
+    division = library.divide(items.values(), val=size, seed=seed)
     return {
-        part: [each for item in chosen for each in of[item.key]]
+        part: [each for item in chosen for each in by_task[item.key]]
         for part, chosen in (("train", division.train), ("val", division.val))
     }
 
@@ -226,14 +248,17 @@ def _environments(parts: Mapping[str, Sequence[Trajectory]]) -> dict[str, dict[s
 
 def _replies(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
     """Return the statistics of the messages that matter for training."""
-    replies = [said for each in trajectories for said in each.messages if said.role == "assistant"]
+    conversations = [trajectory.messages for trajectory in trajectories]
+    replies = [message for messages in conversations for message in messages if message.role == "assistant"]
     return {
         "replies": len(replies),
-        "replies_without_loss": sum(said.loss is False for said in replies),
+        "replies_without_loss": sum(reply.loss is False for reply in replies),
         "with_tool_calls": sum(
-            any("tool_calls" in said.extra for said in each.messages) for each in trajectories
+            any("tool_calls" in message.extra for message in messages) for messages in conversations
         ),
-        "longest_characters": max(sum(len(said.content) for said in each.messages) for each in trajectories),
+        "longest_characters": max(
+            sum(len(message.content) for message in messages) for messages in conversations
+        ),
     }
 
 
@@ -257,15 +282,15 @@ def print_summary(summary: Mapping[str, Any], *, reads_marks: bool = False) -> N
     )
     print_left_out(summary["left_out"])
     if summary["replies_without_loss"]:
-        then = "" if reads_marks else ", and verl, which reads no such mark, trains on them"
+        effect = "" if reads_marks else "; verl ignores the mark and trains on them"
         out.print(
-            f"{summary['replies_without_loss']:,} of the replies are marked as not to be trained on{then}.",
+            f"{summary['replies_without_loss']:,} replies are marked as excluded from training{effect}.",
             soft_wrap=True,
         )
     if summary["with_tool_calls"]:
         out.print(
-            f"{summary['with_tool_calls']:,} rows have function calls, which stand in the text as JSON, "
-            "and not in the form of a chat template.",
+            f"{summary['with_tool_calls']:,} rows have function calls. They are in the text as JSON, not in "
+            "the form of a chat template.",
             soft_wrap=True,
         )
     out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)

@@ -43,8 +43,8 @@ class ValidateOptions:
         str | None,
         typer.Option(
             metavar="AGENT",
-            help="Who plays the known solutions: oracle; replay:PATH, a kept run that won or task files of "
-            "WebArena; or MODULE:NAME of your own. By default the oracle, where there is one.",
+            help="agent that plays the solutions: oracle, replay:PATH or MODULE:NAME",
+            show_default="oracle, if there is one",
         ),
     ] = None
     split: Split = None
@@ -52,25 +52,36 @@ class ValidateOptions:
         Mapping[str, Any], GivenOptions(EnvironmentPlan, without=("split", "system_prompt"))
     ]
     header: Header = None
-    concurrency: Annotated[int, typer.Option(min=1, help="Episodes at once.")] = 16
+    concurrency: Annotated[int, typer.Option(min=1, help="maximum number of concurrent episodes")] = 16
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the episodes; by default they are not kept.")
+        Path | None, typer.Option(help="output folder for the episodes", show_default="not kept")
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with what is in that folder.")] = False
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="resume the validation in the output folder")] = (
+        False
+    )
+    json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False
 
 
 @command(ValidateOptions)
 def validate(options: ValidateOptions) -> None:
-    """Find tasks that cannot be won, or are won by doing nothing.
+    """Find tasks that cannot be won, or that are won by doing nothing.
 
-    No model is needed. Each task is played by its known solution and by an agent that replies with nothing.
-    Exits with 1 if a known solution does not win, if the other agent does, or if a fault has left that open.
-    Tasks that the environment's page names as impossible are counted apart; there it exits with 1 if one of
-    them is won.
+    It needs no model: it plays each task twice, with its known solution and with an agent whose replies are
+    empty. Exits with 1 if a known solution does not win, if the empty replies win, or if a fault prevents the
+    check. The tasks that the environment's page lists as impossible are counted separately: it exits with 1
+    if one of them is won.
+
+    The solutions come from the oracle; from replay:PATH, a run whose episodes won or task files of WebArena;
+    or from an agent of yours, MODULE:NAME.
+
+    Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
+    an environment has no numbered tasks, they are seeds, and all means 1000.
+
+    Other users of this machine can see --header in the list of processes. To hide it, set the variable
+    AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
     if options.resume and options.out is None:
-        raise BadOption("--resume goes on with a folder: name it by --out")
+        raise BadOption("--resume needs the folder of the earlier validation: give --out")
     plan = EnvironmentPlan(id=options.name, split=options.split, **options.environment)
     environment = PlannedEnvironment(plan, headers_of(options.header), any_split=True)
     make_gold = _gold(environment.chosen, options.gold)
@@ -90,12 +101,12 @@ def validate(options: ValidateOptions) -> None:
             timeout=environment.deadline,
             success_at=environment.success_at,
         )
-        found = asyncio.run(interruptible(work))
+        validation = asyncio.run(interruptible(work))
     if options.json:
-        print_json(found.to_json())
+        print_json(validation.to_json())
     else:
-        _print(found, environment.chosen, options.out)
-    raise typer.Exit(0 if found.passed else 1)
+        _print(validation, environment.chosen, options.out)
+    raise typer.Exit(0 if validation.passed else 1)
 
 
 def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
@@ -119,59 +130,59 @@ def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:
     if gold is None and not known:
         return None
     if gold == "random":
-        raise BadOption("--gold random knows no solution; it is oracle, replay:PATH or MODULE:NAME")
+        raise BadOption("--gold random has no solutions: give oracle, replay:PATH or MODULE:NAME")
     find_modules_here()
     return maker_from(gold or "oracle", chosen.environment)
 
 
-def _print(found: Validation, chosen: Chosen, folder: Path | None) -> None:
-    counts = found.to_json()
+def _print(validation: Validation, chosen: Chosen, folder: Path | None) -> None:
+    counts = validation.to_json()
     rows = [
         [agent, *map(str, counts[name].values())]
-        for name, agent in (("gold", found.gold_agent), ("null", evaluation.NullAgent.name))
+        for name, agent in (("gold", validation.gold_agent), ("null", evaluation.NullAgent.name))
         if agent is not None
     ]
     headings = [heading.replace("_", " ") for heading in counts["null"]]
-    print_table(["agent", *headings], rows, left=["agent"], title=found.env_id)
-    if found.gold_agent is None:
+    print_table(["agent", *headings], rows, left=["agent"], title=validation.env_id)
+    if validation.gold_agent is None:
         oracles = ", ".join(each.name for each in environments() if each.oracle)
         out.print(
-            f"No solution of {chosen.id} is known here, so that nobody has tried to win its tasks. There are "
-            f"oracles of {oracles}; --gold replay:PATH plays a kept run that won.",
+            f"{chosen.id} has no oracle, so its tasks were played only with empty replies. There are oracles "
+            f"of {oracles}; to play the solutions of a run that won, give --gold replay:PATH.",
             soft_wrap=True,
         )
-    elif found.no_solution:
-        out.print(f"No known solution: tasks {_ids(found.no_solution)}.", soft_wrap=True)
-        for why in list(dict.fromkeys(found.no_solution.values()))[:_LINES]:
+    elif validation.no_solution:
+        out.print(f"No known solution: tasks {_ids(validation.no_solution)}.", soft_wrap=True)
+        for why in list(dict.fromkeys(validation.no_solution.values()))[:_LINES]:
             out.print(f"  {clean(why)}", soft_wrap=True)
-    _list("The known solution does not win", found.not_won)
-    if found.impossible:
-        tasks = [record.task_id for record in found.impossible]
-        held = "task is" if len(tasks) == 1 else "tasks are"
-        out.print(f"{len(tasks)} {held} held to be impossible, and not won: {_ids(tasks)}.", soft_wrap=True)
-    _list("Held to be impossible, and won", found.won_unwinnable)
-    _list("Won by doing nothing", found.won_by_null)
-    _list("Ended by a fault, so that nothing is known", found.faulted)
-    _list("The environment does not say who won", found.undecided)
-    if found.passed:
-        others = " all others" if found.impossible else ""
-        gold = f"The known solution wins{others}. " if found.gold and not found.undecided else ""
+    _list("The known solution does not win", validation.not_won)
+    if validation.impossible:
+        tasks = [record.task_id for record in validation.impossible]
+        noun = "task" if len(tasks) == 1 else "tasks"
+        out.print(f"{len(tasks)} impossible {noun}, not won: {_ids(tasks)}.", soft_wrap=True)
+    _list("Listed as impossible, but won", validation.won_unwinnable)
+    _list("Won by doing nothing", validation.won_by_null)
+    _list("Ended by a fault, so not checked", validation.faulted)
+    _list("The environment reports no success", validation.undecided)
+    if validation.passed:
+        others = " all others" if validation.impossible else ""
+        gold = f"The known solution wins{others}. " if validation.gold and not validation.undecided else ""
         out.print(f"{gold}Doing nothing wins no task.")
     if folder is not None:
         out.print(f"Written to {folder}.", soft_wrap=True)
 
 
-def _list(what: str, records: Iterable[EpisodeRecord]) -> None:
+def _list(title: str, records: Iterable[EpisodeRecord]) -> None:
     records = list(records)
     if not records:
         return
-    out.print(f"{what}: tasks {_ids(record.task_id for record in records)}.", soft_wrap=True)
+    out.print(f"{title}: tasks {_ids(record.task_id for record in records)}.", soft_wrap=True)
     for record in records[:_LINES]:
         fault = record.fault or record.agent_fault
         score = "no score" if record.score is None else f"score {record.score:g}"
-        told = f"{fault['kind']}: {fault['message']}" if fault else f"{score}, {record.ending}"
+        reason = f"{fault['kind']}: {fault['message']}" if fault else f"{score}, {record.ending}"
         turns = f"{record.turns} turn{'' if record.turns == 1 else 's'}"
-        out.print(f"  task {record.task_id}, {record.agent}, {turns}: {clean(told):.300}", soft_wrap=True)
+        out.print(f"  task {record.task_id}, {record.agent}, {turns}: {clean(reason):.300}", soft_wrap=True)
     if len(records) > _LINES:
         out.print(f"  and {len(records) - _LINES} more")
 

@@ -18,7 +18,7 @@ from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.resolve_env import TASKS_HELP, complete_name, find_modules_here
 from agentgym_gym._cli.sources import probe
-from agentgym_gym._cli.verl_rows import chosen_in, print_shares, read_options, rows_of, with_own_limits
+from agentgym_gym._cli.verl_rows import env_arguments, print_shares, read_options, rows_of, with_turn_limits
 from agentgym_gym.catalogue import find
 from agentgym_gym.errors import BadOption, MissingExtra, UnknownEnvironment
 
@@ -32,19 +32,17 @@ __all__ = ["Checkpointing", "Gpus", "InitOptions", "Version", "installed_verl", 
 verl = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Write a folder from which verl trains, and look it over.",
+    help="Write and check folders for training with verl.",
 )
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "not looked at": "dim"}
 
 Version: TypeAlias = Annotated[
     Literal["0.7", "0.8", "0.9"] | None,
-    typer.Option("--verl", help="Which verl; by default the installed one, else the newest."),
+    typer.Option("--verl", help="version of verl", show_default="installed, else newest"),
 ]
-Gpus: TypeAlias = Annotated[int, typer.Option(min=1, help="GPUs of the machine.")]
-Checkpointing: TypeAlias = Annotated[
-    bool, typer.Option(help="Whether activations are computed again instead of kept.")
-]
+Gpus: TypeAlias = Annotated[int, typer.Option(min=1, help="number of GPUs")]
+Checkpointing: TypeAlias = Annotated[bool, typer.Option(help="recompute activations to save memory")]
 Algorithm: TypeAlias = Literal["grpo", "gym_grpo", "ppo", "rloo", "reinforce_plus_plus", "remax"]
 
 
@@ -56,72 +54,68 @@ class InitOptions:
         list[str],
         typer.Option(
             metavar="ID[=WEIGHT]",
-            help="Which environment: its id or its name; MODULE:ID for one of your own or another's. "
-            "Repeat it to train in several at once; weights are their shares of the tasks, 1 by default.",
+            help="environment (id, name or MODULE:ID) and its weight; repeatable",
             autocompletion=complete_name,
         ),
     ]
-    out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")]
+    out_: Annotated[Path, typer.Option("--out", help="output folder")]
     version: Version = None
     algorithm: Annotated[
         Algorithm,
-        typer.Option(help="How the policy is improved; gym_grpo leaves failed episodes out of groups."),
+        typer.Option(help="training algorithm; gym_grpo excludes faulted episodes from groups"),
     ] = "grpo"
-    engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="What generates.")] = "sglang"
+    engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="inference engine")] = "sglang"
     preset: Annotated[
         Literal["test", "full"],
-        typer.Option(help="How much: test is 1 epoch of a few tasks, full is 15 epochs of all."),
+        typer.Option(help="training size: few tasks (test) or all (full)"),
     ] = "test"
     integration: Annotated[
         Literal["agent-loop", "interaction"],
-        typer.Option(help="How the environment reaches verl; interactions are in verl 0.7 alone."),
+        typer.Option(help="integration with verl; interaction is for verl 0.7 only"),
     ] = "agent-loop"
     like: Annotated[
         Literal["agentgym-rl", "scalinginter-rl", "gigpo"] | None,
-        typer.Option(
-            help="Whose published settings to take where nothing else is said; batches and epochs of theirs "
-            "by preset full alone."
-        ),
+        typer.Option(help="paper whose published settings are the defaults"),
     ] = None
     model: Annotated[
         str | None,
         typer.Option(
-            help="Path of a model's folder, or its name on the hub; by default that of --like, else "
-            "Qwen/Qwen2.5-3B-Instruct."
+            help="model folder, or name on the hub",
+            show_default="that of --like, else Qwen/Qwen2.5-3B-Instruct",
         ),
     ] = None
     server: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[ENV=]URL",
-            help="A server of AgentGym's environment; repeat it for several. By default the one that is "
-            "configured where the training runs. With several environments say for which, here and below.",
+            help="server URL; repeatable",
+            show_default="configured at training",
         ),
     ] = None
     env_kwargs: Annotated[
         list[str] | None,
-        typer.Option(metavar="[ENV=]JSON", help="More arguments of the environment, as a JSON object."),
+        typer.Option(metavar="[ENV=]JSON", help="more arguments of the environment, as a JSON object"),
     ] = None
     turns: Annotated[
         str | None,
         typer.Option(
             metavar="N[,N]",
-            help="Turn limit of all environments; by default what suits each. Several are stages of the "
-            "training.",
+            help="turn limit of all environments; several are training stages",
+            show_default="per environment",
         ),
     ] = None
     turns_every: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Training steps of a stage of --turns; by default those of --like, else 100."
+            min=1, help="training steps per stage of --turns", show_default="those of --like, else 100"
         ),
     ] = None
     kl_coef: Annotated[
         float | None,
         typer.Option(
             min=0,
-            help="How strongly the policy is held near the model that it began as; 0 for no reference "
-            "policy. By default that of --like, else 0.001.",
+            help="coefficient of the KL penalty; 0 for no reference policy",
+            show_default="that of --like, else 0.001",
         ),
     ] = None
     gpus: Gpus = 4
@@ -129,39 +123,38 @@ class InitOptions:
         list[str] | None,
         typer.Option(
             metavar="[ENV=]TASKS",
-            help=f"{TASKS_HELP} By default a few for preset test, all for full.",
+            help=TASKS_HELP,
+            show_default="few for test, all for full",
         ),
     ] = None
     val: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[ENV=]N",
-            help="How many of these are for validation; by default 8 for preset test, else a tenth. Of "
-            "each of several environments, at most 100 by default.",
+            help="number of tasks for validation",
+            show_default="8 for test, a tenth for full",
         ),
     ] = None
     split: Annotated[
         list[str] | None,
-        typer.Option(metavar="[ENV=]SPLIT", help="Which split the tasks are of; by default the first."),
+        typer.Option(metavar="[ENV=]SPLIT", help="split of the tasks", show_default="the first"),
     ] = None
     system_prompt: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[ENV=]FILE",
-            help="System prompt in place of the environment's own.",
+            help="file with a system prompt to replace the environment's",
         ),
     ] = None
     isolate: Annotated[
         list[str] | None,
-        typer.Option(metavar="[ENV=]WHERE", help="Where each environment runs: loop, thread or process."),
+        typer.Option(metavar="[ENV=]WHERE", help="where each environment runs: loop, thread or process"),
     ] = None
     success_at: Annotated[
         list[str] | None,
-        typer.Option(metavar="[ENV=]RETURN", help="Return that solves a task where no success is stated."),
+        typer.Option(metavar="[ENV=]RETURN", help="return that counts as success if none is reported"),
     ] = None
-    offload: Annotated[
-        bool, typer.Option(help="Whether what is not in use waits in the machine's memory.")
-    ] = True
+    offload: Annotated[bool, typer.Option(help="offload unused weights and states to CPU memory")] = True
     checkpointing: Checkpointing = True
     force: Force = False
 
@@ -169,13 +162,24 @@ class InitOptions:
 @verl.command("init", cls=Command)
 @command(InitOptions)
 def _init(options: InitOptions) -> None:
-    """Write a folder from which verl trains.
+    """Write a folder for reinforcement learning with verl.
 
-    Settings, the loop, the tasks, a script that starts it, and a README. No server is asked.
+    The folder contains the settings, the agent loop, the tasks, a script that starts the training, and a
+    README. No server is contacted.
+
+    Preset test is 1 epoch of a few tasks; full is 15 epochs of all tasks. The batches and epochs of --like
+    apply only with preset full.
+
+    To train in several environments at once, repeat --env; weights are their shares of the tasks, 1 by
+    default. Options marked [ENV=] then need the name of an environment, as in --tasks Maze=0:50, and can be
+    repeated. By default, at most 100 tasks of each environment are for validation.
+
+    Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
+    an environment has no numbered tasks, they are seeds, and all means 1000.
     """
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
 
-    given = read_options(
+    selections = read_options(
         options.env,
         server=options.server,
         env_kwargs=options.env_kwargs,
@@ -187,8 +191,8 @@ def _init(options: InitOptions) -> None:
         success_at=options.success_at,
     )
     try:
-        recipe = with_own_limits(_recipe(options, given), given)
-        parts, shares = rows_of(recipe, given)
+        recipe = with_turn_limits(_recipe(options, selections), selections)
+        parts, shares = rows_of(recipe, selections)
         written = recipes.write(recipe, options.out_, shares=shares, force=options.force)
         for part, rows in parts.items():
             written.append(options.out_ / "data" / f"{part}.parquet")
@@ -204,14 +208,14 @@ def _init(options: InitOptions) -> None:
     out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
 
 
-def _recipe(options: InitOptions, given: Sequence[EnvSelection]) -> RlRecipe:
+def _recipe(options: InitOptions, selections: Sequence[EnvSelection]) -> RlRecipe:
     """Return the recipe for the options.
 
     Raises:
         MissingExtra: PyYAML is not installed, which is required to read published settings.
         ValueError: An option is invalid, or two options are incompatible.
     """
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
 
     try:
         return recipes.RlRecipe(
@@ -228,32 +232,32 @@ def _recipe(options: InitOptions, given: Sequence[EnvSelection]) -> RlRecipe:
             like=options.like,
             offload=options.offload,
             checkpointing=options.checkpointing,
-            **chosen_in(given),
+            **env_arguments(selections),
         )
     except ModuleNotFoundError as error:
         if error.name != "yaml":
             raise
-        raise MissingExtra("Taking published settings", extra="cli", module="yaml") from error
+        raise MissingExtra("Reading published settings", extra="cli", module="yaml") from error
 
 
 @verl.command("check", cls=Command)
 def _check(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that init or sft wrote.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder written by init or sft")],
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds allowed for each call of an environment.")
+        float, typer.Option(min=1, help="timeout of each environment call, in seconds")
     ] = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of lines.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of lines")] = False,
 ) -> None:
-    """Check a folder for what would fail, before a GPU is rented.
+    """Validate a training folder before you rent a GPU.
 
-    Composes the settings by the installed verl, reads the tasks, and plays the first turns of each
-    environment, alone and two episodes at once. Each check goes as far as what is installed allows. Exits
-    with 1 if there is a problem. The module of an environment of your own may lie in the folder where this
-    runs: so it does for run.sh.
+    It composes the settings with the installed verl, reads the tasks, and plays the first turns of each
+    environment, first one episode and then two at once. Checks whose packages are not installed are skipped.
+    Exits with 1 if there is a problem. As for run.sh, the module of an environment of your own may be in the
+    working directory.
     """
     if not folder.is_dir():
-        raise BadOption(f"{folder} is no folder: agentgym verl init or sft writes one")
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+        raise BadOption(f"{folder} is not a folder: write one with agentgym verl init or sft")
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
 
     find_modules_here()
     try:
@@ -261,8 +265,8 @@ def _check(
     except ModuleNotFoundError as error:
         if error.name != "yaml":
             raise
-        raise MissingExtra("Looking over a folder", extra="cli", module="yaml") from error
-    findings += list(_probed(view)) if view is not None else []
+        raise MissingExtra("Checking a folder", extra="cli", module="yaml") from error
+    findings += list(_probe_servers(view)) if view is not None else []
     bad = any(finding.status == "problem" for finding in findings)
     if as_json:
         print_json({"ok": not bad, "findings": [asdict(finding) for finding in findings]})
@@ -281,46 +285,46 @@ def _print(finding: Finding) -> None:
         out.print(Text(f"{'':<14}→ {clean(finding.advice)}"), soft_wrap=True)
 
 
-def _probed(view: View) -> Iterator[Finding]:
+def _probe_servers(view: View) -> Iterator[Finding]:
     """Identify every server of AgentGym's environments, since the other checks use only one of several."""
-    from verl_bridge.recipes._finding import ok, problem  # noqa: PLC0415 - no other command waits for these
+    from verl_bridge.recipes._finding import ok, problem  # noqa: PLC0415 - no other command needs these
     from verl_bridge.tasks import EnvTask  # noqa: PLC0415
 
-    given = view.arguments()
-    defaults = {name: given.get(name) for name in ("env_id", "env_kwargs")}
-    asked: set[tuple[str, str]] = set()
+    arguments = view.arguments()
+    defaults = {name: arguments.get(name) for name in ("env_id", "env_kwargs")}
+    probed: set[tuple[str, str]] = set()
     for row in (row for rows in view.rows.values() for row in rows):
         try:
-            played = EnvTask.of(row, **defaults)
-            environment = find(played.env_id)
-            headers = played.env_kwargs.get("headers")
-            urls = configured(environment, played.env_kwargs.get("server"))
+            task = EnvTask.of(row, **defaults)
+            environment = find(task.env_id)
+            headers = task.env_kwargs.get("headers")
+            urls = configured(environment, task.env_kwargs.get("server"))
         except (ValueError, AttributeError, UnknownEnvironment):
             continue  # reported by the check of the environments
         for url in urls:
-            if (environment.name, url) not in asked:
-                asked.add((environment.name, url))
-                found = probe(url, environment, headers)
-                if found.problem:
+            if (environment.name, url) not in probed:
+                probed.add((environment.name, url))
+                result = probe(url, environment, headers)
+                if result.problem:
                     advice = "start the right server there, or name it by --server or its variable"
-                    yield problem("server", f"{found.url}: {found.problem}", advice)
+                    yield problem("server", f"{result.url}: {result.problem}", advice)
                 else:
-                    yield ok("server", f"{found.url} is {environment.name}, {found.round_trip_ms} ms")
+                    yield ok("server", f"{result.url} is {environment.name}, {result.round_trip_ms} ms")
 
 
-def _turns(given: str | None) -> tuple[int, ...] | None:
-    if given is None:
+def _turns(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
         return None
     try:
-        return tuple(int(each) for each in given.split(","))
+        return tuple(int(number) for number in text.split(","))
     except ValueError:
-        raise BadOption(f"--turns {given!r:.80} is no turn limit, such as 20, or several: 10,20,30") from None
+        raise BadOption(f"--turns {text!r:.80} should be turn limits, such as 20 or 10,20,30") from None
 
 
-def model_of(given: str) -> str:
+def model_of(name: str) -> str:
     """Return the absolute path if the model is an existing folder, otherwise the name unchanged."""
-    folder = Path(given).expanduser()
-    return str(folder.resolve()) if folder.is_dir() else given
+    folder = Path(name).expanduser()
+    return str(folder.resolve()) if folder.is_dir() else name
 
 
 def installed_verl(known: tuple[str, ...]) -> str:
@@ -335,7 +339,5 @@ def installed_verl(known: tuple[str, ...]) -> str:
         return known[-1]
     minor = ".".join(version.split(".")[:2])
     if minor not in known:
-        raise BadOption(
-            f"verl {version} is installed, and recipes are for verl {', '.join(known)}: choose one by --verl"
-        )
+        raise BadOption(f"no recipe for the installed verl {version}: give --verl, one of {', '.join(known)}")
     return minor

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from verl_bridge.recipes import EnvChoice, RlRecipe, Share
 
-__all__ = ["EnvSelection", "chosen_in", "print_shares", "read_options", "rows_of", "with_own_limits"]
+__all__ = ["EnvSelection", "env_arguments", "print_shares", "read_options", "rows_of", "with_turn_limits"]
 
 TEST_TASKS = 8
 """The number of validation tasks for the preset ``test``."""
 
-PART = 10
+TASKS_PER_VALIDATION_TASK = 10
 """One in N tasks is for validation with the preset ``full``."""
 
-MOST = 100
+MAX_VALIDATION_TASKS = 100
 """The maximum number of validation tasks per environment if there are several environments."""
 
 TEST_STEPS = 8
@@ -148,19 +148,17 @@ def _arguments(
 ) -> dict[str, Any]:
     if environment and "headers" in env_kwargs:
         raise BadOption(
-            f"headers do not belong in a file: set {environment.headers_variable} where the training runs"
+            f"--env-kwargs contains headers; set {environment.headers_variable} where the training runs"
         )
     return env_kwargs | ({"server": _servers(environment, servers)} if servers else {})
 
 
-def _servers(environment: Environment | None, given: Sequence[str]) -> list[str]:
+def _servers(environment: Environment | None, values: Sequence[str]) -> list[str]:
     if environment is None:
-        raise BadOption("--server is for AgentGym's environments; give another's arguments by --env-kwargs")
-    urls = [url for each in given for url in parse_urls(each, "--server")]
+        raise BadOption("--server is only for AgentGym's environments; for others, give --env-kwargs")
+    urls = [url for value in values for url in parse_urls(value, "--server")]
     if any(redact(url) != url for url in urls):
-        raise BadOption(
-            f"a password does not belong in a file: set {environment.variable} where the training runs"
-        )
+        raise BadOption(f"--server contains a password; set {environment.variable} where the training runs")
     return urls
 
 
@@ -180,71 +178,75 @@ def _return(text: str) -> float:
     return number
 
 
-def chosen_in(given: Sequence[EnvSelection]) -> dict[str, Any]:
+def env_arguments(selections: Sequence[EnvSelection]) -> dict[str, Any]:
     """Return the arguments of a recipe that specify its environment, or several environments.
 
     Raises:
         ValueError: An id is invalid.
     """
-    if len(given) == 1:
-        (one,) = given
-        named = {"env_id": one.chosen.name, "env_kwargs": one.env_kwargs}
-        return {**named, "isolate": one.isolate, "success_at": one.success_at}
-    from verl_bridge.recipes import EnvChoice  # noqa: PLC0415 - no other command waits for this import
+    if len(selections) == 1:
+        (only,) = selections
+        return {
+            "env_id": only.chosen.name,
+            "env_kwargs": only.env_kwargs,
+            "isolate": only.isolate,
+            "success_at": only.success_at,
+        }
+    from verl_bridge.recipes import EnvChoice  # noqa: PLC0415 - no other command needs this import
 
     return {
         "envs": [
             EnvChoice(each.chosen.name, each.env_kwargs, each.weight, each.isolate, each.success_at)
-            for each in given
+            for each in selections
         ]
     }
 
 
-def with_own_limits(recipe: RlRecipe, given: Sequence[EnvSelection]) -> RlRecipe:
+def with_turn_limits(recipe: RlRecipe, selections: Sequence[EnvSelection]) -> RlRecipe:
     """Return a recipe that passes the turn limit to each environment as an argument.
 
     AgentGym's environments have a default limit, which might end episodes sooner. An environment of another
     library needs an argument only if its limit is below that of the loop, which is the highest of all.
     """
-    made = []
-    for env, each in zip(recipe.environments, given, strict=True):
+    envs = []
+    for env, each in zip(recipe.environments, selections, strict=True):
         turns, own = recipe.lengths_of(env).turns, dict(env.env_kwargs)
         if each.chosen.environment is not None:
             own.setdefault("max_turns", turns)
         elif turns < recipe.lengths.turns:
             registered = gymnasium.spec(each.chosen.id).max_episode_steps
             own.setdefault("max_episode_steps", min(registered or turns, turns))
-        made.append(dataclasses.replace(env, env_kwargs=own))
+        envs.append(dataclasses.replace(env, env_kwargs=own))
     if recipe.several:
-        return dataclasses.replace(recipe, envs=made)
-    return dataclasses.replace(recipe, env_kwargs=made[0].env_kwargs)
+        return dataclasses.replace(recipe, envs=envs)
+    return dataclasses.replace(recipe, env_kwargs=envs[0].env_kwargs)
 
 
 def rows_of(
-    recipe: RlRecipe, given: Sequence[EnvSelection]
+    recipe: RlRecipe, selections: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of a recipe by ``"train"`` and ``"val"``, and the shares of several environments.
 
     Args:
         recipe: The recipe.
-        given: The options of each environment in the recipe.
+        selections: The options of each environment in the recipe.
 
     Raises:
-        BadOption: There are too few tasks, the weight of an environment leaves it without rows, or the
+        BadOption: There are too limit tasks, the weight of an environment leaves it without rows, or the
             observations of another library's environment are not text.
         MissingExtra: pyarrow is not installed.
         ValueError: An environment of another library cannot be created.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
-    given = [
+    selections = [
         each if each.chosen.environment else dataclasses.replace(each, system_prompt=_prompt(env, each))
-        for env, each in zip(recipe.environments, given, strict=True)
+        for env, each in zip(recipe.environments, selections, strict=True)
     ]
     if recipe.several:
-        return _shared(recipe, given)
-    train, val = _divided(recipe, given[0])
-    return {"train": _rows(recipe, 0, given[0], train), "val": _rows(recipe, 0, given[0], val)}, []
+        return _weighted_rows(recipe, selections)
+    train, val = _split_tasks(recipe, selections[0])
+    return {"train": _rows(recipe, 0, selections[0], train), "val": _rows(recipe, 0, selections[0], val)}, []
 
 
 def _prompt(env: EnvChoice, each: EnvSelection) -> str | None:
@@ -262,7 +264,7 @@ def _prompt(env: EnvChoice, each: EnvSelection) -> str | None:
         raise
     except Exception as error:  # a foreign constructor may raise anything
         kind = getattr(error, "kind", type(error).__name__)
-        raise ValueError(f"the environment {env.env_id!r} cannot be made: {kind}: {error}") from error
+        raise ValueError(f"cannot create the environment {env.env_id!r}: {kind}: {error}") from error
     return each.system_prompt or facts.system_prompt
 
 
@@ -273,87 +275,84 @@ async def _facts(env: EnvChoice) -> EnvFacts:
         return await pool.facts()
 
 
-def _shared(
-    recipe: RlRecipe, given: Sequence[EnvSelection]
+def _weighted_rows(
+    recipe: RlRecipe, selections: Sequence[EnvSelection]
 ) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
     """Return the rows of several environments in proportion to their weights, in whole batches."""
-    # No other command waits for this import.
+    # No other command needs this import.
     from verl_bridge.recipes._shares import Share, apportion, interleave, repeat_to  # noqa: PLC0415
 
-    divided = [_divided(recipe, each) for each in given]
+    splits = [_split_tasks(recipe, each) for each in selections]
     batch = recipe.size.batch
-    total = sum(len(train) for train, _ in divided)
-    if recipe.preset == "test" and all(each.tasks is None for each in given):
+    total = sum(len(train) for train, _ in splits)
+    if recipe.preset == "test" and all(each.tasks is None for each in selections):
         total = min(total, batch * TEST_STEPS)
     if total < batch:
-        raise BadOption(
-            f"{total} tasks for training are less than a step's batch of {batch}: give more --tasks"
-        )
-    counts = apportion(total - total % batch, [each.weight for each in given])
-    made: dict[str, list[list[dict[str, Any]]]] = {"train": [], "val": []}
-    told: list[Share] = []
-    for at, (each, (train, val), count) in enumerate(zip(given, divided, counts, strict=True)):
+        raise BadOption(f"{total} training tasks do not fill a batch of {batch}: give more --tasks")
+    counts = apportion(total - total % batch, [each.weight for each in selections])
+    rows_by_part: dict[str, list[list[dict[str, Any]]]] = {"train": [], "val": []}
+    shares: list[Share] = []
+    for at, (each, (train, val), count) in enumerate(zip(selections, splits, counts, strict=True)):
         if not count:
             raise BadOption(
-                f"the weight {each.weight:g} of {each.chosen.id} leaves it none of {sum(counts)} rows: "
-                "give it more"
+                f"the weight {each.weight:g} of {each.chosen.id} gives it none of {sum(counts)} rows: "
+                "raise the weight"
             )
-        made["train"].append(_rows(recipe, at, each, repeat_to(train, count)))
-        made["val"].append(_rows(recipe, at, each, val))
-        told.append(Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val)))
-    return {part: _numbered(interleave(rows)) for part, rows in made.items()}, told
+        rows_by_part["train"].append(_rows(recipe, at, each, repeat_to(train, count)))
+        rows_by_part["val"].append(_rows(recipe, at, each, val))
+        shares.append(Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val)))
+    return {part: _with_index(interleave(rows)) for part, rows in rows_by_part.items()}, shares
 
 
-def _numbered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_index(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for index, row in enumerate(rows):
         row["extra_info"]["index"] = index
     return rows
 
 
-def _divided(recipe: RlRecipe, each: EnvSelection) -> tuple[list[int], list[int]]:
-    """Return the tasks of an environment for training and those for validation."""
-    few = (
+def _split_tasks(recipe: RlRecipe, each: EnvSelection) -> tuple[list[int], list[int]]:
+    """Return the training tasks and the validation tasks of an environment."""
+    limit = (
         recipe.size.batch * TEST_STEPS + TEST_TASKS
         if recipe.preset == "test" and each.tasks is None
         else None
     )
     if each.chosen.environment is None:
-        seeds = each.chosen.tasks(each.tasks or (f"0:{few}" if few else "all"), each.split)
+        seeds = each.chosen.tasks(each.tasks or (f"0:{limit}" if limit else "all"), each.split)
         val = _for_validation(recipe, each, len(seeds))
         return seeds[val:], seeds[:val]
     items = data.items_of(each.chosen.environment, each.tasks or "all", each.split)
-    count = min(few or len(items), len(items))
+    count = min(limit or len(items), len(items))
     division = data.divide(items, val=_for_validation(recipe, each, count), num_samples=count)
-    train, held = ([item.task_id for item in those] for those in (division.train, division.val))
-    return train, held
+    return [item.task_id for item in division.train], [item.task_id for item in division.val]
 
 
 def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int) -> int:
-    usual = TEST_TASKS if recipe.preset == "test" else max(1, count // PART)
-    val = each.val or (min(usual, MOST) if recipe.several else usual)
+    default = TEST_TASKS if recipe.preset == "test" else max(1, count // TASKS_PER_VALIDATION_TASK)
+    val = each.val or (min(default, MAX_VALIDATION_TASKS) if recipe.several else default)
     needed = 1 if recipe.several else recipe.size.batch
     if count - val < needed:
         of = f" of {each.chosen.id}" if recipe.several else ""
-        less = "leave none to train on" if recipe.several else f"are less than a step's batch of {needed}"
+        lack = "none for training" if recipe.several else f"less than a batch of {needed} for training"
         raise BadOption(
-            f"{count} tasks{of} without {val} for validation {less}: give more --tasks, or a smaller --val"
+            f"{val} of {count} tasks{of} for validation leave {lack}: give more --tasks, or a smaller --val"
         )
     return val
 
 
 def _rows(recipe: RlRecipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
     """Return the rows of some tasks; a single environment's arguments are in the loop's YAML instead."""
-    made = _rows_of_tasks(recipe, at, each, tasks)
+    rows = _rows_of_tasks(recipe, at, each, tasks)
     if recipe.several:
-        for row in made:
+        for row in rows:
             row["extra_info"]["interaction_kwargs"] |= recipe.environments[at].runtime
-    return made
+    return rows
 
 
 def _rows_of_tasks(
     recipe: RlRecipe, at: int, each: EnvSelection, tasks: Sequence[int]
 ) -> list[dict[str, Any]]:
-    from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command needs this import
 
     env = recipe.environments[at]
     kwargs = env.env_kwargs if recipe.several else {}
@@ -361,8 +360,8 @@ def _rows_of_tasks(
         return seeded(env.env_id, tasks, each.system_prompt, kwargs)
     environment = each.chosen.environment
     prompt = each.system_prompt or data.own_prompt(environment, env.env_kwargs)
-    said = data.Recipe(kwargs, prompt, each.chosen.module)
-    return [*data.rows([data.Item(environment, task) for task in tasks], {environment.name: said})]
+    settings = data.Recipe(kwargs, prompt, each.chosen.module)
+    return [*data.rows([data.Item(environment, task) for task in tasks], {environment.name: settings})]
 
 
 def print_shares(shares: Sequence[Share]) -> None:
@@ -373,7 +372,6 @@ def print_shares(shares: Sequence[Share]) -> None:
     ]
     print_table(("environment", "weight", "train", "tasks", "val"), table, left={"environment", "tasks"})
     out.print(
-        f"{sum(share.rows for share in shares):,} rows for training: whole batches, so that an epoch draws "
-        "each one.",
+        f"{sum(share.rows for share in shares):,} rows for training, in whole batches, so an epoch uses all.",
         soft_wrap=True,
     )

@@ -21,6 +21,7 @@ from agentgym_gym._cli.trajectories import (
     MinScore,
     PromptForm,
     Seed,
+    SourceFormatOption,
     Sources,
     Successful,
     choose,
@@ -30,11 +31,10 @@ from agentgym_gym._cli.trajectories import (
 )
 from agentgym_gym._cli.verl import Checkpointing, Gpus, Version, installed_verl, model_of
 from agentgym_gym._options import FormatName
-from agentgym_gym.data import SourceFormat  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
-    from agentgym_gym.data import Trajectory, Unparsed
+    from agentgym_gym.data import SourceFormat, Trajectory, Unparsed
     from verl_bridge.recipes import Evaluation, SftRecipe
 
 __all__ = ["SftOptions", "sft"]
@@ -45,47 +45,41 @@ class SftOptions:
     """The options of ``agentgym verl sft``."""
 
     sources: Sources
-    out_: Annotated[Path, typer.Option("--out", help="Folder to write to.")]
-    model: Annotated[str, typer.Option(help="Path of a model's folder, or its name on the hub.")] = (
-        "Qwen/Qwen2.5-3B-Instruct"
-    )
+    out_: Annotated[Path, typer.Option("--out", help="output folder")]
+    model: Annotated[str, typer.Option(help="model folder, or name on the hub")] = "Qwen/Qwen2.5-3B-Instruct"
     version: Version = None
     preset: Annotated[
         Literal["test", "full"],
-        typer.Option(help="How much: test is 1 epoch in batches of 8, full is 3 epochs in batches of 32."),
+        typer.Option(help="training size, which sets --batch and --epochs"),
     ] = "test"
     gpus: Gpus = 4
     batch: Annotated[
-        int | None, typer.Option(min=1, help="Games in a step; by default that of the preset.")
+        int | None,
+        typer.Option(min=1, help="trajectories per training step", show_default="8 for test, 32 for full"),
     ] = None
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over the games; by default those of the preset.")
+        int | None,
+        typer.Option(min=1, help="passes over the trajectories", show_default="1 for test, 3 for full"),
     ] = None
-    learning_rate: Annotated[float, typer.Option(help="The learning rate.")] = 1e-5
-    max_length: Annotated[int, typer.Option(min=1, help="Tokens of a game at most.")] = 8192
+    learning_rate: Annotated[float, typer.Option(help="learning rate")] = 1e-5
+    max_length: Annotated[int, typer.Option(min=1, help="maximum number of tokens per trajectory")] = 8192
     successful: Successful = False
     min_score: MinScore = None
     best: Best = None
     action_format: Annotated[
         FormatName | None,
         typer.Option(
-            metavar="FORMAT", help="The format that is learned: put the replies into it, if they are not."
-        ),
-    ] = None
-    from_: Annotated[
-        SourceFormat | None,
-        typer.Option(
-            "--from",
             metavar="FORMAT",
-            help="The format that the replies are in, where the source does not say it; agentgym for ReAct "
-            "as AgentGym's own client reads it.",
+            help="target format; replies in other formats are converted",
+            show_default="as in the source",
         ),
     ] = None
+    from_: SourceFormatOption = None
     val: Annotated[
         str | None,
         typer.Option(
-            help="How many tasks are for validation: a number, or a share. By default a folder of "
-            "agentgym data sft stays as it is divided; else none for preset test, a tenth for full."
+            help="validation size: number of tasks, or share (0.1 or 10%)",
+            show_default="the source's split, else 0 for test, 0.1 for full",
         ),
     ] = None
     seed: Seed = 0
@@ -95,20 +89,18 @@ class SftOptions:
         typer.Option(
             "--eval",
             metavar="ID",
-            help="An environment that the model plays after the training; repeat it for several.",
+            help="environment to evaluate in after training; repeatable",
             autocompletion=complete_name,
         ),
     ] = None
-    eval_tasks: Annotated[str | None, typer.Option(help=TASKS_HELP + " By default all.")] = None
+    eval_tasks: Annotated[str | None, typer.Option(help=TASKS_HELP, show_default="all")] = None
     eval_engine: Annotated[
-        Literal["sglang", "vllm", "transformers"], typer.Option(help="What serves the model then.")
+        Literal["sglang", "vllm", "transformers"], typer.Option(help="inference engine of the evaluation")
     ] = "vllm"
-    eval_options: Annotated[
-        str, typer.Option(metavar="'WORDS'", help="More options of that agentgym eval.")
-    ] = ""
+    eval_options: Annotated[str, typer.Option(metavar="'WORDS'", help="more options of agentgym eval")] = ""
     offload: Annotated[
         bool,
-        typer.Option(help="Whether the optimizer and what it changes wait in the machine's memory."),
+        typer.Option(help="offload the optimizer and its parameters to CPU memory"),
     ] = False
     checkpointing: Checkpointing = True
     force: Force = False
@@ -116,21 +108,29 @@ class SftOptions:
 
 @command(SftOptions)
 def sft(options: SftOptions) -> None:
-    """Write a folder from which verl fine-tunes on what was played.
+    """Write a folder for supervised fine-tuning with verl.
 
-    Settings, the games as rows, a script that starts it, and a README. What is left out is that which
-    agentgym data sft leaves out. Replies that are marked as not to be trained on are not.
+    The folder contains the settings, the trajectories as rows, a script that starts the training, and a
+    README. It leaves out the same trajectories as agentgym data sft. The training excludes replies that are
+    marked as excluded from training.
+
+    Preset test is 1 epoch in batches of 8; full is 3 epochs in batches of 32. A folder of agentgym data sft
+    keeps its split, unless --val is given. With --from agentgym, replies are parsed as AgentGym's own client
+    does. With --prompt turns, the prompt is a user message that is answered by OK.
+
+    Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
+    an environment has no numbered tasks, they are seeds, and all means 1000.
     """
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
 
-    parts, left_out = _games(options)
+    parts, left_out = _trajectories(options)
     try:
         recipe = _recipe(options, parts)
         for part, rows in parts.items():
             if (rows or part == "train") and len(rows) < recipe.games:
                 raise BadOption(
-                    f"{len(rows)} games in {part} are less than a batch of {recipe.games}, and verl leaves "
-                    "out what does not fill one: give more games, or another --batch or --val"
+                    f"{len(rows)} trajectories in {part} do not fill a batch of {recipe.games}, and verl "
+                    "drops incomplete batches: give more trajectories, or another --batch or --val"
                 )
         written = recipes.write_sft(recipe, options.out_, force=options.force)
     except (ValueError, FileExistsError) as error:
@@ -146,9 +146,9 @@ def sft(options: SftOptions) -> None:
     out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
 
 
-def _games(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[str]]:
-    """Return the games by ``"train"`` and ``"val"``, and the number of dropped games by reason."""
-    from verl_bridge.recipes import SFT_PRESETS  # noqa: PLC0415 - no other command waits for this import
+def _trajectories(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[str]]:
+    """Return the trajectories by ``"train"`` and ``"val"``, and the number of dropped ones by reason."""
+    from verl_bridge.recipes import SFT_PRESETS  # noqa: PLC0415 - no other command needs this import
 
     left_out: Counter[str] = Counter()
     parts: dict[str, list[Trajectory]] = {}
@@ -167,12 +167,12 @@ def _games(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[st
 
 
 def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> SftRecipe:
-    """Return the recipe for the options and games.
+    """Return the recipe for the options and trajectories.
 
     Raises:
         ValueError: An option is invalid, or two options are incompatible.
     """
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
 
     games = [game for of in parts.values() for game in of]
     return recipes.SftRecipe(
@@ -212,35 +212,35 @@ def _parts(sources: Sequence[Path], *, divided: bool) -> dict[str, list[Path]]:
 def _in_format(
     games: Sequence[Trajectory], source: SourceFormat | None, target: FormatName | None
 ) -> list[Trajectory]:
-    """Convert games to a format; report and drop games that cannot be converted."""
+    """Convert trajectories to a format; report and drop those that cannot be converted."""
     if target is None:
         return list(games)
-    left: list[Trajectory] = []
+    converted: list[Trajectory] = []
     unparsed: list[Unparsed] = []
     for game in games:
         if game.action_format == target:
-            left.append(game)
+            converted.append(game)
             continue
-        done = reformatted(game, source, target, keep_unparsed=False)
-        unparsed += done.unparsed
-        left += [done.trajectory] if done.trajectory is not None else []
+        result = reformatted(game, source, target, keep_unparsed=False)
+        unparsed += result.unparsed
+        converted += [result.trajectory] if result.trajectory is not None else []
     print_unparsed(unparsed)
-    if len(left) < len(games):
-        out.print(f"Left out for such a reply: {len(games) - len(left):,}.", soft_wrap=True)
-    if not left:
-        raise BadOption(f"none of the {len(games)} games can be put into the format {target}")
-    return left
+    if len(converted) < len(games):
+        out.print(f"Left out, unconverted reply: {len(games) - len(converted):,}.", soft_wrap=True)
+    if not converted:
+        raise BadOption(f"cannot convert any of {len(games)} trajectories to {target}: give another --from")
+    return converted
 
 
 def _name(games: Sequence[Trajectory]) -> str:
-    """Return the environment's name if all games share one, otherwise "games"."""
+    """Return the environment's name if all trajectories share one, otherwise "games"."""
     names = {game.env_id.rpartition("/")[2] for game in games}
     return names.pop() if len(names) == 1 else "games"
 
 
 def _evaluation(name: str, games: Sequence[Trajectory], tasks: str | None, options: str) -> Evaluation:
     """Return the evaluation to run after training, in the trained format if there is only one."""
-    from verl_bridge.recipes import Evaluation  # noqa: PLC0415 - no other command waits for this import
+    from verl_bridge.recipes import Evaluation  # noqa: PLC0415 - no other command needs this import
 
     chosen = resolve(name)
     learned = [game for game in games if game.env_id == chosen.id] or games

@@ -23,9 +23,9 @@ __all__ = ["agenttraj_entry", "read_agenttraj", "write_agenttraj"]
 
 _ROLES: dict[str, Role] = {"human": "user", "gpt": "assistant", "system": "system"}
 _SPEAKERS = {role: speaker for speaker, role in _ROLES.items()}
-_MOST = sys.float_info.max  # a JSON integer may exceed the float range
-_OF_A_MESSAGE = frozenset({"from", "value", "loss"})
-_OF_AN_ENTRY = frozenset({"conversations", "item_id", "reward", "success", "action_format"})
+_MAX_SCORE = sys.float_info.max  # a JSON integer may exceed the float range
+_MESSAGE_KEYS = frozenset({"from", "value", "loss"})
+_ENTRY_KEYS = frozenset({"conversations", "item_id", "reward", "success", "action_format"})
 
 
 def read_agenttraj(path: Path) -> list[Trajectory]:
@@ -65,13 +65,13 @@ def agenttraj_entry(trajectory: Trajectory) -> dict[str, Any]:
     }
     entry = {
         "conversations": [
-            _with({"from": _SPEAKERS[each.role], "loss": each.loss, "value": each.content}, each.extra)
+            _merged({"from": _SPEAKERS[each.role], "loss": each.loss, "value": each.content}, each.extra)
             for each in as_turns(trajectory).messages
         ],
         "item_id": trajectory.item_id or _item_id(trajectory),
         **{name: value for name, value in known.items() if value is not None},
     }
-    return _with(entry, trajectory.extra)
+    return _merged(entry, trajectory.extra)
 
 
 def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bool = False) -> int:
@@ -90,7 +90,7 @@ def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bo
             ``force`` is false, or writing fails.
     """
     if path.exists() and not force:
-        raise BadOption(f"{path} would be replaced; choose another file, or pass --force (force=True)")
+        raise BadOption(f"{path} exists; choose another file, or pass --force (force=True)")
     lines = [json.dumps(agenttraj_entry(each), ensure_ascii=False) for each in trajectories]
     if not lines:
         raise BadOption(f"there are no trajectories to write to {path}")
@@ -103,7 +103,7 @@ def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bo
     return len(lines)
 
 
-def _with(own: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(own: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return our keys, followed by the source's extra keys that do not clash with them."""
     return own | {key: value for key, value in extra.items() if key not in own}
 
@@ -122,13 +122,13 @@ def _trajectory(record: Any, file: Path, at: int) -> Trajectory:
     item, where = item_of(record, file, at), f"{file}: entry {at}"
     try:
         if not is_unicode(json.dumps(record, ensure_ascii=False)):
-            raise BadOption(f"{where} contains half a surrogate pair, which is not a character")
+            raise BadOption(f"{where} contains a lone surrogate, which UTF-8 cannot encode; remove it")
     except RecursionError:
-        raise BadOption(f"{where} is nested too deeply to write it again") from None
+        raise BadOption(f"{where} is nested too deeply to be written; flatten it") from None
     conversations = record.get("conversations")
     if not isinstance(conversations, list) or not conversations:
         raise BadOption(
-            f"{where} has no conversations; use a file that only names tasks with `agentgym data rl`"
+            f"{where} has no conversations; for a file that only lists tasks, use `agentgym data rl`"
         )
     action_format = record.get("action_format")
     if not isinstance(action_format, str | None):
@@ -141,7 +141,7 @@ def _trajectory(record: Any, file: Path, at: int) -> Trajectory:
         success=_success(record.get("success"), where),
         action_format=action_format,
         item_id=record["item_id"],
-        extra={key: value for key, value in record.items() if key not in _OF_AN_ENTRY},
+        extra={key: value for key, value in record.items() if key not in _ENTRY_KEYS},
         source=where,
     )
 
@@ -160,14 +160,14 @@ def _messages(conversations: list[Any], where: str) -> Iterator[Message]:
             raise BadOption(
                 f"{where}: message {number}: loss should be true, false or null, not {loss!r:.80}"
             )
-        extra = {key: value for key, value in turn.items() if key not in _OF_A_MESSAGE}
+        extra = {key: value for key, value in turn.items() if key not in _MESSAGE_KEYS}
         yield Message(role, text, loss, extra)
 
 
 def _score(value: Any, where: str) -> float | None:
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _MAX_SCORE:
         raise BadOption(f"{where}: the reward should be a number, not {shown(value)}")
     return float(value)
 

@@ -37,7 +37,7 @@ __all__ = [
 SEEDS = 1_000
 """The number of seeds that "all" selects for an environment without numbered tasks."""
 
-_MOST_SEEDS = 10_000_000
+_MAX_SEEDS = 10_000_000
 
 # AgentGym itself takes the number after the last underscore.
 _ITEM_ID = re.compile(r"(?P<prefix>.+)_(?P<task>[0-9]{1,18})", re.DOTALL)
@@ -89,7 +89,7 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
     if not is_tasks(tasks) and not path.exists():
         raise BadOption(
             f"tasks {tasks!r:.80} should be a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or "
-            "the path of a file of item ids, and there is no such file"
+            "the path of an existing file of item ids"
         )
     if is_tasks(tasks):
         if isinstance(environment, Seeds):
@@ -243,7 +243,7 @@ def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
         raise BadOption(
             f"tasks {text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50"
         )
-    return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MOST_SEEDS))
+    return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MAX_SEEDS))
 
 
 def _environment(prefix: str) -> Environment | None:

@@ -11,7 +11,7 @@ from typing import Any
 from agentgym_gym._files import hidden_part, sync_to_disk
 from agentgym_gym.errors import BadOption, MissingExtra
 
-__all__ = ["need_pyarrow", "write"]
+__all__ = ["require_pyarrow", "write"]
 
 _NAMES = ("train", "val")
 
@@ -63,17 +63,18 @@ def write(
 
 def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
     """Return the path of each possible file, after checking that no existing file would be overwritten."""
-    found = {name: folder / f"{name}.parquet" for name in _NAMES}
-    there = [str(path) for path in found.values() if path.exists()]
-    if there and not force:
+    paths = {name: folder / f"{name}.parquet" for name in _NAMES}
+    existing = [str(path) for path in paths.values() if path.exists()]
+    if existing and not force:
+        verb = "exists" if len(existing) == 1 else "exist"
         raise BadOption(
-            f"{' and '.join(there)} would be replaced; choose another folder, or pass --force (force=True)"
+            f"{' and '.join(existing)} {verb}; choose another folder, or pass --force (force=True)"
         )
-    return found
+    return paths
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]], schema: Any) -> None:
-    pyarrow = need_pyarrow()
+    pyarrow = require_pyarrow()
     with path.open("wb") as file, pyarrow.parquet.ParquetWriter(file, schema) as writer:
         for batch in _batches(rows):
             writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
@@ -81,12 +82,12 @@ def _write(path: Path, rows: Iterable[Mapping[str, Any]], schema: Any) -> None:
 
 
 def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    left = iter(rows)
-    while batch := list(itertools.islice(left, _BATCH)):
+    remaining = iter(rows)
+    while batch := list(itertools.islice(remaining, _BATCH)):
         yield batch
 
 
-def need_pyarrow() -> Any:
+def require_pyarrow() -> Any:
     """Return pyarrow.
 
     Raises:

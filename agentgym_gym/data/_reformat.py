@@ -28,7 +28,7 @@ SourceFormat: TypeAlias = Literal[
 ]
 """The parser of the replies: an action format, or ``agentgym`` for the ReAct parser of AgentGym's client."""
 
-_OF_A_CALL = "tool_calls"
+_CALLS_KEY = "tool_calls"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def reformat(
         raise BadOption(
             f"{trajectory.source}: the environment is {trajectory.env_id}; expected {environment.name}"
         )
-    reading, target = _Reading(environment, source_format), get_format(target_format)
+    converter, target = _ReplyConverter(environment, source_format), get_format(target_format)
     messages: list[Message] = []
     unparsed: list[Unparsed] = []
     turn = 0
@@ -106,12 +106,12 @@ def reformat(
             messages.append(message)
             continue
         turn += 1
-        extra = {key: value for key, value in message.extra.items() if key != _OF_A_CALL}
+        extra = {key: value for key, value in message.extra.items() if key != _CALLS_KEY}
         try:
-            messages.append(replace(message, content=reading.written(message, target_format), extra=extra))
+            messages.append(replace(message, content=converter.convert(message, target_format), extra=extra))
         except ActionError as error:
             kind = error.kind
-        except _NotWritten as error:
+        except _NotConverted as error:
             kind = str(error)
         else:
             continue
@@ -128,12 +128,12 @@ def reformat(
     return Reformatted(changed, tuple(unparsed))
 
 
-class _NotWritten(Exception):
+class _NotConverted(Exception):
     """A reply was parsed but cannot be written in the target format; the message is the kind."""
 
 
-class _Reading:
-    """The parser of one environment's replies in one format."""
+class _ReplyConverter:
+    """Converts the replies of one environment from one format."""
 
     def __init__(self, environment: Environment, source_format: SourceFormat) -> None:
         self._grammar = environment.grammar
@@ -142,18 +142,18 @@ class _Reading:
             raise BadOption(f"parser='agentgym' does not support replies of {environment.name} in ReAct")
         self._format = ReActOnOneLine() if source_format == "agentgym" else get_format(source_format)
 
-    def written(self, message: Message, target_format: FormatName) -> str:
+    def convert(self, message: Message, target_format: FormatName) -> str:
         """Return a reply in another format.
 
         Raises:
             ActionError: The reply cannot be parsed.
-            _NotWritten: The reply cannot be written in the target format.
+            _NotConverted: The reply cannot be written in the target format.
         """
         target = get_format(target_format)
         action = self._action(message)
         if not isinstance(action, Action):
             if target.name != self._format.name:
-                raise _NotWritten("OnlyThought")
+                raise _NotConverted("OnlyThought")
             return message.content  # already in the target format
         thought = self._format.thought_of(message.content, action)
         try:
@@ -164,21 +164,21 @@ class _Reading:
         if not same or not (
             isinstance(target, Bare) or target.thought_of(written, action).split() == thought.split()
         ):
-            raise _NotWritten("ThoughtNotKept")
+            raise _NotConverted("ThoughtNotKept")
         return written
 
     def _action(self, message: Message) -> Action | Thought:
-        read = self._read(message)
-        if not isinstance(read, Action | Thought):
-            raise _NotWritten("UnknownAction")  # a custom format may return an action outside the grammar
-        return read
+        parsed = self._parse(message)
+        if not isinstance(parsed, Action | Thought):
+            raise _NotConverted("UnknownAction")  # a custom format may return an action outside the grammar
+        return parsed
 
-    def _read(self, message: Message) -> ParsedReply:
-        calls = message.extra.get(_OF_A_CALL)
+    def _parse(self, message: Message) -> ParsedReply:
+        calls = message.extra.get(_CALLS_KEY)
         if isinstance(self._format, ToolCalls) and isinstance(calls, list) and calls:
-            made = [each if isinstance(each, Mapping) else {} for each in calls]
+            mappings = [call if isinstance(call, Mapping) else {} for call in calls]
             return called_action(
-                [ToolCall(str(each.get("name", "")), each.get("arguments") or {}) for each in made],
+                [ToolCall(str(call.get("name", "")), call.get("arguments") or {}) for call in mappings],
                 self._grammar,
             ).action
         if self._agentgym is not None:

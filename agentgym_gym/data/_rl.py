@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.data._parquet import need_pyarrow
+from agentgym_gym.data._parquet import require_pyarrow
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout import row_messages
@@ -46,8 +46,8 @@ class Recipe:
     def __post_init__(self) -> None:
         if "headers" in self.env_kwargs:
             raise BadOption(
-                "headers do not belong in a file: set the variable AGENTGYM_<NAME>_HEADERS where the "
-                "training runs"
+                "env_kwargs contains headers, which must not be written to a file; set the variable "
+                "AGENTGYM_<NAME>_HEADERS where the training runs"
             )
 
 
@@ -95,7 +95,7 @@ def schema() -> Any:
     Raises:
         MissingExtra: pyarrow is not installed.
     """
-    pa = need_pyarrow()
+    pa = require_pyarrow()
     text = pa.string()
     interaction = pa.struct(
         [

@@ -51,19 +51,19 @@ def _head(run: Run) -> Iterator[Message]:
     if "system_prompt" not in run.facts:
         raise BadOption(
             f"{run.path} has no system prompt of its agent (run.system_prompt in summary.json), so its "
-            "episodes cannot be used for training"
+            "episodes cannot be used for training; play them again"
         )
-    given = run.facts.get("agent_settings")
-    settings = given if isinstance(given, dict) else {}
-    prompt = settings.get("prompt")
-    kept = prompt if isinstance(prompt, dict) else {}
-    around = ChatPrompt(kept.get("system"), tuple(kept.get("examples") or ()))
-    messages = around.messages(settings.get("system_prompt", run.facts["system_prompt"]))
+    recorded = run.facts.get("agent_settings")
+    settings = recorded if isinstance(recorded, dict) else {}
+    recorded_prompt = settings.get("prompt")
+    prompt = recorded_prompt if isinstance(recorded_prompt, dict) else {}
+    chat_prompt = ChatPrompt(prompt.get("system"), tuple(prompt.get("examples") or ()))
+    messages = chat_prompt.messages(settings.get("system_prompt", run.facts["system_prompt"]))
     # Without a system message, `as_system` would take the first example for AgentGym's prompt and its answer.
-    example = False if messages and messages[0]["role"] == "system" else None
+    loss = False if messages and messages[0]["role"] == "system" else None
     for message in messages:
         role = cast("Role", message["role"])
-        yield Message(role, message["content"], example if role == "assistant" else None)
+        yield Message(role, message["content"], loss if role == "assistant" else None)
 
 
 def _messages(record: EpisodeRecord) -> Iterator[Message]:
@@ -89,9 +89,9 @@ def _action_format(run: Run) -> str | None:
     options = options if isinstance(options, dict) else {}
     if options.get("parser") == "agentgym":
         return "agentgym"
-    written = options.get("action_format")
-    if isinstance(written, str):
-        return written
+    action_format = options.get("action_format")
+    if isinstance(action_format, str):
+        return action_format
     try:
         find(run.env_id)
     except UnknownEnvironment:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.data._parquet import need_pyarrow
+from agentgym_gym.data._parquet import require_pyarrow
 from agentgym_gym.data._trajectories import Message, Trajectory
 from agentgym_gym.errors import BadOption
 
@@ -61,7 +61,7 @@ def sft_schema() -> Any:
     Raises:
         MissingExtra: pyarrow is not installed.
     """
-    pa = need_pyarrow()
+    pa = require_pyarrow()
     text = pa.string()
     return pa.schema(
         [
@@ -94,7 +94,7 @@ def read_sft(path: Path) -> list[Trajectory]:
 
 
 def _read(file: Path) -> Iterator[Trajectory]:
-    pyarrow = need_pyarrow()
+    pyarrow = require_pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(file) as opened:
             columns, expected = opened.schema_arrow, sft_schema()

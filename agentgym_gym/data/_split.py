@@ -49,21 +49,21 @@ def divide(
     Raises:
         BadOption: There are fewer items than ``num_samples``, or no training items would remain.
     """
-    given = list(items)
-    chosen = _shuffled({item.key: item for item in given}.values(), seed)
-    duplicates = len(given) - len(chosen)
+    originals = list(items)
+    chosen = _shuffled({item.key: item for item in originals}.values(), seed)
+    duplicates = len(originals) - len(chosen)
     if num_samples is not None:
         if not 1 <= num_samples <= len(chosen):
             raise BadOption(
                 f"num_samples={num_samples} should be from 1 to {len(chosen)}, the number of items"
             )
         chosen = chosen[:num_samples]
-    held = val if isinstance(val, int) else _share(val, len(chosen))
-    if not 0 <= held < len(chosen):
+    val_items = val if isinstance(val, int) else _share(val, len(chosen))
+    if not 0 <= val_items < len(chosen):
         raise BadOption(
             f"val={val} of {len(chosen)} items leaves none for training; pass 0 for no validation"
         )
-    return Division(chosen[held:], chosen[:held], duplicates)
+    return Division(chosen[val_items:], chosen[:val_items], duplicates)
 
 
 def parse_val(text: str) -> float:
@@ -93,10 +93,10 @@ def _shuffled(items: Iterable[Item], seed: int) -> list[Item]:
     """Shuffle items so that every prefix contains the environments in proportion."""
     by_environment: dict[str, list[tuple[bytes, Item]]] = defaultdict(list)
     for item in items:
-        drawn = hashlib.sha256(f"{seed} {item.environment.name} {item.task_id}".encode()).digest()
-        by_environment[item.environment.name].append((drawn, item))
-    placed: list[tuple[float, bytes, Item]] = []
-    for of_one in by_environment.values():
-        of_one.sort(key=lambda pair: pair[0])
-        placed += [((at + 0.5) / len(of_one), drawn, item) for at, (drawn, item) in enumerate(of_one)]
-    return [item for *_, item in sorted(placed, key=lambda each: each[:2])]
+        digest = hashlib.sha256(f"{seed} {item.environment.name} {item.task_id}".encode()).digest()
+        by_environment[item.environment.name].append((digest, item))
+    ranked: list[tuple[float, bytes, Item]] = []
+    for pairs in by_environment.values():
+        pairs.sort(key=lambda pair: pair[0])
+        ranked += [((at + 0.5) / len(pairs), digest, item) for at, (digest, item) in enumerate(pairs)]
+    return [item for *_, item in sorted(ranked, key=lambda entry: entry[:2])]

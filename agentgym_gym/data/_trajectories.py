@@ -96,8 +96,8 @@ def as_system(trajectory: Trajectory) -> Trajectory:
         return trajectory
     if answer.loss is not False:
         return trajectory
-    kept = {"content": answer.content, "extra": dict(answer.extra)}
-    system = replace(first, role="system", extra={**first.extra, _ANSWER: kept})
+    stored = {"content": answer.content, "extra": dict(answer.extra)}
+    system = replace(first, role="system", extra={**first.extra, _ANSWER: stored})
     return replace(trajectory, messages=(system, *rest[1:]))
 
 
@@ -110,9 +110,9 @@ def as_turns(trajectory: Trajectory) -> Trajectory:
     if first is None or first.role != "system":
         return trajectory
     extra = dict(first.extra)
-    kept = extra.pop(_ANSWER, {"content": _OK, "extra": {}})
+    stored = extra.pop(_ANSWER, {"content": _OK, "extra": {}})
     prompt = replace(first, role="user", extra=extra)
-    answer = Message("assistant", kept["content"], loss=False, extra=kept["extra"])
+    answer = Message("assistant", stored["content"], loss=False, extra=stored["extra"])
     return replace(trajectory, messages=(prompt, answer, *rest))
 
 
@@ -159,9 +159,9 @@ def select(
     seen = set()
     for each in trajectories:
         identity = (each.key, tuple((message.role, message.content) for message in each.messages))
-        reason = _refused(each, successful=successful, min_score=min_score)
+        reason = _drop_reason(each, successful=successful, min_score=min_score)
         if reason is None and identity in seen:
-            reason = "there twice"
+            reason = "duplicate"
         if reason is not None:
             left_out[reason] += 1
             continue
@@ -175,26 +175,26 @@ def select(
     return Selected(tuple(kept), dict(sorted(left_out.items())))
 
 
-def _refused(trajectory: Trajectory, *, successful: bool, min_score: float | None) -> str | None:
+def _drop_reason(trajectory: Trajectory, *, successful: bool, min_score: float | None) -> str | None:
     if trajectory.fault is not None:
         return f"ended by {trajectory.fault}"
     if not any(message.role == "assistant" for message in trajectory.messages):
-        return "without a reply"
+        return "no reply"
     if successful and not trajectory.success:
-        return "success not known" if trajectory.success is None else "not successful"
+        return "success unknown" if trajectory.success is None else "not successful"
     if min_score is not None and (trajectory.score is None or trajectory.score < min_score):
-        return "score not known" if trajectory.score is None else f"score below {min_score:g}"
+        return "score unknown" if trajectory.score is None else f"score below {min_score:g}"
     return None
 
 
-def _best(trajectories: list[Trajectory], most: int) -> list[Trajectory]:
+def _best(trajectories: list[Trajectory], count: int) -> list[Trajectory]:
     by_task: dict[tuple[str, int], list[int]] = defaultdict(list)
     for at, each in enumerate(trajectories):
         by_task[each.key].append(at)
     chosen = {
         at
-        for places in by_task.values()
-        for at in sorted(places, key=lambda place: -_score(trajectories[place]))[:most]
+        for indices in by_task.values()
+        for at in sorted(indices, key=lambda index: -_score(trajectories[index]))[:count]
     }
     return [each for at, each in enumerate(trajectories) if at in chosen]
 

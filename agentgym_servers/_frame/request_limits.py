@@ -1,4 +1,4 @@
-"""Limits on requests that a client has begun and not finished: their time, number and size.
+"""Limits on unfinished requests of clients: their time, number and size.
 
 uvicorn has none of these limits: half a request would stay until its client closes the connection.
 """

@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Worker:
     """One thread, in which each environment has at most one call waiting or running.
 
-    So many requests for one environment delay another by one call only. It is one thread because Python runs
+    Many requests for one environment delay another by one call only. It is one thread because Python runs
     one at a time, and each busy thread delays the event loop by some milliseconds. With 40 clients that reset
     BabyAI, a step of another took 92 to 251 ms with a thread for each, and 13 to 41 ms with one thread, while
     resets took the same time.

@@ -9,11 +9,13 @@ import types
 from pathlib import Path
 
 import pytest
+from typer.main import get_command
 
 import agentgym_gym
 import programs
 from agentgym_gym import local_servers as local
 from agentgym_gym.__main__ import main
+from agentgym_gym._cli import app
 from agentgym_gym._cli.console import clean
 from clock import cpu_seconds
 from fake_server import FakeServer
@@ -80,8 +82,27 @@ def test_help_reads_well_at_80_columns(run, monkeypatch, command):
 def test_every_option_has_help(run):
     lines = run("eval", "--help", env={"COLUMNS": "300"}).stdout.splitlines()
     options = [line for line in lines if line.lstrip().startswith("--")]
-    assert len(options) == 43
+    assert len(options) == 42
     assert all(len(line.split("  ", 2)[-1].strip()) > 10 for line in options)
+
+
+def leaf_commands(command):
+    below = getattr(command, "commands", {})
+    return [each for one in below.values() for each in leaf_commands(one)] if below else [command]
+
+
+def test_a_help_line_states_what_the_option_sets_in_ten_words():
+    """In lower case, except a first word such as HTTP; the default is in brackets, not in the text."""
+    commands = leaf_commands(get_command(app))
+    texts = [(f"{c.name} {p.name}", p.help) for c in commands for p in c.params if p.name != "help"]
+    assert len(commands) == 19
+    assert len(texts) > 150
+    for name, text in texts:
+        assert text, name
+        assert len(text.split()) <= 10, (name, text)
+        assert text[0].islower() or text[:2].isupper(), (name, text)
+        assert not text.endswith("."), (name, text)
+        assert "by default" not in text, (name, text)
 
 
 def test_version(run):
@@ -149,7 +170,7 @@ def test_doctor_tells_what_is_wrong(run, nasty, textcraft_url):
     assert "could not connect" in nothing.stdout
     other = run("doctor", f"{nasty}/elsewhere")
     assert other.exit_code == 1
-    assert "none of the environments known here: it says [red]made :smile: up[/red]" in other.stdout
+    assert "no environment of the catalogue: its root answers [red]made :smile: up[/red]" in other.stdout
     assert "\x1b" not in other.stdout
     missing = run("doctor", f"{textcraft_url}/elsewhere")
     assert missing.exit_code == 1
@@ -172,7 +193,7 @@ def test_doctor_looks_around(run, monkeypatch, textcraft_url, nasty):
     (environment,) = (e for e in json.loads(found.stdout)["environments"] if "TextCraft" in e["id"])
     assert [each["ok"] for each in environment["probes"]] == [True, False]
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", f"{nasty}/elsewhere")
-    assert "not TextCraft: it says [red]made" in run("doctor").stdout
+    assert "not TextCraft: its root answers [red]made" in run("doctor").stdout
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", "nonsense")
     assert run("doctor").exit_code == 1
 
@@ -277,4 +298,7 @@ def test_a_full_disk_is_said_in_one_line(monkeypatch, capsys):
         with contextlib.suppress(OSError):
             full.close()
     assert ended.value.code == 2
-    assert capsys.readouterr().err == "error: nothing more can be written: No space left on device\n"
+    assert (
+        capsys.readouterr().err
+        == "error: cannot write the output: No space left on device; free some space\n"
+    )

@@ -131,7 +131,7 @@ def test_what_is_printed(run):
     assert re.search(
         r"3 rows for training and 0 for validation; .* [\d,.]+ characters on average", result.stdout
     )
-    assert "Left out, being there twice: 1." in result.stdout
+    assert "Duplicates left out: 1." in result.stdout
     assert "Written to out/train.parquet." in result.stdout
 
 
@@ -149,13 +149,13 @@ def test_nothing_is_overwritten_unless_told(run):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere.json"], "'nowhere.json' is no file and no folder, and there is no environment"),
+        (["nowhere.json"], "source 'nowhere.json' is not a file or folder, and there is no environment"),
         (["nowhere:agentgym/Maze-v0"], "cannot import 'nowhere', the module of"),
         ([":maze"], "cannot import ''"),
         (["json:Nope"], "'json:Nope' is not registered: json registers no environment"),
         (["bad.json"], "bad.json: item 'maze_25': Maze has no task 25; it has 0 to 24"),
         (["maze", "--tasks", "20:30"], "0 to 24"),
-        (["maze.json", "--tasks", "0:1"], "--tasks is for an environment"),
+        (["maze.json", "--tasks", "0:1"], "--tasks '0:1' is only for environments"),
         (["maze", "--val", "lots"], "val='lots'"),
         (["maze", "--val", "25"], "leaves none for training"),
         (["maze", "--num-samples", "26"], "from 1 to 25"),
@@ -165,12 +165,15 @@ def test_nothing_is_overwritten_unless_told(run):
         (["maze", "--server", "Mase=http://a:1"], "--server='Mase=http://a:1'"),
         (["maze", "--server", "wordle=http://a:1"], "--server is given for Wordle"),
         (["maze", "--server", "http://a:1", "--server", "http://b:1"], "--server is given twice for Maze"),
-        (["maze", "wordle", "--server", "http://a:1"], "say which, as in Maze=..."),
+        (
+            ["maze", "wordle", "--server", "http://a:1"],
+            "names none of Maze, Wordle: name one, as in Maze=...",
+        ),
         (["maze", "--system-prompt", "none.txt"], "cannot read none.txt"),
         (["maze", "--system-prompt", "empty.txt"], "empty.txt is empty"),
         (["maze", "--system-prompt", "latin.txt"], "cannot read latin.txt"),
-        (["maze", "wordle", "--system-prompt", "empty.txt"], "say which"),
-        (["maze", "--system-prompt-from-traj", "maze.json"], "holds no trajectory of Maze"),
+        (["maze", "wordle", "--system-prompt", "empty.txt"], "names none of Maze, Wordle"),
+        (["maze", "--system-prompt-from-traj", "maze.json"], "has no trajectory of Maze"),
         (["maze", "--system-prompt-from-traj", "maze.json", "--system-prompt", "x"], "give one of them"),
         (["alfworld", "--split", "dev"], "--split='dev'"),
         (["maze", "--max-turns", "-1"], "--max-turns"),

@@ -78,7 +78,7 @@ def test_eval_by_chance(run, tmp_path, textcraft_url):
 def test_eval_of_a_mistyped_address_leaves_nothing_behind(run, tmp_path):
     result = evaluate(run, tmp_path / "run", "--server", "http://127.0.0.1:9", tasks="0:2")
     assert result.exit_code == 2
-    assert "there is no TextCraft to play on" in result.stderr
+    assert "no server of TextCraft is available" in result.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -141,7 +141,7 @@ def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
     result = evaluate(run, tmp_path, "--server", textcraft_url, "--concurrency", 1)
     assert result.exit_code == 130
     assert table(result)["episodes"] == "2"
-    assert "--resume goes on from here" in result.stderr
+    assert "give --resume to continue the run" in result.stderr
     assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["run"]["finished"] is False
 
 

@@ -83,7 +83,7 @@ def test_a_system_prompt_of_a_file(run, tmp_path, textcraft_url, model):
     assert [row["prompt"] for row in rows] == [[{"role": "system", "content": sent[0]}]] * len(rows)
     refused_ones = {
         (*tiny, "--system-prompt", tmp_path / "none.txt"): "cannot read",
-        ("eval", "TextCraft", "--agent", "random", *options, *given): "--system-prompt is for models",
+        ("eval", "TextCraft", "--agent", "random", *options, *given): "--system-prompt is only for models",
         (*tiny, *given, "--resume", "--out", tmp_path / "1"): "holds a run with agent_settings",
     }
     for words, message in refused_ones.items():
@@ -213,7 +213,7 @@ def test_a_run_file_plays_each_agent_in_each_environment(run, tmp_path, monkeypa
         ('out = "x"', r"one or more tables \[\[environments\]\]"),
         ('out = "x"\n[[environments]]\nid = "TextCraft"\n[[agents]]\nagnt = "oracle"', "no key 'agnt'"),
         ('out = 3\n[[environments]]\nid = "TextCraft"\n[[agents]]\nagent = "oracle"', "out should be text"),
-        ('[[environments]]\nid = "TextCraft"\n[[agents]]\nagent = "oracle"', "should say where the run goes"),
+        ('[[environments]]\nid = "TextCraft"\n[[agents]]\nagent = "oracle"', "has no output folder"),
         ('out = "x"\n[[environments]]\n[[agents]]\nagent = "oracle"', "needs an id"),
         (
             'out = "x"\n[[environments]]\nid = "TextCraft"\n[[agents]]\nname = "x"',
@@ -238,11 +238,11 @@ def test_a_run_file_that_cannot_be_played_says_why(run, tmp_path, text, told):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ((), "who plays?"),
-        (("--agent", "oracle", "--model", "m"), "--agent is for agents without a model"),
-        (("--temperature", 0), "these need --model"),
-        (("--model-path", "x"), "--model-path is what --launch serves"),
-        (("--launch", "vllm"), "--launch serves --model-path"),
+        ((), "no agent: give --agent, --model, or --launch"),
+        (("--agent", "oracle", "--model", "m"), "--agent 'oracle' has no model"),
+        (("--temperature", 0), "--temperature: only for models; give --model"),
+        (("--model-path", "x"), "--model-path 'x' needs --launch"),
+        (("--launch", "vllm"), "--launch needs --model-path"),
         (("--launch", "vllm", "--model-path", "nowhere/*"), "nowhere"),
         (("--model", "m", "--sampling", "[1]"), "--sampling '[1]' should be a JSON object"),
         (("--model", "m", "--history", "few"), "history"),

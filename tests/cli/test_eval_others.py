@@ -93,8 +93,8 @@ def test_a_hang_is_of_its_episode(play, isolate, seconds):
 @pytest.mark.parametrize(
     ("wrong", "isolate", "message"),
     [
-        ("make exit", "thread", "nasty/Nasty-v0 cannot be made: RuntimeError: SystemExit: no licence"),
-        ("make exit", "process", "nasty/Nasty-v0 cannot be made: RuntimeError: SystemExit: no licence"),
+        ("make exit", "thread", "cannot create nasty/Nasty-v0: RuntimeError: SystemExit: no licence"),
+        ("make exit", "process", "cannot create nasty/Nasty-v0: RuntimeError: SystemExit: no licence"),
         ("make os._exit", "process", "EnvProcessDied: the environment's process exited with code 7"),
         ("", "loop", "isolate='loop' awaits reset and step, and those of nasty/Nasty-v0 are no coroutine"),
     ],
@@ -238,7 +238,7 @@ def test_a_run_file(run, tmp_path):
             "--env-timeout=0.0 should be a number of seconds",
         ),
         ("nasty_envs:nasty/Nasty-v0", ["--success-at", "nan"], "--success-at=nan should be a finite number"),
-        ("TextCraft", ["--env-timeout", 5], "have deadlines of their own; set timeout"),
+        ("TextCraft", ["--env-timeout", 5], "whose requests have timeouts: set timeout"),
         ("nasty_envs:nasty/Nasty-v0", ["--isolate", "jail"], "'jail' is not one of"),
     ],
 )

@@ -89,7 +89,7 @@ def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcra
         assert shown.exit_code == 0
         assert f"{dead} (ended) TextCraft 2" in " ".join(shown.stdout.split())
         assert f"{dead} (ended)" in run("leases", url.replace("127.0.0.1", "localhost")).stdout
-        assert f"{living} (runs)" in shown.stdout
+        assert f"{living} (running)" in shown.stdout
         assert f"agentgym leases {url} --clear" in shown.stdout
         found = json.loads(run("leases", url, "--json").stdout)
         assert [(each["pid"], each["alive"]) for each in found["processes"]] == [
@@ -101,9 +101,9 @@ def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcra
         assert (cleared.exit_code, cleared.stdout) == (0, "Closed 2 environments.\n")
         assert not any(exists(url, env_id) for env_id in left)
         assert [exists(url, env_id) for env_id in held] == [True, False, True]
-        assert run("leases", url, "--clear").stdout.startswith("Nothing is left")
+        assert run("leases", url, "--clear").stdout.startswith("No ended process on this machine left leases")
         assert str(dead) not in run("leases", url).stdout
-    assert "No process of this machine holds anything" in run("leases", url).stdout  # it ended well
+    assert "No process on this machine has leases there" in run("leases", url).stdout  # it ended well
 
 
 def test_nothing_is_closed_before_it_was_agreed_to(run, textcraft_url):
@@ -113,7 +113,7 @@ def test_nothing_is_closed_before_it_was_agreed_to(run, textcraft_url):
         refused = run("leases", url, "--clear", input=answer)
         assert refused.exit_code == 1
         assert "2 environments" in refused.stderr
-        assert "these may be theirs by now" in refused.stderr
+        assert "these ids may belong to other machines, users or programs" in refused.stderr
     assert exists(url, left[0])
     assert exists(url, left[2])
     assert run("leases", url, "--clear", input="y\n").exit_code == 0
@@ -129,7 +129,7 @@ def test_after_a_restart_of_the_server_nothing_is_closed_that_is_another_s(run, 
             assert held[0] in left
             cleared = run("leases", again.url, "--clear", "--yes")
             assert cleared.exit_code == 0
-            assert cleared.stdout.startswith("2 environments went with a server that is no longer there.\n")
+            assert cleared.stdout.startswith("2 environments lost in a restart of the server.\n")
             assert all(exists(again.url, env_id) for env_id in held)
     finally:
         again.stop()
@@ -169,7 +169,10 @@ def test_another_environment_s_server_has_nothing_of_it(run, server):
     try:
         result = run("leases", maze.url, "--clear", "--yes")
         assert result.exit_code == 2
-        assert "This server cannot close environments. They go when it is restarted." in result.stderr
+        assert (
+            "This server cannot close environments. A restart of the server removes all of them."
+            in result.stderr
+        )
     finally:
         maze.stop()
 
@@ -184,7 +187,7 @@ def test_where_nobody_answers_it_is_shown_and_kept(run, server):
     assert f"{dead} (ended)" in shown.stdout
     cleared = run("leases", server.url, "--clear", "--yes")
     assert cleared.exit_code == 2
-    assert cleared.stderr.startswith("error: nothing can be closed: ")
+    assert cleared.stderr.startswith("error: cannot release leases: ")
     assert f"{dead} (ended)" in run("leases", server.url).stdout
 
 
@@ -218,11 +221,11 @@ def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
     shown = run("leases", server.url)
     assert shown.exit_code == 0
     for line in (
-        "holds   3 environments",
-        "Held by processes of this machine: 1.",
-        "Left by others that ended, and used by the next here: 1.",
-        "Made by clients that are not known here: 1.",
-        "This server cannot close environments. What ended processes of this machine left is used",
+        "open    3 environments",
+        "Leased by processes on this machine: 1.",
+        "Left by ended processes, to be reused on this machine: 1.",
+        "Created by clients elsewhere: 1.",
+        "This server cannot close environments. Later processes on this machine reuse those of ended ones.",
     ):
         assert line in shown.stdout
     found = json.loads(run("leases", server.url, "--json").stdout)
@@ -230,7 +233,7 @@ def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
     assert found["places"] == [{"env_id": 501, "taken": False}, {"env_id": 502, "taken": True}]
     cleared = run("leases", server.url, "--clear")
     assert cleared.exit_code == 2
-    assert cleared.stderr.startswith("error: nothing can be closed: This server cannot close environments")
+    assert cleared.stderr.startswith("error: cannot release leases: This server cannot close environments")
     held.release()
 
 
@@ -246,8 +249,8 @@ def test_what_the_server_refuses_is_given_up_and_what_it_does_not_answer_is_kept
     cleared = run("leases", server.url, "--clear", "--yes")
     if fails:
         assert cleared.exit_code == 0
-        assert "Of 2 environments the server knew nothing, or could not close it." in cleared.stdout
+        assert "Not closed by the server, or unknown to it: 2 environments." in cleared.stdout
     else:
         assert cleared.exit_code == 1
-        assert "The server failed, and the rest is left" in cleared.stderr
+        assert "The server failed before all were closed" in cleared.stderr
     assert (f"{dead} (ended)" in run("leases", server.url).stdout) != fails

@@ -162,7 +162,7 @@ def test_a_module_that_is_nowhere_is_told_by_check(run, tmp_path, monkeypatch):
     )
     none = run("verl", "check", "recipe")
     assert none.exit_code == 2
-    assert none.stderr == "error: recipe is no folder: agentgym verl init or sft writes one\n"
+    assert none.stderr == "error: recipe is not a folder: write one with agentgym verl init or sft\n"
 
 
 def test_commands_about_servers_are_told_of_ones_own(run, guessing):
@@ -173,7 +173,7 @@ def test_commands_about_servers_are_told_of_ones_own(run, guessing):
     listed = json.loads(run("envs", *own, "--json").stdout)
     assert [each["id"] for each in listed if each["id"].startswith("own/")] == ["own/Guessing-v0"]
     for command in (["doctor"], ["envs"], ["leases", guessing]):
-        for name, told in ((OTHERS, "mine/Echo-v3 has no server to look at"), ("nowhere:a/B", "'nowhere'")):
+        for name, told in ((OTHERS, "mine/Echo-v3 has no server to check"), ("nowhere:a/B", "'nowhere'")):
             refused = run(*command, "--env", name)
             assert refused.exit_code == 2
             assert told in refused.stderr
@@ -253,7 +253,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
     ("arguments", "told"),
     [
         (["Nope"], "there is no environment 'Nope'"),
-        (["mine/Nope-v0"], "named with its module, as in my_package:my/Env-v0"),
+        (["mine/Nope-v0"], "needs its module, as in my_package:my/Env-v0"),
         (["nowhere:mine/Echo-v3"], "cannot import 'nowhere'"),
         (
             ["broken:mine/Echo-v3"],
@@ -270,9 +270,9 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         (["..:mine/Echo-v3"], "write the module as an import does"),
         (["other library:mine/Echo-v3"], "write the module as an import does"),
         (["ends:mine/Echo-v3"], "cannot import 'ends', the module of 'ends:mine/Echo-v3': SystemExit: 3"),
-        ([OTHERS, "--server", "http://a:1"], "--server: for AgentGym's environments alone"),
-        ([OTHERS, "--env-kwargs", '{"size": 1}'], "mine/Echo-v3 cannot be made: WrongArguments"),
-        ([OTHERS, "--env-kwargs", '{"id": 1}'], "mine/Echo-v3 cannot be made: TypeError"),
+        ([OTHERS, "--server", "http://a:1"], "--server: only for AgentGym's environments"),
+        ([OTHERS, "--env-kwargs", '{"size": 1}'], "cannot create mine/Echo-v3: WrongArguments"),
+        ([OTHERS, "--env-kwargs", '{"id": 1}'], "cannot create mine/Echo-v3: TypeError"),
         (["Maze", "--env-kwargs", '{"id": 1}'], "Maze has no option id"),
         (["Maze", "--env-kwargs", '{"walls": 1}'], "Maze has no option walls"),
         (
@@ -425,12 +425,12 @@ def test_rows_of_several_libraries(run):
     assert "turns" not in json.loads(found["agentgym/Maze-v0"]["env_kwargs"])
     none = run("data", "rl", OTHERS, "--parser", "agentgym", "--out", "p")
     assert none.exit_code == 2
-    assert "--parser: for AgentGym's environments alone" in none.stderr
+    assert "--parser: only for AgentGym's environments" in none.stderr
     twice = run("data", "rl", "Maze", "--max-turns", 3, "--env-kwargs", '{"max_turns": 4}', "--out", "p")
     assert "--env-kwargs gives max_turns, and so does an option" in twice.stderr
     mixed = run("data", "rl", OTHERS, "Maze", "--server", "mine/Echo-v3=http://a:1", "--out", "p")
     assert mixed.exit_code == 2
-    assert "--server: for AgentGym's environments alone" in mixed.stderr
+    assert "--server: only for AgentGym's environments" in mixed.stderr
 
 
 # Tasks

@@ -101,10 +101,10 @@ def test_an_action_that_the_grammar_does_not_know_is_sent_as_written(run):
     reply = "Thought: I could bounce about.\nAction: bounce about"
     shown = run("parse", "SciWorld", input=reply)
     assert shown.exit_code == 0
-    assert "action   bounce about\nnote     not known to the grammar; sent as written\n" in shown.stdout
+    assert "action   bounce about\nnote     outside the grammar; sent as written\n" in shown.stdout
     code, facts = parsed(run, "SciWorld", reply)
     assert (code, facts["action"], facts["error"]) == (0, "bounce about", None)
-    assert facts["message"] == "not known to the grammar; sent as written"
+    assert facts["message"] == "outside the grammar; sent as written"
     assert (facts["mark"], facts["line"], facts["column"]) == ("label", 2, 9)
     assert reply[facts["start"] : facts["end"]] == "bounce about"
 
@@ -118,7 +118,7 @@ def test_where_unknown_actions_are_refused(run):
 def test_a_thought_is_no_action(run):
     code, facts = parsed(run, "Maze", "> think: where am I?", "--format", "adapt")
     assert (code, facts["action"], facts["error"]) == (0, None, None)
-    assert facts["message"] == "a thought; nothing is sent"
+    assert facts["message"] == "a thought; no action is sent"
 
 
 def test_a_reply_without_an_action(run):

@@ -55,7 +55,7 @@ def test_the_command_writes_a_new_run(run, tmp_path, keep):
     again = run("rescore", tmp_path / "runs", "--out", tmp_path / "new")
     assert (again.exit_code, "is not overwritten" in again.stderr) == (2, True)
     inside = run("rescore", tmp_path / "runs", "--out", tmp_path / "runs" / "a" / "x")
-    assert (inside.exit_code, "lies in the run itself" in inside.stderr) == (2, True)
+    assert (inside.exit_code, "is inside the run" in inside.stderr) == (2, True)
 
 
 def test_the_command_takes_a_rule(run, tmp_path, keep, monkeypatch):
@@ -67,7 +67,7 @@ def test_the_command_takes_a_rule(run, tmp_path, keep, monkeypatch):
     monkeypatch.setattr("sys.path", [*sys.path])
     result = run("rescore", "a/episodes.jsonl", "--out", "b", "--score", "my_rule_of_turns:few")
     assert result.exit_code == 0, result.stderr
-    assert "The replies were not read again." in result.stdout
+    assert "The replies were not parsed again." in result.stdout
     new = read_run(tmp_path / "b")
     assert [each.score for each in new.records] == [1 / each.turns for each in new.records]
     assert new.facts["rescored"]["score"] == "my_rule_of_turns:few"

@@ -47,7 +47,7 @@ def test_sources_of_each_kind_are_put_together(run, sft):
     assert run("data", "sft", "run", "--val", 0, "--out", "first").exit_code == 0
     keep("other", episode(0, "Action:\nmove left", score=0.0, success=False))
     rows, told = sft("first", "run", "traj.json", "other", "--val", 0)
-    assert told["left_out"] == {"ended by ServerError": 1, "there twice": 3}
+    assert told["left_out"] == {"ended by ServerError": 1, "duplicate": 3}
     assert {(row["task_id"], row["score"]) for row in rows["train"]} == {
         (0, 1.0),
         (0, 0.0),
@@ -95,7 +95,7 @@ def test_the_prompt_of_agentgym_as_turns(run, sft):
     assert [row["loss"][:2] for row in rows["train"]] == [[None, False]] * 2
     assert told["replies_without_loss"] == 2
     printed = run("data", "sft", "run", "--prompt", "turns", "--val", 0, "--out", "other").stdout
-    assert "1 of the replies are marked as not to be trained on" in printed
+    assert "1 replies are marked as excluded from training" in printed
 
 
 def by_task(row):
@@ -129,7 +129,7 @@ def test_runs_become_agenttraj(run):
         "success": True,
         "action_format": "react",
     }
-    assert "would be replaced" in run("data", "agenttraj", "run", "--out", "new/maze.json").stderr
+    assert "exists; choose another file" in run("data", "agenttraj", "run", "--out", "new/maze.json").stderr
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_runs_become_agenttraj(run):
     [
         (["nowhere"], "nowhere does not exist"),
         (["bad.json"], "bad.json: entry 0: message 0 should be"),
-        (["traj.json", "--successful"], "of 1 trajectories none is left: 1 success not known"),
+        (["traj.json", "--successful"], "all 1 trajectories are left out: 1 success unknown"),
         (["traj.json", "--val", "1"], "leaves none for training"),
         (["traj.json", "--val", "0", "--min-score", "nan"], "should be a finite number"),
         (["traj.json", "--val", "0", "--best", "0"], "--best"),
@@ -158,9 +158,9 @@ def test_a_run_is_put_into_another_format(run):
     assert result.exit_code == 0, result.stderr
     assert result.stdout == (
         "Left out, ended by ServerError: 1.\n"
-        "Replies that could not be put into the other format: 1 NoAction.\n"
+        "Replies that could not be converted: 1 NoAction.\n"
         "  run: task 4, sample 0, turn 1: NoAction: 'Hello.'\n"
-        "Left out for such a reply: 1.\n"
+        "Left out, unconverted reply: 1.\n"
         "1 trajectories. Written to calls.json.\n"
     )
     (read,) = read_trajectories(Path("calls.json"))
@@ -179,7 +179,7 @@ def test_replies_that_cannot_be_read_are_kept_where_that_is_said(run):
     arguments = ["data", "reformat", "run", "--to", "tags", "--out", "tags.json"]
     result = run(*arguments)
     assert (result.exit_code, Path("tags.json").exists()) == (2, False)
-    assert "no trajectory is left" in result.stderr
+    assert "no trajectory remains" in result.stderr
     assert "\x1b" not in result.stdout
     assert "  and 2 more, which --json lists" in result.stdout
     result = run(*arguments, "--keep-unparsed", "--json")
@@ -197,10 +197,13 @@ def test_replies_that_cannot_be_read_are_kept_where_that_is_said(run):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["traj.json", "--to", "tags"], "traj.json: entry 0 does not say in which format"),
+        (["traj.json", "--to", "tags"], "traj.json: entry 0 does not name the format of its replies"),
         (["traj.json", "--to", "tags", "--from", "xml"], "'--from': 'xml' is not one of"),
         (["traj.json", "--to", "agentgym"], "'--to': 'agentgym' is not one of"),
-        (["other", "--to", "tags", "--from", "react"], "CartPole-v1 is not in the catalogue"),
+        (
+            ["other", "--to", "tags", "--from", "react"],
+            "cannot convert replies of CartPole-v1, which is not in the catalogue",
+        ),
     ],
 )
 def test_what_cannot_be_reformatted_is_told(run, arguments, told):
@@ -263,7 +266,7 @@ def test_rejection_sampling_as_the_page_has_it(run):
         assert result.exit_code == 0, result.stderr
     result = run(*chosen)
     assert result.exit_code == 2
-    assert "of 8 trajectories none is left: 8 not successful" in result.stderr
+    assert "all 8 trajectories are left out: 8 not successful" in result.stderr
     result = run(*[word for word in chosen if word != "--successful"])
     assert "2 rows for training" in result.stdout
-    assert "Left out, there twice: 6." in result.stdout
+    assert "Left out, duplicate: 6." in result.stdout

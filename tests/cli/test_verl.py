@@ -157,7 +157,7 @@ def test_init_writes_a_turn_limit_that_grows(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--turns", "ten"], "no turn limit, such as 20"),
+        (["--turns", "ten"], "'ten' should be turn limits, such as 20"),
         (["--turns", "10,0"], "turns=0 should be at least 1"),
         (["--turns", "10,20", "--integration", "interaction", "--verl", "0.7"], "give one"),
     ],

@@ -203,18 +203,24 @@ def test_a_full_run_has_as_many_rows_as_tasks(init):
         (["--env", "Maze", "--env", "TextCraft=0"], "the weight '0' should be a positive number"),
         (["--env", "Maze=often"], "the weight 'often' should be a positive number"),
         (["--env", "Maze", "--env", "agentgym/Maze-v0=2"], "--env is given twice for Maze"),
-        (["--env", "Maze", "--env", "TextCraft", "--val", "3"], "say which, as in Maze=..."),
-        (["--env", "Maze", "--env", "TextCraft", "--server", "http://a:1"], "say which, as in Maze=..."),
-        (["--env", "Maze", "--env", "TextCraft", "--tasks", "BabyAI=0:5"], "there are no tasks here"),
+        (
+            ["--env", "Maze", "--env", "TextCraft", "--val", "3"],
+            "names none of Maze, TextCraft: name one, as in Maze=...",
+        ),
+        (
+            ["--env", "Maze", "--env", "TextCraft", "--server", "http://a:1"],
+            "names none of Maze, TextCraft: name one, as in Maze=...",
+        ),
+        (["--env", "Maze", "--env", "TextCraft", "--tasks", "BabyAI=0:5"], "BabyAI, which has no tasks here"),
         (["--env", "Maze", "--tasks", "0:20", "--tasks", "Maze=0:5"], "--tasks is given twice for Maze"),
         (["--env", "Maze", "--val", "some"], "--val 'some' should be a number of tasks, from 1"),
         (
             ["--env", "Maze", "--env", "TextCraft=1000"],
-            "the weight 1 of agentgym/Maze-v0 leaves it none of 64",
+            "the weight 1 of agentgym/Maze-v0 gives it none of 64",
         ),
         (
             ["--env", "Maze", "--env", "TextCraft", "--val", "Maze=25"],
-            "25 tasks of agentgym/Maze-v0 without 25 for validation leave none to train on",
+            "25 of 25 tasks of agentgym/Maze-v0 for validation leave none for training",
         ),
         (
             ["--env", "Maze", "--env", "TextCraft", "--env-kwargs", 'Maze={"headers": {}}'],
@@ -222,7 +228,7 @@ def test_a_full_run_has_as_many_rows_as_tasks(init):
         ),
         (
             ["--env", "Maze", "--env", "Wordle", "--tasks", "Maze=0:9", "--tasks", "Wordle=0:9"],
-            "2 tasks for training are less than a step's batch of 8",
+            "2 training tasks do not fill a batch of 8",
         ),
     ],
 )

@@ -117,12 +117,12 @@ def test_a_game_that_cannot_be_put_into_the_format_is_left_out(sft, run):
     _, printed, rows = sft("--action-format", "adapt", source="bad")
     assert len(rows["train"]) == 8
     assert "1 NoAction" in printed
-    assert "Left out for such a reply: 1." in printed
+    assert "Left out, unconverted reply: 1." in printed
     with RunFolder(Path("worse"), FACTS) as folder:
         folder.add(episode(0, said="No action at all"))
     result = run("verl", "sft", "worse", "--out", "none", "--action-format", "adapt")
     assert result.exit_code == 2
-    assert "none of the 1 games can be put into the format adapt" in result.stderr
+    assert "cannot convert any of 1 trajectories to adapt" in result.stderr
 
 
 def test_rows_that_were_written_are_a_source(sft, run, games):
@@ -149,7 +149,7 @@ def test_a_folder_that_is_divided_stays_so(sft, run, games):
 def test_marks_are_kept_and_said_to_be_read(sft):
     Path("traj.json").write_text(json.dumps([{**ENTRY, "item_id": f"maze_{at}"} for at in range(8)]))
     _, printed, _ = sft("--prompt", "turns", source="traj.json")
-    assert "8 of the replies are marked as not to be trained on." in printed
+    assert "8 replies are marked as excluded from training." in printed
     (first, *_) = read_trajectories(Path("sft/data/train.parquet"))
     assert [said.loss for said in first.messages if said.role == "assistant"] == [False, True]
 
@@ -171,12 +171,12 @@ def test_the_evaluation_stands_in_the_script(sft, tmp_path):
     ("options", "said"),
     [
         (["--gpus", "3"], "gpus=3 does not divide the batch of 8 games"),
-        (["--batch", "64", "--gpus", "1"], "40 games in train are less than a batch of 64"),
-        (["--val", "4", "--gpus", "1"], "4 games in val are less than a batch of 8"),
+        (["--batch", "64", "--gpus", "1"], "40 trajectories in train do not fill a batch of 64"),
+        (["--val", "4", "--gpus", "1"], "4 trajectories in val do not fill a batch of 8"),
         (["--learning-rate", "0"], "--learning-rate=0 should be above 0"),
         (["--offload", "--verl", "0.7"], "use a later verl"),
         (["--eval", "Nope"], "there is no environment 'Nope'"),
-        (["--min-score", "2"], "of 40 trajectories none is left"),
+        (["--min-score", "2"], "all 40 trajectories are left out"),
     ],
 )
 def test_what_cannot_be_is_said(run, games, options, said):

@@ -119,7 +119,7 @@ def test_the_same_rows_are_the_same_bytes(parquet, tmp_path):
 def test_what_is_there_is_not_overwritten(parquet, tmp_path):
     expected = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE, "1:4"))
     (tmp_path / "val.parquet").write_text("old")
-    with pytest.raises(BadOption, match=r"val\.parquet would be replaced"):
+    with pytest.raises(BadOption, match=r"val\.parquet exists; choose another folder"):
         write(tmp_path, expected, schema())
     assert [path.name for path in tmp_path.iterdir()] == ["val.parquet"]
 

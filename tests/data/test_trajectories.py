@@ -107,7 +107,7 @@ def changed(**fields):
         (changed(**{"from": []}), "entry 1: message 2 should be"),
         (changed(value=None), "entry 1: message 2 should be"),
         (changed(loss="yes"), "entry 1: message 2: loss should be true, false or null, not 'yes'"),
-        (changed(value="\ud800"), "entry 1 contains half a surrogate pair"),
+        (changed(value="\ud800"), "entry 1 contains a lone surrogate"),
         ({**ENTRY, "conversations": ["hello"]}, "entry 1: message 0 should be"),
         (ENTRY | {"reward": "high"}, "entry 1: the reward should be a number, not 'high'"),
         (ENTRY | {"reward": float("nan")}, "entry 1: the reward should be a number"),
@@ -140,7 +140,7 @@ def test_what_is_written_as_agenttraj_is_read_again(tmp_path_factory, trajectory
 def test_a_file_is_replaced_only_with_force(saved, tmp_path):
     file = saved(ENTRY)
     (trajectory,) = read_agenttraj(file)
-    with pytest.raises(BadOption, match="would be replaced"):
+    with pytest.raises(BadOption, match="exists; choose another file"):
         write_agenttraj(file, [trajectory])
     assert write_agenttraj(file, [trajectory, trajectory], force=True) == 2
     with pytest.raises(BadOption, match="there are no trajectories to write"):
@@ -289,17 +289,17 @@ def test_what_is_chosen_and_why_the_rest_is_not():
         of(2, 1.0, fault="AgentCrashed"),
         silent,
     ]
-    always = {"ended by AgentCrashed": 1, "ended by ServerError": 1, "there twice": 2, "without a reply": 1}
+    always = {"ended by AgentCrashed": 1, "ended by ServerError": 1, "duplicate": 2, "no reply": 1}
     chosen = select(given)
     assert chosen.left_out == always
     assert list(chosen.kept) == [given[0], given[2], given[3]]
     chosen = select(given, successful=True)
     assert list(chosen.kept) == [given[0]]
     assert chosen.left_out["not successful"] == 2
-    assert chosen.left_out["success not known"] == 1
+    assert chosen.left_out["success unknown"] == 1
     chosen = select(given, min_score=0.5)
     assert list(chosen.kept) == [given[0], given[2]]
-    assert (chosen.left_out["score below 0.5"], chosen.left_out["score not known"]) == (1, 1)
+    assert (chosen.left_out["score below 0.5"], chosen.left_out["score unknown"]) == (1, 1)
 
 
 def test_the_best_of_each_task():
