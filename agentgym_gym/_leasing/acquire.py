@@ -13,7 +13,7 @@ from agentgym_gym._leasing.late_replies import late_create
 from agentgym_gym._leasing.lease import Holder, Lease
 from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._leasing.recognition import Memory
-from agentgym_gym._leasing.waiting import reserve_place
+from agentgym_gym._leasing.server_choice import reserve_place
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Flow, InThread, WaitingFlow, at, listening
 from agentgym_gym.errors import Fault, ServerFull, WrongServer
