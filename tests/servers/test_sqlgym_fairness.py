@@ -189,7 +189,7 @@ def test_a_statement_whose_worker_had_died_is_executed_by_another_one_and_counts
 
 
 def test_a_statement_whose_worker_dies_before_it_begins_is_executed_by_another_one(app, client):
-    """The worker is stopped, so that it has received the statement and has not begun it."""
+    """The worker is stopped, so that it has received the statement and has not started it."""
     env_idx = new_env(client)
     stopped = all_workers(app, client)
     for pid in stopped:
