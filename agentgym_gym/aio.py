@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gymnasium.utils import seeding
@@ -18,6 +18,8 @@ from agentgym_gym._threads import call_in_background
 from agentgym_gym.errors import InUse
 
 if TYPE_CHECKING:
+    import asyncio
+
     import numpy as np
     from gymnasium.envs.registration import EnvSpec
     from typing_extensions import Self
@@ -119,7 +121,7 @@ class AsyncAgentGymEnv(BaseTextEnv):
         """Execute one turn, as `AgentGymEnv.step` does."""
         return await self._wait_for(lambda: self.begin_step(action))
 
-    def begin_step(self, action: StepAction) -> Awaitable[StepResult]:
+    def begin_step(self, action: StepAction) -> asyncio.Future[StepResult]:
         """Start a turn in the running event loop: the request is sent before this method returns.
 
         Args:
@@ -161,11 +163,14 @@ class AsyncAgentGymEnv(BaseTextEnv):
     def _release(self) -> bool:
         return _release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
 
-    async def _wait_for(self, begin: Callable[[], Awaitable[T]]) -> T:
+    async def _wait_for(self, begin: Callable[[], asyncio.Future[T]]) -> T:
         import asyncio  # noqa: PLC0415 - see AgentGymEnv
 
         try:
-            return await begin()
+            work = begin()
+            if work.done():
+                await asyncio.sleep(0)  # a caller that retries at once must not stop the other tasks
+            return await work
         except asyncio.CancelledError:
             self.abort_episode()
             raise

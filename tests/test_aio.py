@@ -286,3 +286,32 @@ def test_without_asyncio_it_is_said_what_to_do(textcraft_url):
     resetting = AsyncAgentGymEnv("TextCraft", server=textcraft_url).reset(seed=0)
     with pytest.raises(errors.SetupError, match="AgentGymEnv"):
         resetting.send(None)
+
+
+def test_resets_that_fail_at_once_let_other_tasks_run(counted):
+    """While the circuit is open no request is sent, and nothing is awaited."""
+    server = counted()
+    server.held_up.add("/create")
+    env = AsyncAgentGymEnv("TextCraft", server=server.url, timeout={"create": 0.05})
+    turns = 0
+
+    async def others():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def main():
+        other = asyncio.ensure_future(others())
+        for _ in range(3):  # timeouts open the circuit
+            with pytest.raises(errors.ServerTimeout):
+                await env.reset(seed=0)
+        before = turns
+        for _ in range(10):
+            with pytest.raises(errors.ServerUnreachable, match="circuit open"):
+                await env.reset(seed=0)
+        other.cancel()
+        return turns - before
+
+    assert asyncio.run(main()) >= 10
+    server.let_go.set()

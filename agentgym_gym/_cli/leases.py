@@ -19,10 +19,10 @@ from agentgym_gym._cli.sources import Probe, headers_for, probe
 from agentgym_gym._leasing import journal
 from agentgym_gym._leasing.slots import SlotState, slot_states
 from agentgym_gym._orphans import close_left, newest_id, remove_lost, run_on
-from agentgym_gym._text import redact
+from agentgym_gym._text import reason, redact
 from agentgym_gym.calls import Call, Flow
 from agentgym_gym.catalogue import find
-from agentgym_gym.errors import BadOption, Fault, NoServer
+from agentgym_gym.errors import BadOption, Fault, NoServer, SetupError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -185,9 +185,11 @@ def _state_of(server: str, headers: HiddenHeaders) -> _ServerState:
             listed = run_on(server, _listed(), headers)
         except Fault:
             listed = None  # the server has no list of environments
-    return _ServerState(
-        server, result, tuple(journal.records(server)), tuple(slot_states(server)), listed, headers
-    )
+    try:
+        records, slots = tuple(journal.records(server)), tuple(slot_states(server))
+    except OSError as error:
+        raise SetupError(f"cannot read the leases of this machine: {reason(error)}") from error
+    return _ServerState(server, result, records, slots, listed, headers)
 
 
 def _clear(state: _ServerState, *, yes: bool) -> bool:

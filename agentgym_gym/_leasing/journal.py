@@ -109,7 +109,7 @@ _warned: set[Path | None] = set()
 def _warn(error: Exception) -> None:
     """Log that the records cannot be written, once per folder."""
     try:
-        folder: Path | None = state_folder.base_folder()
+        folder: Path | None = state_folder.location()
     except OSError:
         folder = None
     if folder not in _warned:
@@ -130,7 +130,7 @@ class _Process:
     def __init__(self) -> None:
         from filelock import FileLock  # noqa: PLC0415 - not needed before something is held
 
-        parent = state_folder.base_folder() / "held"
+        parent = state_folder.base_folder(create=True) / "held"
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = Path(tempfile.mkdtemp(dir=parent))
         self._lock = FileLock(self.folder / _LOCK, timeout=0, thread_local=False)
@@ -193,6 +193,9 @@ def records(server: str) -> list[Record]:
 
     Args:
         server: Its base URL.
+
+    Raises:
+        OSError: The folder is not safe to read.
     """
     found = []
     for folder in (state_folder.base_folder() / "held").glob(f"*/{folder_name(server)}-*"):

@@ -101,7 +101,7 @@ class Slots:
         self._release_leaving()
         folder: Path | None = None
         try:
-            folder = state_folder.base_folder() / self._name
+            folder = state_folder.base_folder(create=True) / self._name
             return self._take(folder)
         except (OSError, NotImplementedError) as error:  # the latter if the file system has no locks
             raise _cannot_share(folder, error) from error
@@ -161,6 +161,9 @@ def slot_states(server: str) -> list[SlotState]:
 
     Args:
         server: Its base URL.
+
+    Raises:
+        OSError: The folder is not safe to read.
     """
     from filelock import FileLock  # noqa: PLC0415 - few servers need it
 
