@@ -23,7 +23,9 @@ _HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[^:/@\[\]\s]+))(?::[
 
 
 class CheckHost:
-    """An application that responds 403 unless ``Host`` is a loopback name, or one of a given list.
+    """An application that responds 421, misdirected request, unless it accepts ``Host``.
+
+    It accepts loopback names, and those of a list.
 
     Args:
         app: The application behind it.
@@ -49,7 +51,7 @@ class CheckHost:
         )
         # The body is not read, so the connection cannot be used again.
         headers = {"connection": "close"}
-        await JSONResponse({"detail": detail}, status_code=403, headers=headers)(scope, receive, send)
+        await JSONResponse({"detail": detail}, status_code=421, headers=headers)(scope, receive, send)
 
     def _accepts(self, host: str) -> bool:
         match = _HOST.fullmatch(host.strip())

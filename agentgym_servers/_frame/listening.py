@@ -7,6 +7,7 @@ import errno
 import os
 import signal
 import socket
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,9 @@ KEEP_ALIVE_SECONDS = 3600
 This is as long as `ServerOptions` keeps an idle environment: an update of a large model takes many minutes,
 in which no client sends anything. The end of a client's process closes its connections.
 """
+
+MAX_FILES = 65_536
+"""How many open files and connections the server requests of the system."""
 
 GRACE_SECONDS = 2
 """How long requests in progress may continue after a stop signal, in seconds."""
@@ -103,10 +107,24 @@ def run_until_stopped(
     def stop(*_: Any) -> None:
         server.should_exit = True
 
+    _raise_file_limit()
     if exit_with_parent:
         threading.Thread(target=_at_end_of_input, args=(stop,), name="exit-with-parent", daemon=True).start()
     with _on_signals(stop):
         server.run(sockets=[listener])
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open connections as the system does; a shell's usual limit is 1,024 files."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 - not on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        with contextlib.suppress(OSError, ValueError):  # some systems allow less than they report
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 class _Announcing(uvicorn.Server):

@@ -41,7 +41,7 @@ MAX_UNFINISHED = 1024
 """Maximum number of connections with unfinished requests.
 
 A request of usual size arrives in one packet and never counts. A thousand steps that are split in two still
-fit, and a thousand connections fit the usual limit of open files.
+fit.
 """
 
 MAX_UNFINISHED_BYTES = 64 * 1_048_576

@@ -71,6 +71,26 @@ http {{
 }}
 """
 
+PASSING_HOST = """
+{user}
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{ proxy_pass {url}; proxy_set_header Host games.example.org; }}
+  }}
+}}
+"""
+
 
 def free_ports(number):
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
@@ -128,6 +148,31 @@ def nginx(textcraft_url):
             process.terminate()
             process.wait(10)
             second.stop()
+
+
+@pytest.fixture
+def passing_host(tmp_path):
+    """Starts an nginx that passes the host games.example.org to a server; returns its URL."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if program is None:
+        pytest.skip("nginx is not installed: apt-get install nginx-light")
+    started = []
+
+    def start(url):
+        [port] = free_ports(1)
+        user = "user root;" if os.geteuid() == 0 else ""
+        (tmp_path / "nginx.conf").write_text(
+            PASSING_HOST.format(user=user, folder=tmp_path, port=port, url=url)
+        )
+        command = [program, "-c", tmp_path / "nginx.conf", "-p", tmp_path, "-e", tmp_path / "log"]
+        started.append(subprocess.Popen(command))
+        wait_for(port, started[-1])
+        return f"http://127.0.0.1:{port}"
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.wait(10)
 
 
 class ForwardProxy:

@@ -50,7 +50,7 @@ def status(url: str, host: str) -> int:
 def test_on_loopback_only_loopback_names_are_accepted(start):
     url = start()
     assert [status(url, host) for host in LOOPBACK] == [200] * len(LOOPBACK)
-    assert [status(url, host) for host in (*OTHERS, *ODD)] == [403] * len((*OTHERS, *ODD))
+    assert [status(url, host) for host in (*OTHERS, *ODD)] == [421] * len((*OTHERS, *ODD))
     refused = httpx.post(f"{url}/create", headers={"Host": "evil.example"}, json={})
     assert refused.headers["connection"] == "close"
     assert refused.json()["detail"] == (
@@ -65,14 +65,14 @@ def test_one_host_is_required(start, hosts):
     port = int(start().rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\n" + hosts + b"\r\n")
-        assert connection.recv(4096).split()[1] == b"403"
+        assert connection.recv(4096).split()[1] == b"421"
 
 
 def test_the_names_of_allow_host_are_accepted_too(start):
     url = start("--allow-host", "games.example.org", "--allow-host", "10.0.0.7")
     hosts = ("games.example.org", "GAMES.example.org:443", "10.0.0.7:8000", *LOOPBACK)
     assert [status(url, host) for host in hosts] == [200] * len(hosts)
-    assert [status(url, host) for host in ("evil.example", "10.0.0.8", "example.org")] == [403] * 3
+    assert [status(url, host) for host in ("evil.example", "10.0.0.8", "example.org")] == [421] * 3
 
 
 def test_on_another_address_any_name_is_accepted_unless_names_are_given(start):
@@ -80,4 +80,4 @@ def test_on_another_address_any_name_is_accepted_unless_names_are_given(start):
     assert [status(url, host) for host in (*LOOPBACK, *OTHERS)] == [200] * len((*LOOPBACK, *OTHERS))
     url = start("--host", EVERY_ADDRESS, "--allow-host", "trainer")
     assert [status(url, host) for host in ("trainer:8000", *LOOPBACK)] == [200] * (1 + len(LOOPBACK))
-    assert [status(url, host) for host in OTHERS] == [403] * len(OTHERS)
+    assert [status(url, host) for host in OTHERS] == [421] * len(OTHERS)

@@ -205,3 +205,20 @@ def test_the_limits_leave_room_for_every_honest_client():
     assert REQUEST_LIMITS.max_unfinished >= 1024
     assert REQUEST_LIMITS.head_seconds >= 20
     assert REQUEST_LIMITS.body_seconds >= 60
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_more_connections_than_a_shell_allows_files(serve, connect):
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 1000:
+        pytest.skip(f"the system allows {hard} files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))  # which the server inherits
+    try:
+        port = serve()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    held = [connect(port, HALF_HEAD) for _ in range(300)]
+    assert httpx.get(f"http://127.0.0.1:{port}").status_code == 200
+    assert all(map(is_open, held))
