@@ -14,7 +14,9 @@ from agentgym_gym.errors import BadReply, EnvironmentFailed, ServerError, WrongS
 __all__ = ["SERVER_HEADER", "Outcome", "Score", "Seen", "Start", "Wire", "greeting_of", "look"]
 
 SERVER_HEADER = "agentgym-server"
-"""The HTTP header by which this project's own servers identify themselves. AgentGym's do not send it."""
+"""The HTTP header by which this project's own servers identify themselves. AgentGym's do not send it.
+
+A second one, with ``-process`` after the name, has a random number that changes when the server restarts."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 A restarted server assigns the same ids again, so a call with an old id would reach the environment of another
 client. A connection that was open at the environment's last reply, and is still open, proves that the server
-was not restarted in between. Without such a connection, the environment is inspected first, over the
-connection of the call. If it does not match its last known state, the lease is lost.
+was not restarted in between. Without such a connection, this project's own servers report the number of their
+process, which changes with a restart. On other servers the environment is inspected first, over the connection
+of the call. If it does not match its last known state, the lease is lost.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agentgym_gym._http import connection_ids
 from agentgym_gym._text import redact
-from agentgym_gym.calls import MaybeRestarted, relay
+from agentgym_gym.calls import Call, MaybeRestarted, relay
 from agentgym_gym.errors import Fault, LeaseLost
 from agentgym_gym.wire import SERVER_HEADER
 
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym.calls import Call, Flow, Reply, Stage, WaitingFlow
+    from agentgym_gym.calls import Flow, Reply, Stage, WaitingFlow
     from agentgym_gym.wire import Seen, Wire
 
 __all__ = ["Gateway", "Memory", "Recognisable", "run_own"]
 
 T = TypeVar("T")
 
+_PROCESS_HEADER = f"{SERVER_HEADER}-process"
 _RETRIES = 2
 _MOST_LOOKS = 3
 
@@ -62,6 +64,7 @@ class Memory:
         witness: Proves that the server was not restarted, even if the connections are closed.
         served_by: The identification of this project's own server that sent the last reply; None for other
             servers.
+        process: The random number of that server's process; None for other servers.
     """
 
     connection: int = 0
@@ -72,11 +75,13 @@ class Memory:
     unseen: bool = False
     witness: connection_ids.Witness | None = field(default=None, repr=False)
     served_by: str | None = None
+    process: str | None = None
 
     def note(self, reply: Reply, gateway: Gateway) -> None:
         """Record a reply."""
         self.connection, self.closing, self.away = reply.connection, reply.closing, gateway.away
         self.served_by = reply.headers.get(SERVER_HEADER)
+        self.process = reply.headers.get(_PROCESS_HEADER)
 
     def listen(self, flow: Flow[T], gateway: Gateway) -> Flow[T]:
         """Run a flow, and record the replies."""
@@ -150,6 +155,14 @@ def run_own(
         tries += 1
         if tries > _MOST_LOOKS:
             return (yield from _lose(lease, uncertain=True))
+        if memory.process is not None:
+            memory.unseen = True
+            same = yield from _is_same_process(lease, memory.process, stats, within)
+            memory.unseen = False
+            if not same:
+                return (yield from _lose(lease, uncertain=False))
+            proof, witness = (None if memory.closing else memory.connection), False
+            continue
         if memory.seen is None:
             # A new environment. An announced close of its connection does not indicate a restart.
             known: bool | None = memory.closing and not memory.uncertain
@@ -164,6 +177,19 @@ def run_own(
         if not known:
             uncertain = known is False and (memory.uncertain or memory.seen is None)
             return (yield from _lose(lease, uncertain=uncertain))
+
+
+def _is_same_process(
+    lease: Recognisable, process: str, stats: Stats | None, within: Stage | None
+) -> Flow[bool]:
+    """Return whether this project's own server was not restarted since the last reply of an environment."""
+    if stats is not None:
+        stats.looks += 1
+    reply = yield Call("observe", "GET", "/").on(lease.server, within=within)
+    same = reply.headers.get(_PROCESS_HEADER) == process
+    if same:
+        lease.memory.note(reply, lease.gateway)
+    return same
 
 
 def _look(

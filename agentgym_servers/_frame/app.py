@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import secrets
 import time
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -159,16 +160,23 @@ class _Json(JSONResponse):
 
 
 class _Identify:
-    """Adds a header to each response that identifies the server."""
+    """Adds headers to each response that identify the server and its process.
+
+    Ids start at 0 again after a restart. A client whose connection broke compares the process before it uses
+    an id, which may belong to another client by now.
+    """
 
     def __init__(self, app: ASGIApp, name: str) -> None:
         self._app = app
-        self._header = (SERVER_HEADER.encode(), name.encode("ascii"))
+        self._headers = (
+            (SERVER_HEADER.encode(), name.encode("ascii")),
+            (f"{SERVER_HEADER}-process".encode(), secrets.token_hex(8).encode("ascii")),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), self._header]
+                message["headers"] = [*message.get("headers", ()), *self._headers]
             await send(message)
 
         await self._app(scope, receive, send_with_header)
