@@ -3,8 +3,8 @@
 A restarted server assigns the same ids again, so a call with an old id would reach the environment of another
 client. A connection that was open at the environment's last reply, and is still open, proves that the server
 was not restarted in between. Without such a connection, this project's own servers report the number of their
-process, which changes with a restart. On other servers the environment is inspected first, over the connection
-of the call. If it does not match its last known state, the lease is lost.
+process, which changes with a restart. On other servers the environment is inspected first, over the
+connection of the call. If it does not match its last known state, the lease is lost.
 """
 
 from __future__ import annotations
