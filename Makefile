@@ -13,7 +13,7 @@ PAGES := $(wildcard *.md docs/*.md docs/howto/*.md docs/training/*.md benchmarks
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties libraries trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties libraries agentgym trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ properties: $(VENV)/.dev ## the property tests of tests/properties with many mor
 
 libraries: $(VENV)/.dev ## games of seven other libraries, evaluated and trained in at eight at once; needs Java
 	$(BIN)/nox --reuse-venv=yes --session libraries
+
+agentgym: $(VENV)/.dev ## let AgentGym's own clients and Evaluator play every local server: make agentgym AGENTGYM=../AgentGym
+	AGENTGYM="$(abspath $(AGENTGYM))" $(BIN)/nox --reuse-venv=yes --session agentgym
 
 trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, the horizon
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.7 -- -m slow -k "not test_algorithms"
