@@ -9,7 +9,7 @@ import agentgym_gym
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.evaluate import load_oracle
 
-__all__ = ["NAMES", "Pair", "Turn", "address_of", "sample", "winning_replies"]
+__all__ = ["NAMES", "Pair", "Turn", "address_of", "sample", "stem_of", "winning_replies"]
 
 _STEMS = {"SQLGym": "SqlGym", "TODOList": "Todo", "WebShop": "Webshop"}
 _PREFIXES = {"Maze": "/maze", "Wordle": "/wordle"}
@@ -46,7 +46,7 @@ class Pair:
         self, agentenv_envs: ModuleType, name: str, url: str, action_format: str = "react", **options: Any
     ) -> None:
         self.name = name
-        client = getattr(agentenv_envs, f"{_STEMS.get(name, name)}EnvClient")
+        client = getattr(agentenv_envs, f"{stem_of(name)}EnvClient")
         self.client = client(address_of(name, url), data_len=1, action_format=action_format)
         own = {"parser": "agentgym", "action_format": action_format, "max_turns": None, **options}
         self.env = AgentGymEnv(name, server=url, **own)
@@ -73,6 +73,11 @@ class Pair:
     def close(self) -> None:
         """Close the environment; most of AgentGym's clients cannot be closed."""
         self.env.close()
+
+
+def stem_of(name: str) -> str:
+    """Return the beginning of the names of AgentGym's classes for an environment."""
+    return _STEMS.get(name, name)
 
 
 def address_of(name: str, url: str) -> str:
