@@ -165,7 +165,7 @@ def texts_of(reply):
 
 
 def difference(theirs, ours):
-    """Return the kind of a difference that is documented, or both turns."""
+    """Return the kind of a difference that is documented, or both results."""
     if theirs is not None and ours == theirs._replace(done=True):
         return ENDED
     kinds = [kind for beginning, kind in BEGINNINGS.items() if ours.observation.startswith(beginning)]

@@ -43,9 +43,9 @@ def test_their_client_wins_each_game_with_our_oracles_replies(name, pair, report
     )
 
 
-def is_won(name, turn):
+def is_won(name, result):
     # BabyAI's reward is less than 1: it pays less for each step.
-    return turn.done and (0.5 < turn.reward <= 1 if name == "BabyAI" else turn.reward == 1)
+    return result.done and (0.5 < result.reward <= 1 if name == "BabyAI" else result.reward == 1)
 
 
 @pytest.mark.parametrize("name", NAMES)

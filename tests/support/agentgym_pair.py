@@ -9,7 +9,7 @@ import agentgym_gym
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.evaluate import load_oracle
 
-__all__ = ["NAMES", "Pair", "Turn", "address_of", "sample", "stem_of", "winning_replies"]
+__all__ = ["NAMES", "Pair", "StepResult", "address_of", "sample", "stem_of", "winning_replies"]
 
 _STEMS = {"SQLGym": "SqlGym", "TODOList": "Todo", "WebShop": "Webshop"}
 _PREFIXES = {"Maze": "/maze", "Wordle": "/wordle"}
@@ -18,7 +18,7 @@ NAMES = tuple(each.name for each in agentgym_gym.environments() if each.local_se
 """The environments with a local server."""
 
 
-class Turn(NamedTuple):
+class StepResult(NamedTuple):
     """The result of one reply."""
 
     observation: str
@@ -58,17 +58,17 @@ class Pair:
         observation, self.info = self.env.reset(options={"task_id": task_id})
         return self.client.observe(), observation
 
-    def step(self, reply: str) -> tuple[Turn | None, Turn]:
-        """Play a reply on both; return the turn of the client, None if it raised an error, and the other."""
+    def step(self, reply: str) -> tuple[StepResult | None, StepResult]:
+        """Play a reply on both; return the result of the client, None if it raised an error, and the other."""
         try:
             output = self.client.step(reply)
         except Exception:  # noqa: BLE001 - AssertionError, KeyError and others
             theirs = None
         else:
-            theirs = Turn(output.state, output.reward, output.done)
+            theirs = StepResult(output.state, output.reward, output.done)
         observation, _, terminated, truncated, self.info = self.env.step(reply)
         assert not truncated, self.info
-        return theirs, Turn(observation, self.info["agentgym_score"], terminated)
+        return theirs, StepResult(observation, self.info["agentgym_score"], terminated)
 
     def close(self) -> None:
         """Close the environment; most of AgentGym's clients cannot be closed."""
