@@ -59,7 +59,7 @@ class Pair:
         return self.client.observe(), observation
 
     def step(self, reply: str) -> tuple[StepResult | None, StepResult]:
-        """Play a reply on both; return the result of the client, None if it raised an error, and the other."""
+        """Play a reply on both; return the client's result, None if it raised an error, and the other."""
         try:
             output = self.client.step(reply)
         except Exception:  # noqa: BLE001 - AssertionError, KeyError and others
