@@ -12,7 +12,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties interrupts libraries trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties interrupts libraries agentgym trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ interrupts: $(VENV)/.dev ## a fault at every I/O point of a client: Ctrl-C, canc
 
 libraries: $(VENV)/.dev ## only the tests with seven other libraries, under four minutes; needs Python 3.11 and Java
 	$(BIN)/nox --reuse-venv=yes --session libraries
+
+agentgym: $(VENV)/.dev ## let AgentGym's own clients and Evaluator play every local server: make agentgym AGENTGYM=../AgentGym
+	AGENTGYM="$(abspath $(AGENTGYM))" $(BIN)/nox --reuse-venv=yes --session agentgym
 
 trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, horizon
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.7 -- -m slow -k "not test_algorithms"

@@ -7,6 +7,7 @@ versions are for Python 3.11 and 3.12, those of ``libraries`` for 3.11; other se
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -79,6 +80,19 @@ def libraries(session: nox.Session) -> None:
     # Compiled at once: eight processes at a time import them.
     session.install("--constraint", pins, "--requirement", pins, "--editable", ".[eval,data]")
     session.run("pytest", "-n2", "--durations=15", "tests/libraries", *session.posargs)
+
+
+@nox.session
+def agentgym(session: nox.Session) -> None:
+    """Let AgentGym's own clients and Evaluator play every local server: AGENTGYM names a checkout of it."""
+    checkout = os.environ.get("AGENTGYM", "")
+    if not checkout or not Path(checkout, "agentenv", "agentenv").is_dir():
+        session.skip(
+            f"AGENTGYM={checkout!r} names no checkout of AgentGym: make agentgym AGENTGYM=../AgentGym"
+        )
+    _install_pinned(session, "agentgym", "--editable", ".[servers]")
+    # A file at a time to each process: each starts servers of its own.
+    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/agentgym", *session.posargs)
 
 
 @nox.session

@@ -30,7 +30,6 @@ __all__ = [
     "INVALID_ACTION",
     "Reader",
     "answers",
-    "as_it_is",
     "code_action",
     "cut_end",
     "json_call",
@@ -102,11 +101,6 @@ def plain_line(reply: str) -> str:
         raise ManyActions("There is more than one `Action:` in the reply.")
     kept = re.sub(r"[^A-Za-z0-9, ]", "", found[0]) if found else ""
     return " ".join(kept.split())
-
-
-def as_it_is(reply: str) -> str:
-    """Return the reply unchanged, as AgentGym's SearchQA and tool clients send it."""
-    return reply
 
 
 def json_call(reply: str) -> tuple[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
 from agentgym_gym._templates import fields_of, names_of
@@ -36,6 +36,7 @@ __all__ = [
     "Tool",
     "ToolWire",
     "launch_of",
+    "read_as_agentgym",
 ]
 
 _OPENING = r"[\s>*`\"'\[(-]{0,64}(?:action\s*[:：][\s*]*)?(?P<name>\w+)"
@@ -343,20 +344,50 @@ _NOT_EVALUATED = ClientAnswer(
 _WITH = re.compile(r"with\s*Action Input:\s*")
 
 
+def read_as_agentgym(reply: str) -> str:
+    """Return the reply, which AgentGym's tool clients send as it is, or the part that the server parses.
+
+    The limit on the length of an action applies to the line with the action and its input: reasoning before
+    that line may be longer. Without such a line, the server's reply is the same for the end of the text.
+    """
+    if len(reply) <= MAX_ACTION_CHARS:
+        return reply
+    found = _action_line(reply.removesuffix("\n"))
+    return reply[-MAX_ACTION_CHARS:] if found is None else reply[found.start :]
+
+
+class _ActionLine(NamedTuple):
+    """Positions in a text: of the line that the server parses as an action, and of the action's input."""
+
+    start: int
+    name_end: int
+    input: int
+
+
+def _action_line(text: str) -> _ActionLine | None:
+    """Return the positions of the action in a text without a final line break; None if there is no action.
+
+    The server uses one line with ``with Action Input:`` whose input extends to the end of the text.
+    """
+    last = text.rfind("\n") + 1
+    for label in _WITH.finditer(text):
+        if label.end() >= last:
+            before = text[: label.start()].rstrip()
+            return _ActionLine(before.rfind("\n") + 1, len(before), label.end())
+    return None
+
+
 def _evaluated(reply: str) -> str | None:
     """Return the part of a text that the server would evaluate, or None if it would evaluate nothing.
 
-    The server uses one line with ``with Action Input:`` whose input extends to the end of the text. It
-    evaluates the text after the first such label that follows the first ``Action:`` in that line.
+    It is the text after the first ``with Action Input:`` that follows the first ``Action:`` in the line of
+    the action.
     """
     reply = reply.removesuffix("\n")
-    last = reply.rfind("\n") + 1
-    for found in _WITH.finditer(reply):
-        if found.end() >= last:
-            before = reply[: found.start()].rstrip()
-            line = before[before.rfind("\n") + 1 :].lstrip()
-            call = f"{line} with Action Input: {reply[found.end() :]}"
-            start = call.find("Action:")
-            behind = _WITH.search(call, start + len("Action:")) if start >= 0 else None
-            return call[behind.end() :] if behind else None
-    return None
+    found = _action_line(reply)
+    if found is None:
+        return None
+    call = f"{reply[found.start : found.name_end].lstrip()} with Action Input: {reply[found.input :]}"
+    start = call.find("Action:")
+    behind = _WITH.search(call, start + len("Action:")) if start >= 0 else None
+    return call[behind.end() :] if behind else None

@@ -11,7 +11,6 @@ from typing import Annotated, ClassVar
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment, make_splits
-from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import OneOf, ShortText
 from agentgym_gym.envs._tools import (
     LOCAL_QUIRKS,
@@ -21,6 +20,7 @@ from agentgym_gym.envs._tools import (
     Tool,
     ToolWire,
     launch_of,
+    read_as_agentgym,
 )
 
 __all__ = [
@@ -134,7 +134,7 @@ ACADEMIA = Environment(
     max_turns=12,
     splits=make_splits(range(20), test=range(15, 20)),
     on_unknown="refuse",
-    agentgym_readers={"react": as_it_is},
+    agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\
 {QUIRKS}
 - The two networks are data that AgentGym's repository does not hold.""",

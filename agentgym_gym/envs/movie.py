@@ -11,7 +11,6 @@ from typing import Annotated
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment, make_splits
-from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Id, ShortText
 from agentgym_gym.envs._tools import (
     QUIRKS,
@@ -20,6 +19,7 @@ from agentgym_gym.envs._tools import (
     Tool,
     ToolWire,
     launch_of,
+    read_as_agentgym,
 )
 
 __all__ = [
@@ -204,7 +204,7 @@ MOVIE = Environment(
     max_turns=12,
     splits=make_splits(range(238), test=range(190, 238)),
     on_unknown="refuse",
-    agentgym_readers={"react": as_it_is},
+    agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.movie:SERVER",
     local_quirks=_LOCAL_QUIRKS,
     oracle="agentgym_servers._tool_oracles:MovieOracle",

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from agentgym_gym._text import shown
-from agentgym_gym.actions import Action, Grammar, Style
+from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Grammar, Style
 from agentgym_gym.arguments import Text
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.errors import BadArguments, BadOption
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
@@ -112,13 +111,28 @@ and the. So give just the name, number or phrase that was asked for.
 _TAG = re.compile(r"<(search|answer)>")
 
 
+def _first_pair(text: str) -> re.Match[str] | None:
+    """Return the opening tag of the first pair of tags, which the server plays; None without a pair."""
+    last_end = {name: text.rfind(f"</{name}>") for name in ("search", "answer")}
+    return next((tag for tag in _TAG.finditer(text) if last_end[tag[1]] >= tag.end()), None)
+
+
 def _answers(action: str) -> bool:
     """Return whether the server treats an action as an answer, which its first pair of tags determines."""
-    last_end = {name: action.rfind(f"</{name}>") for name in ("search", "answer")}
-    for tag in _TAG.finditer(action):
-        if last_end[tag[1]] >= tag.end():
-            return tag[1] == "answer"
-    return False
+    tag = _first_pair(action)
+    return tag is not None and tag[1] == "answer"
+
+
+def _read_as_agentgym(reply: str) -> str:
+    """Return the reply, which AgentGym's client sends as it is, or the part that the server parses.
+
+    The limit on the length of an action applies to the text from the first pair of tags on: reasoning before
+    it may be longer. Without tags, the server's reply is the same for the end of the text.
+    """
+    if len(reply) <= MAX_ACTION_CHARS:
+        return reply
+    tag = _first_pair(reply)
+    return reply[-MAX_ACTION_CHARS:] if tag is None else reply[tag.start() :]
 
 
 @dataclass(frozen=True)
@@ -215,7 +229,7 @@ SEARCHQA = Environment(
     max_turns=5,
     splits={"train": range(51_713, 221_328), "test": range(51_713)},
     on_unknown="refuse",
-    agentgym_readers={"react": as_it_is},
+    agentgym_readers={"react": _read_as_agentgym},
     options={
         "answers": "1 to end at the first answer; None to let the agent answer as often as it has turns."
     },

@@ -13,10 +13,9 @@ from agentgym_gym._templates import fields_of
 from agentgym_gym.actions import Grammar
 from agentgym_gym.arguments import Integer
 from agentgym_gym.catalogue import Environment, make_splits
-from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._json_arguments import ListOfValues, Maybe, Value
 from agentgym_gym.envs._scalar_arguments import Cell, OneOf, ShortText
-from agentgym_gym.envs._tools import LOCAL_QUIRKS, QUIRKS, Tool, ToolWire, launch_of
+from agentgym_gym.envs._tools import LOCAL_QUIRKS, QUIRKS, Tool, ToolWire, launch_of, read_as_agentgym
 from agentgym_gym.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -294,7 +293,7 @@ SHEET = Environment(
     max_turns=15,
     splits=make_splits(range(20), test=range(15, 20)),
     on_unknown="refuse",
-    agentgym_readers={"react": as_it_is},
+    agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\
 {QUIRKS}
 - The score is the part of the cells that are as they should be, the best so far: it is above 0 as soon as \

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment, make_splits
-from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Date, Id, OneOf
 from agentgym_gym.envs._tools import (
     LOCAL_QUIRKS,
@@ -23,6 +22,7 @@ from agentgym_gym.envs._tools import (
     Tool,
     ToolWire,
     launch_of,
+    read_as_agentgym,
 )
 
 __all__ = [
@@ -147,7 +147,7 @@ TODOLIST = Environment(
     max_turns=15,
     splits=make_splits(range(155), test=range(124, 155)),
     on_unknown="refuse",
-    agentgym_readers={"react": as_it_is},
+    agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\
 {QUIRKS}
 - One account serves all environments of a server, and every create and reset wipes it: use an account \

@@ -11,7 +11,6 @@ from typing import Annotated
 
 from agentgym_gym.actions import Grammar
 from agentgym_gym.catalogue import Environment, make_splits
-from agentgym_gym.envs._agentgym_parsers import as_it_is
 from agentgym_gym.envs._scalar_arguments import Date, Number, ShortText
 from agentgym_gym.envs._tools import (
     QUIRKS,
@@ -22,6 +21,7 @@ from agentgym_gym.envs._tools import (
     Tool,
     ToolWire,
     launch_of,
+    read_as_agentgym,
 )
 
 __all__ = [
@@ -258,7 +258,7 @@ WEATHER = Environment(
     max_turns=10,
     splits=make_splits(range(343), test=range(274, 343)),
     on_unknown="refuse",
-    agentgym_readers={"react": as_it_is},
+    agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.weather:SERVER",
     local_quirks=_LOCAL_QUIRKS,
     oracle="agentgym_servers._tool_oracles:WeatherOracle",

@@ -149,6 +149,40 @@ def test_an_input_that_would_be_evaluated_is_answered_as_one_that_failed(made, n
     assert len(server.sent) == 1
 
 
+LONG = "I think, and think again. " * 1_000  # more than the limit of an action
+
+
+@pytest.mark.parametrize(
+    ("name", "played"),
+    [
+        *((name, "Action: finish with Action Input: {}") for name in TOOLS),
+        *((name, "Action: finish\n  with\nAction Input: 1") for name in TOOLS),
+        ("SearchQA", "<search>a</search>\n<answer>b</answer> <answer>c</answer>"),
+    ],
+)
+def test_reasoning_before_the_part_that_the_server_parses_may_be_longer_than_an_action(made, name, played):
+    env, server = made(name)
+    begun = "with Action Input: 1\n" if name != "SearchQA" else "</search> <answer "
+    assert told(env, f"{begun}{LONG}\n{played}") == ("page 1", 0.25, None)
+    assert server.sent == [played]
+
+
+@pytest.mark.parametrize("name", ["SearchQA", *TOOLS])
+def test_of_a_long_reply_without_an_action_the_end_is_sent(made, name):
+    env, server = made(name)
+    reply = f"Action: finish with Action Input: 1\n{LONG}\n{LONG} </search>"
+    assert told(env, reply) == ("page 1", 0.25, None)
+    assert server.sent == [reply[-16_384:]]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_a_long_line_of_an_action_is_refused_as_any_long_action(made, name):
+    env, server = made(name)
+    assert told(env, f"Action: finish with Action Input: '{LONG}'")[2] == "BadArguments"
+    assert told(env, f"{LONG} Action: finish with Action Input: 1")[2] == "BadArguments"
+    assert server.sent == []
+
+
 @pytest.mark.parametrize(
     ("name", "reply"),
     [

@@ -13,7 +13,7 @@ from agentgym_gym import FORMATS, AgentGymEnv, catalogue, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs import academia, sheet, todolist, weather
-from agentgym_gym.envs._tools import Finish, ToolWire, _evaluated
+from agentgym_gym.envs._tools import Finish, ToolWire, _evaluated, read_as_agentgym
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
 
@@ -360,6 +360,20 @@ def test_the_part_that_the_server_runs_is_found():
         except errors.BadArguments:
             assert not plain, reply
     assert found > 500
+
+
+def test_of_a_long_reply_the_part_that_the_server_reads_is_sent():
+    draw = random.Random(1)  # noqa: S311 - a draw that is the same everywhere
+    found = 0
+    for _ in range(400):
+        parts = draw.choices(PARTS, k=draw.randint(1, 12))
+        place = draw.randint(0, len(parts))
+        reply = "".join([*parts[:place], "long\n" * 3_400, *parts[place:]])
+        sent = read_as_agentgym(reply)
+        assert len(sent) <= 16_384
+        assert read_by_server(sent) == read_by_server(reply)
+        found += read_by_server(sent) is not None
+    assert found > 5
 
 
 def test_the_readers_agree_with_the_client(recordings):
