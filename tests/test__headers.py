@@ -110,7 +110,7 @@ def test_no_repr_and_no_spec_shows_them():
     many = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=2, headers=HEADERS)
     awaited = AsyncAgentGymEnv("TextCraft", headers=HEADERS)
     public = [sync, sync.unwrapped, many, many.unwrapped, many.envs, awaited, EnvOptions(headers=HEADERS)]
-    public += [sync.unwrapped._options.given, sync.unwrapped._channel, vars(awaited)]
+    public += [sync.unwrapped._options.non_default, sync.unwrapped._channel, vars(awaited)]
     public += [sync.spec, sync.unwrapped.spec, many.unwrapped.spec]
     for each in public:
         assert SECRET not in repr(each)

@@ -91,13 +91,13 @@ class AsyncDriver:
             future.advance(None)
             return future  # noqa: TRY300 - Ctrl-C may come here, too
         except BaseException:
-            future.cancel()
+            future.cancel_now()
             raise
 
     def cancel(self) -> None:
         """Cancel the running flow, if any; for when Ctrl-C came before the caller could await it."""
         if self._future is not None:
-            self._future.cancel()
+            self._future.cancel_now()
 
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
@@ -170,7 +170,7 @@ class FlowFuture(asyncio.Future[T]):
         self._give_up: Callable[[], object] | None = None  # cancels the operation under way
         self._in_thread = False
         self._from_thread: list[object] = []  # results that the flow has not received yet
-        self._cancelled_in_thread = False
+        self._cancelling = False
 
     def advance(self, how: object) -> None:
         """Run the flow until it has to wait.
@@ -185,18 +185,18 @@ class FlowFuture(asyncio.Future[T]):
         try:
             self._carry_out(self._resume(how))
         except StopIteration as stop:
-            if self._cancelled_in_thread:
-                self.cancel()
+            if self._cancelling:
+                self.cancel_now()
             else:
                 self.set_result(stop.value)
         except Exception as error:  # noqa: BLE001 - it is for the caller that awaits this
             self._work.close()
-            if self._cancelled_in_thread:
-                self.cancel()
+            if self._cancelling:
+                self.cancel_now()
             else:
                 self.set_exception(error)
         except BaseException:
-            self.cancel()  # such as Ctrl-C
+            self.cancel_now()  # such as Ctrl-C
             raise
 
     def _resume(self, how: object) -> Send | Pause | InThread:
@@ -207,8 +207,8 @@ class FlowFuture(asyncio.Future[T]):
         """Start an operation of the flow."""
         if isinstance(operation, InThread):
             self._run_in_thread(operation.function)
-        elif self._cancelled_in_thread:
-            self.cancel()
+        elif self._cancelling:
+            self.cancel_now()
         elif isinstance(operation, Pause):
             self._give_up = self._pause(operation)
         else:
@@ -227,13 +227,28 @@ class FlowFuture(asyncio.Future[T]):
             self._give_up = self.get_loop().create_task(self._connect(request)).cancel
 
     def cancel(self, msg: Any = None) -> bool:
+        """Cancel the flow in the next iteration of the event loop.
+
+        Not at once: at a Ctrl-C, `asyncio.run` cancels its task from a signal handler, between any two
+        instructions, also those of the callbacks that drive this flow.
+        """
+        if self.done():
+            return False
+        self._cancelling = True
+        try:
+            self.get_loop().call_soon(self.cancel_now, msg)
+        except RuntimeError:  # the event loop is closed
+            return self.cancel_now(msg)
+        return True
+
+    def cancel_now(self, msg: Any = None) -> bool:
         """Cancel the flow. The reply to a request under way may still arrive; the flow does not receive it.
 
         Work in a thread is waited for: the flow must learn which files it has changed, or which slot it has
         taken.
         """
         if self._in_thread:
-            self._cancelled_in_thread = True
+            self._cancelling = True
             if self._from_thread:
                 self._thread_done()
             return True

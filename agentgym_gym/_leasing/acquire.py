@@ -67,22 +67,20 @@ def acquire(
                 return place
             yield from place.pool.release(place, stats)
             continue
-        pools.remove(place)
         try:
-            return (yield from acquire_on(place, task_id, fresh=fresh, reserved=True, holder=holder))
+            pool = next(each for each in pools if each is place.pool)
+            pools.remove(pool)
+            return (yield from _acquire_on(pool, task_id, fresh=fresh, holder=holder))
         except Fault as fault:
-            stats.fault(fault, server=place.server, stage="create")
+            stats.fault(fault, server=place.pool.server, stage="create")
             if not pools:
                 raise
+        finally:
+            place.release()  # the lease now counts instead
 
 
 def acquire_on(
-    pool: LeasePool,
-    task_id: int,
-    *,
-    fresh: bool = False,
-    reserved: bool = False,
-    holder: Holder | None = None,
+    pool: LeasePool, task_id: int, *, fresh: bool = False, holder: Holder | None = None
 ) -> WaitingFlow[Lease]:
     """Acquire a lease on one server: on a free environment of this process, or otherwise on a new one.
 
@@ -90,7 +88,6 @@ def acquire_on(
         pool: The pool of the server.
         task_id: The first task of the lease.
         fresh: Whether the remote environment must be new.
-        reserved: Whether the caller has reserved a place in the pool.
         holder: The holder of the lease, which records it.
 
     Raises:
@@ -100,20 +97,25 @@ def acquire_on(
         Fault: The server failed.
         SetupError: The lock files of a server with a fixed capacity cannot be used.
     """
-    if not reserved:
-        pool.reserve()
+    place = pool.reserve()
     try:
-        pool.breaker.check()
-        try:
-            yield from _identify(pool)
-            return (yield from _take_slot(pool, task_id, holder or Holder(), fresh=fresh))
-        except Fault as fault:
-            if not isinstance(fault, ServerFull):
-                pool.breaker.deprioritize()
-            yield from pool.note_fault(fault)
-            raise
+        return (yield from _acquire_on(pool, task_id, fresh=fresh, holder=holder or Holder()))
     finally:
-        pool.unreserve()  # the lease now counts instead
+        if place is not None:
+            place.release()
+
+
+def _acquire_on(pool: LeasePool, task_id: int, *, fresh: bool, holder: Holder) -> WaitingFlow[Lease]:
+    """Acquire a lease on one server, on which a place is reserved."""
+    pool.breaker.check()
+    try:
+        yield from _identify(pool)
+        return (yield from _take_slot(pool, task_id, holder, fresh=fresh))
+    except Fault as fault:
+        if not isinstance(fault, ServerFull):
+            pool.breaker.deprioritize()
+        yield from pool.note_fault(fault)
+        raise
 
 
 def _identify(pool: LeasePool) -> Flow[None]:

@@ -32,6 +32,9 @@ class LeaseIssuer(Protocol):
     gateway: Gateway
     epoch: int
 
+    def offer(self) -> None:
+        """Assign free places to waiting callers."""
+
     def park(self, lease: Lease) -> None:
         """Mark a lease as idle: its episode is over."""
 

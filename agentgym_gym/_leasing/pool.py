@@ -19,6 +19,7 @@ from agentgym_gym._leasing.journal import LeaseJournal
 from agentgym_gym._leasing.lease import Holder, Lease
 from agentgym_gym._leasing.quarantine import Quarantine
 from agentgym_gym._leasing.recognition import Gateway, Memory, run_own
+from agentgym_gym._leasing.reservation import Reservation
 from agentgym_gym._leasing.slots import SlotLock, Slots
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
@@ -70,7 +71,7 @@ class LeasePool:
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
         self.journal = LeaseJournal(environment.name, server) if environment.wire.closes else None
-        self._pending = 0
+        self._reserved = set[int]()
         self.identified = False
         # Reentrant, because the garbage collector may run while the lock is held, and release a lease.
         self._lock = threading.RLock()
@@ -79,7 +80,7 @@ class LeasePool:
     def load(self) -> int:
         """Number of leases, including those being acquired or released."""
         with self._lock:
-            return len(self._held) + self._pending
+            return len(self._held) + len(self._reserved)
 
     @property
     def quarantined(self) -> int:
@@ -92,27 +93,20 @@ class LeasePool:
         with self._lock:
             return self._quarantine.left(self.clock())
 
-    def reserve(self, most: int | None = None) -> bool:
+    def reserve(self, most: int | None = None) -> Reservation | None:
         """Reserve a place for a lease that will be acquired; it counts as held from now on.
 
         Args:
             most: Limit of environments for this process, including those in quarantine; None for no limit.
 
         Returns:
-            Whether there was a place.
+            The reservation; None if there was no place.
         """
         with self._lock:
             self.end_quarantine()
             if most is not None and self.load + len(self._quarantine) >= most:
-                return False
-            self._pending += 1
-            return True
-
-    def unreserve(self) -> None:
-        """Cancel a reservation."""
-        with self._lock:
-            self._pending -= 1
-            self.offer()
+                return None
+            return Reservation(self, self._reserved)
 
     def offer(self) -> None:
         """Assign free places to waiting callers."""
@@ -121,7 +115,7 @@ class LeasePool:
             for turn in list(self.waiting):
                 if turn.most <= refused or turn.place.done():
                     continue
-                place = self if self.reserve(turn.most) else self.take_over(turn.holder)
+                place = self.reserve(turn.most) or self.take_over(turn.holder)
                 if place is None:
                     refused = turn.most
                     continue
@@ -131,7 +125,7 @@ class LeasePool:
                     if isinstance(place, Lease):
                         place.idle = True
                     else:
-                        self._pending -= 1
+                        place.release()
 
     def park(self, lease: Lease) -> None:
         """Mark a lease as idle: its episode is over, and a waiter may take it until the next one starts."""
@@ -251,7 +245,7 @@ class LeasePool:
             return True
         with self._lock:
             self._let_go(lease)
-            self._pending += 1  # until its slot is free
+            place = Reservation(self, self._reserved)  # until its slot is free
             if current and not self.environment.wire.closes:  # otherwise another client may have the id
                 self._keep(lease)
         try:
@@ -261,7 +255,7 @@ class LeasePool:
             self._release_soon(slot)
             raise
         finally:
-            self.unreserve()
+            place.release()
         return closed
 
     def _let_go(self, lease: Lease) -> None:
@@ -370,11 +364,10 @@ class Waiter(NamedTuple):
 
     Attributes:
         most: Limit of environments for the pool, including this one.
-        place: Resolved with the pool that has reserved a place, or with a lease; cancelled when the caller
-            stops waiting.
+        place: Resolved with a reservation or a lease; cancelled when the caller stops waiting.
         holder: The holder of the future lease.
     """
 
     most: int
-    place: Future[LeasePool | Lease]
+    place: Future[Reservation | Lease]
     holder: Holder

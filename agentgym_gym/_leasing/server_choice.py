@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 from agentgym_gym._leasing.lease import Holder, Lease
 from agentgym_gym._leasing.pool import LeasePool, Waiter
@@ -18,13 +19,16 @@ from agentgym_gym._text import redact
 from agentgym_gym.calls import WaitForFuture, WaitingFlow
 from agentgym_gym.errors import ServerFull
 
+if TYPE_CHECKING:
+    from agentgym_gym._leasing.reservation import Reservation
+
 __all__ = ["reserve_place"]
 
 
 def reserve_place(
     pools: Sequence[LeasePool], most: int | None, holder: Holder
-) -> WaitingFlow[LeasePool | Lease]:
-    """Reserve a place in a pool and return the pool, or return an idle lease; wait if there is neither.
+) -> WaitingFlow[Reservation | Lease]:
+    """Return a reservation in a pool, or an idle lease; wait if there is neither.
 
     Args:
         pools: The pools of the servers; the least loaded one without a recent failure comes first.
@@ -36,8 +40,9 @@ def reserve_place(
     """
     ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
     for pool in ranked:
-        if pool.reserve(most):
-            return pool
+        place = pool.reserve(most)
+        if place is not None:
+            return place
     for pool in ranked:
         lease = pool.take_over(holder)
         if lease is not None:
@@ -47,7 +52,7 @@ def reserve_place(
 
 def _wait_for_place(
     pools: Sequence[LeasePool], most: int | None, holder: Holder
-) -> WaitingFlow[LeasePool | Lease]:
+) -> WaitingFlow[Reservation | Lease]:
     """Wait in all pools for the first free place."""
     turn = Waiter(most or 0, Future(), holder)
     log(logging.INFO, "waiting", servers=[redact(pool.server) for pool in pools], most=most)
@@ -72,12 +77,12 @@ def _wait_for_place(
             pool.waiting.pop(turn, None)
 
 
-def _return_place(place: LeasePool | Lease) -> None:
+def _return_place(place: Reservation | Lease) -> None:
     """Return an unused place."""
     if isinstance(place, Lease):
         place.pool.park(place)
     else:
-        place.unreserve()
+        place.release()
 
 
 def _no_place(pools: Sequence[LeasePool], most: int | None) -> str:

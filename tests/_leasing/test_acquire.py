@@ -197,9 +197,10 @@ def test_what_an_episode_holds_that_goes_on_is_not_handed_on(counted):
 def test_a_place_that_is_handed_on_on_a_server_of_few_stays_taken():
     pool = pool_of(find("TODOList"), "http://handed-on.test")
     pool.identified = True
-    assert pool.reserve(1)
+    place = pool.reserve(1)
+    assert place
     lease = pool.add_new(7, pool.slots.take())
-    pool.unreserve()
+    place.release()
     pool.park(lease)
     with pytest.raises(StopIteration) as done:
         next(acquire(find("TODOList"), [pool.server], 0, Stats(), most=1))
@@ -356,9 +357,10 @@ def test_an_id_in_quarantine_takes_its_place_until_it_may_be_used_again():
     maze = find("Maze")
     pool = pool_of(maze, "http://quarantine.test")
     pool.identified = True
-    assert pool.reserve(1)
+    place = pool.reserve(1)
+    assert place
     lease = pool.add_new(7, None)
-    pool.unreserve()
+    place.release()
     lease.maybe_busy = True
     with pytest.raises(StopIteration):
         next(pool.release(lease))
@@ -376,14 +378,15 @@ def test_an_id_in_quarantine_takes_its_place_until_it_may_be_used_again():
 
 def test_an_interrupted_wait_leaves_no_trace():
     pool = pool_of(find("Maze"), "http://interrupted.test")
-    assert pool.reserve(1)
+    place = pool.reserve(1)
+    assert place
     flow = acquire(find("Maze"), [pool.server], 0, Stats(), most=1)
     next(flow)
     flow.close()
     assert (pool.waiting, pool.load) == ({}, 1)
     flow = acquire(find("Maze"), [pool.server], 0, Stats(), most=1)
     next(flow)
-    pool.unreserve()  # which hands the place on
+    place.release()  # which hands the place on
     assert pool.load == 1
     flow.close()
     assert (pool.waiting, pool.load) == ({}, 0)

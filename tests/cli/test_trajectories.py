@@ -235,7 +235,7 @@ def test_the_commands_of_the_page_run(run, capsys):
     assert "10 trajectories." in printed[3].stdout
     assert "10 rows for training" in printed[5].stdout
     row = parquet.read_table("data/sft/train.parquet").to_pylist()[0]
-    columns = PAGE.partition("## What a row holds")[2].partition("## ")[0]
+    columns = PAGE.partition("## Contents of a row")[2].partition("## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", columns, re.MULTILINE) == list(row)
     again = {each.task_id: each.messages[0].content for each in read_trajectories(Path("data/again"))}
     assert again == {each.task_id: each.messages[0].content for each in read_trajectories(Path("runs/known"))}

@@ -254,6 +254,19 @@ class Trial:
         """Interrupt the operation at a point by Ctrl-C, and return what is wrong after it."""
         return self._run(lambda client: interrupted(lambda: self.script.run(client), point))
 
+    def cancelled_at(self, point: Point) -> list[str]:
+        """Cancel the operation of an awaited client at a point, as `asyncio.run` does at a Ctrl-C.
+
+        Its signal handler cancels the task between any two instructions, also within our callbacks.
+        """
+
+        def operation(client: SyncClient) -> None:
+            assert isinstance(client, AwaitedClient)
+            with contextlib.suppress(asyncio.CancelledError):
+                interrupted(lambda: self.script.run(client), point, lambda: client.task.cancel())  # noqa: PLW0108
+
+        return self._run(operation)
+
     def cancelled(self, iteration: int) -> tuple[list[str], bool]:
         """Cancel the operation of an awaited client after some iterations of its event loop.
 
@@ -428,6 +441,17 @@ def signal_points(trial: Trial, number: int | None) -> Iterator[tuple[str, list[
     """
     for point in trial.signal_points(number):
         yield str(point), trial.interrupted(point)
+
+
+def cancel_signal_points(trial: Trial, number: int | None) -> Iterator[tuple[str, list[str]]]:
+    """Cancel a trial's operation at points evenly spread, as `asyncio.run` does at a Ctrl-C.
+
+    Args:
+        trial: The trial.
+        number: How many points; None for all.
+    """
+    for point in trial.signal_points(number):
+        yield str(point), trial.cancelled_at(point)
 
 
 def fault_points(trial: Trial) -> Iterator[tuple[str, list[str]]]:

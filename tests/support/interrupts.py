@@ -16,6 +16,7 @@ number: a line that is added, or one that is executed once more in the next run,
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dis
 import functools
 import itertools
@@ -64,15 +65,32 @@ def points_of(operation: Callable[[], object], *, within: str | None = PACKAGE) 
     return points
 
 
-def interrupted(operation: Callable[[], object], point: Point) -> bool:
-    """Run an operation with a Ctrl-C at a point; return whether it passed there."""
+def ctrl_c() -> None:
+    """Do what Python's own handler of SIGINT does.
+
+    Raises:
+        KeyboardInterrupt: Always.
+    """
+    raise KeyboardInterrupt
+
+
+def interrupted(
+    operation: Callable[[], object], point: Point, handler: Callable[[], object] = ctrl_c
+) -> bool:
+    """Run an operation with a signal at a point; return whether it passed there.
+
+    Args:
+        operation: The operation.
+        point: The point.
+        handler: The handler of the signal.
+    """
     came = False
 
     def interrupt(here: Point) -> None:
         nonlocal came
         if here == point:
             came = True
-            raise KeyboardInterrupt
+            handler()
 
     try:
         _trace(operation, interrupt, point.file)
@@ -96,8 +114,12 @@ def run_as_asyncio(
     try:
         return loop.run_until_complete(task)
     except KeyboardInterrupt:
-        task.cancel()
-        loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+        while left := asyncio.all_tasks(loop):
+            for each in left:
+                each.cancel()
+            # An inner task that the Ctrl-C ended raises it once more when its result is awaited.
+            with contextlib.suppress(KeyboardInterrupt):
+                loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         raise
 
 
