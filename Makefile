@@ -6,6 +6,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 SEEDS ?= 0
+N ?= 400
+SEED ?= 1
+MUTANTS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 WHOLE := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Sheet TODOList
@@ -13,7 +16,7 @@ PAGES := $(wildcard *.md docs/*.md docs/howto/*.md docs/training/*.md benchmarks
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties libraries trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties libraries trainings algorithms train-demo pipeline format bench figures mutants soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -66,6 +69,9 @@ bench: $(VENV)/.dev ## print the figures of benchmarks/README.md as they are on 
 
 figures: $(VENV)/.dev ## count lines, modules, names, long functions, and what a step crosses
 	$(BIN)/python docs/figures.py
+
+mutants: $(VENV)/.dev ## plant N faults drawn by SEED, and print which of them no test notices: docs/reliability.md
+	PYTHONPATH=tests/support $(BIN)/python -m mutants --count $(N) --seed $(SEED) $(MUTANTS)
 
 soak: $(VENV)/.dev ## 10,000 episodes at 128 at once on a server that fails, 200 restarts: docs/reliability.md
 	$(BIN)/python benchmarks/soak.py

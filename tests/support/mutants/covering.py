@@ -1,0 +1,142 @@
+"""Which tests run a line, and how long each takes: one run of the plain tests under coverage."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+from coverage import CoverageData
+
+from mutants.sites import Mutant
+
+# Processes that a test starts are counted too, each for the test in which it was started.
+SETTINGS = """\
+[run]
+source = {tree}
+data_file = {data}
+parallel = true
+sigterm = true
+context = ${{PYTEST_CURRENT_TEST-}}
+"""
+
+
+class Covering:
+    """The tests of each line, kept in a folder.
+
+    Args:
+        folder: where ``coverage`` and ``durations.json`` are, or will be.
+        tree: the copy of the repository in which tests run.
+    """
+
+    def __init__(self, folder: Path, tree: Path) -> None:
+        self._folder = folder
+        self._tree = tree
+        self._data: CoverageData | None = None
+        self.durations: dict[str, float] = {}
+
+    def measure(self, tests: list[str], processes: int) -> None:
+        """Run these test files under coverage, all if none is named, and add them to the rest."""
+        data = self._folder / "measured"
+        settings = self._folder / "coveragerc"
+        settings.write_text(SETTINGS.format(tree=self._tree, data=data), encoding="utf-8")
+        environ = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self._tree), str(Path(__file__).parents[1])]),
+            "MUTANTS_COVERAGE": str(settings),
+            "MUTANTS_DURATIONS": str(self._folder / "measured.json"),
+        }
+        options = [f"-n{processes}", "-q", "-p", "no:cacheprovider", "-p", "mutants.measuring"]
+        coverage = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
+        command = [sys.executable, "-m", "pytest", *options, *coverage, *tests]
+        subprocess.run(command, cwd=self._tree, env=environ, check=False)
+        for file in self._folder.glob("measured*"):
+            if file.suffix == ".json":
+                self.durations |= json.loads(file.read_text(encoding="utf-8"))
+            else:
+                measured = CoverageData(str(file))
+                measured.read()
+                self._coverage().update(measured)
+            file.unlink()
+        self._coverage().write()
+        self._write("durations.json", self.durations)
+        self._write("sources.json", {path: _digest(self._tree / path) for path in self._measured_files()})
+
+    def read(self) -> bool:
+        """Read what an earlier run has measured. False if there is none."""
+        if not (self._folder / "durations.json").exists():
+            return False
+        self.durations = self._read("durations.json")
+        return True
+
+    def tests_of(self, mutant: Mutant) -> list[str]:
+        """List the tests that run the mutant's line, those of its own package first, then the quickest.
+
+        If none does in a process that could be measured, or the file has changed since, these are the tests that
+        run any line of the file, and those that have its package in their name.
+        """
+        lines = self._tests_by_line(mutant.file)
+        first, last = mutant.lines
+        tests: set[str] = set()
+        if self._sources().get(mutant.file) == _digest(self._tree / mutant.file):
+            tests = set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
+        if not tests:
+            tests = set().union(*lines.values())
+            tests |= {test for test in self.durations if nearness(test, mutant.file) > 0}
+        known = [test for test in tests if test in self.durations]
+        return sorted(known, key=lambda test: (-nearness(test, mutant.file), self.durations[test], test))
+
+    def covers(self, mutant: Mutant) -> bool:
+        """Whether a test runs the mutant's line in a process that was measured."""
+        lines = self._tests_by_line(mutant.file)
+        return any(lines.get(line) for line in range(mutant.lines[0], mutant.lines[1] + 1))
+
+    @cache  # noqa: B019 - lives as long as the program
+    def _tests_by_line(self, file: str) -> dict[int, set[str]]:
+        tests: defaultdict[int, set[str]] = defaultdict(set)
+        for line, contexts in self._coverage().contexts_by_lineno(str(self._tree / file)).items():
+            tests[line].update(_test_of(context) for context in contexts if context)
+        return tests
+
+    def _coverage(self) -> CoverageData:
+        if self._data is None:
+            self._data = CoverageData(str(self._folder / "coverage"))
+            self._data.read()
+        return self._data
+
+    def _measured_files(self) -> list[str]:
+        files = map(Path, self._coverage().measured_files())
+        return [file.relative_to(self._tree).as_posix() for file in files if file.exists()]
+
+    @cache  # noqa: B019 - lives as long as the program
+    def _sources(self) -> dict[str, str]:
+        return self._read("sources.json")
+
+    def _write(self, name: str, value: object) -> None:
+        (self._folder / name).write_text(json.dumps(value), encoding="utf-8")
+
+    def _read(self, name: str) -> dict:
+        return json.loads((self._folder / name).read_text(encoding="utf-8"))
+
+
+def nearness(test: str, file: str) -> int:
+    """Count the names on the path of a module that are on the path of a test too."""
+    names = {name.removesuffix(".py").strip("_") for name in file.split("/")[1:]}
+    path = test.partition("::")[0]
+    return sum(name in path for name in names - {"init"})
+
+
+def _test_of(context: str) -> str:
+    """``id|run`` in pytest's own process, ``id (call)`` in those that it started."""
+    if context.endswith(")"):
+        return context.rpartition(" (")[0]
+    return context.rpartition("|")[0]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
