@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from mutants.__main__ import TARGETS, Results, wilson
+from mutants.copies import copy_tree, planted
 from mutants.covering import nearness
 from mutants.sites import drawn, mutants_of
-from mutants.trial import Outcome, copy_tree, planted, run_tests
+from mutants.trial import Outcome, run_tests
 
 ROOT = Path(__file__).parents[1]
 
@@ -48,7 +49,10 @@ def changes(code):
         ("[a for a in b if c]", ("condition", "c", "False")),
         ("try:\n    a\nexcept E:\n    b\n    c", ("handler", "b\n    c", "pass")),
         ("try:\n    a\nfinally:\n    b", ("release", "b", "pass")),
-        ("with a(\n    b\n) as c:\n    d", ("release", "with a(\n    b\n) as c", "if [c := (a(\n    b\n)).__enter__()]")),
+        (
+            "with a(\n    b\n) as c:\n    d",
+            ("release", "with a(\n    b\n) as c", "if [c := (a(\n    b\n)).__enter__()]"),
+        ),
         ("for a in b:\n    break", ("break", "break", "continue")),
     ],
 )
@@ -149,7 +153,9 @@ def tree(tmp_path):
 
 
 def test_a_mutant_is_caught_by_the_test_that_fails_and_is_taken_out_again(tree):
-    (mutant,) = (each for each in mutants_of("module.py", (tree / "module.py").read_bytes()) if each.after == "x / 2")
+    (mutant,) = (
+        each for each in mutants_of("module.py", (tree / "module.py").read_bytes()) if each.after == "x / 2"
+    )
     tests = dict.fromkeys([f"test_module.py::test_{name}" for name in ("passes", "finds")], 0.01)
     with planted(mutant, tree):
         assert run_tests(tree, tests) == Outcome("caught", "test_module.py::test_finds")
@@ -158,7 +164,9 @@ def test_a_mutant_is_caught_by_the_test_that_fails_and_is_taken_out_again(tree):
 
 def test_a_mutant_under_which_a_test_hangs_is_caught(tree, monkeypatch):
     monkeypatch.setattr("mutants.trial.TEST_S", 0.2)
-    (mutant,) = (each for each in mutants_of("module.py", (tree / "module.py").read_bytes()) if each.after == "x / 2")
+    (mutant,) = (
+        each for each in mutants_of("module.py", (tree / "module.py").read_bytes()) if each.after == "x / 2"
+    )
     with planted(mutant, tree):
         assert run_tests(tree, {"test_module.py::test_waits": 0.01}) == Outcome(
             "timeout", "test_module.py::test_waits"

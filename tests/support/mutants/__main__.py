@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from mutants.copies import copy_tree, planted
 from mutants.covering import Covering
 from mutants.sites import Mutant, drawn
-from mutants.trial import Outcome, copy_tree, import_libraries, planted, run_tests
+from mutants.trial import Outcome, import_libraries, run_tests
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "build" / "mutants"
@@ -39,21 +40,27 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=400, help="mutants to draw")
     parser.add_argument("--seed", type=int, default=1, help="seed of the draw")
     parser.add_argument("--fresh", action="store_true", help="measure again which tests run which lines")
-    parser.add_argument("--cover", nargs="*", default=[], metavar="FILE", help="measure these test files again")
+    parser.add_argument(
+        "--cover", nargs="*", default=[], metavar="FILE", help="measure these test files again"
+    )
     parser.add_argument("--again", action="store_true", help="try again the mutants that no test noticed")
     parser.add_argument("--processes", type=int, default=2, help="processes that measure")
-    parser.add_argument("--only", default="", metavar="PATH", help="try only mutants of paths that begin with it")
+    parser.add_argument(
+        "--only", default="", metavar="PATH", help="try only mutants of paths that begin with it"
+    )
     args = parser.parse_args()
     copy_tree(ROOT, TREE)
     if args.fresh:
         for name in ("coverage", "durations.json"):
             (FOLDER / name).unlink(missing_ok=True)
-    covering = Covering(FOLDER, TREE)
+    covering = Covering(FOLDER, ROOT)
     if not covering.read() or args.cover:
         covering.measure(args.cover, args.processes)
     import_libraries()
     results = Results(FOLDER / f"{args.seed}.jsonl", again=args.again)
-    mutants = [each for each in drawn(ROOT, TARGETS, args.count, args.seed) if each.file.startswith(args.only)]
+    mutants = [
+        each for each in drawn(ROOT, TARGETS, args.count, args.seed) if each.file.startswith(args.only)
+    ]
     trials = Trials(covering, results)
     for number, mutant in enumerate(mutants, 1):
         if mutant.key not in results.rows:
@@ -97,7 +104,7 @@ class Results:
 
 
 class Trials:
-    """Tries mutants. A test counts only if it passes alone in the copy without one."""
+    """Tries mutants. A test counts if it fails twice with the mutant, and passes alone without one."""
 
     def __init__(self, covering: Covering, results: Results) -> None:
         self._covering = covering
@@ -117,24 +124,27 @@ class Trials:
 
     def _try(self, mutant: Mutant, tests: list[str], alive: str) -> None:
         started = time.monotonic()
-        durations = self._covering.durations
-        while True:
-            chosen = [test for test in tests if self._passes.get(test, True)]
-            chosen.sort(key=durations.__getitem__)
-            outcome = Outcome("survived")
-            if chosen:
-                with planted(mutant, TREE):
-                    outcome = run_tests(TREE, {test: durations[test] for test in chosen})
-            if outcome.verdict == "survived" or not outcome.test or self._passes_alone(outcome.test):
+        left = sorted(tests, key=self._covering.durations.__getitem__)
+        outcome = Outcome(alive)
+        while left:
+            with planted(mutant, TREE):
+                found = self._run(left)
+                named = found.verdict == "caught" and found.test
+                by_chance = named and self._run([found.test]).verdict == "survived"
+            if found.verdict == "survived":
                 break
-        if outcome.verdict == "survived":
-            outcome = Outcome(alive)
-        self._results.add(mutant, outcome, len(chosen), time.monotonic() - started)
+            if not found.test or (not by_chance and self._passes_alone(found.test)):
+                outcome = found
+                break
+            left = left[left.index(found.test) + 1 :]
+        self._results.add(mutant, outcome, len(tests), time.monotonic() - started)
+
+    def _run(self, tests: list[str]) -> Outcome:
+        return run_tests(TREE, {test: self._covering.durations[test] for test in tests})
 
     def _passes_alone(self, test: str) -> bool:
         if test not in self._passes:
-            seconds = self._covering.durations[test]
-            self._passes[test] = run_tests(TREE, {test: seconds}).verdict == "survived"
+            self._passes[test] = self._run([test]).verdict == "survived"
         return self._passes[test]
 
 
@@ -145,7 +155,9 @@ def print_summary(rows: list[dict]) -> None:
         print("\n".join(_diff(row)))
     low, high = wilson(len(rows) - len(alive), len(rows))
     share = (len(rows) - len(alive)) / len(rows)
-    print(f"\n{len(rows) - len(alive)} of {len(rows)} caught: {share:.1%} (95 % interval {low:.1%} to {high:.1%})")
+    print(
+        f"\n{len(rows) - len(alive)} of {len(rows)} caught: {share:.1%} (95 % interval {low:.1%} to {high:.1%})"
+    )
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
@@ -159,7 +171,9 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def _line(row: dict) -> str:
-    return f"{row['file']}:{row['line']} {row['operator']}: {row['verdict']} {row['test']} ({row['seconds']} s)"
+    return (
+        f"{row['file']}:{row['line']} {row['operator']}: {row['verdict']} {row['test']} ({row['seconds']} s)"
+    )
 
 
 def _diff(row: dict) -> Iterator[str]:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from coverage import CoverageData
 
+from mutants.copies import copy_tree
 from mutants.sites import Mutant
 
 # Processes that a test starts are counted too, each for the test in which it was started.
 SETTINGS = """\
 [run]
-source = {tree}
+source = {tree}/agentgym_gym, {tree}/agentgym_servers, {tree}/verl_bridge
 data_file = {data}
 parallel = true
 sigterm = true
@@ -30,32 +31,35 @@ class Covering:
     """The tests of each line, kept in a folder.
 
     Args:
-        folder: where ``coverage`` and ``durations.json`` are, or will be.
-        tree: the copy of the repository in which tests run.
+        folder: where ``coverage`` and ``durations.json`` are, or will be, and the copy of the repository that was
+            measured.
+        root: the repository as it is now, with no mutant in it.
     """
 
-    def __init__(self, folder: Path, tree: Path) -> None:
+    def __init__(self, folder: Path, root: Path) -> None:
         self._folder = folder
-        self._tree = tree
+        self._root = root
+        self._tree = folder / "measured"
         self._data: CoverageData | None = None
         self.durations: dict[str, float] = {}
 
     def measure(self, tests: list[str], processes: int) -> None:
         """Run these test files under coverage, all if none is named, and add them to the rest."""
-        data = self._folder / "measured"
+        copy_tree(self._root, self._tree)
+        data = self._folder / "new"
         settings = self._folder / "coveragerc"
         settings.write_text(SETTINGS.format(tree=self._tree, data=data), encoding="utf-8")
         environ = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(self._tree), str(Path(__file__).parents[1])]),
             "MUTANTS_COVERAGE": str(settings),
-            "MUTANTS_DURATIONS": str(self._folder / "measured.json"),
+            "MUTANTS_DURATIONS": str(self._folder / "new.json"),
         }
         options = [f"-n{processes}", "-q", "-p", "no:cacheprovider", "-p", "mutants.measuring"]
         coverage = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
         command = [sys.executable, "-m", "pytest", *options, *coverage, *tests]
         subprocess.run(command, cwd=self._tree, env=environ, check=False)
-        for file in self._folder.glob("measured*"):
+        for file in self._folder.glob("new*"):
             if file.suffix == ".json":
                 self.durations |= json.loads(file.read_text(encoding="utf-8"))
             else:
@@ -83,7 +87,7 @@ class Covering:
         lines = self._tests_by_line(mutant.file)
         first, last = mutant.lines
         tests: set[str] = set()
-        if self._sources().get(mutant.file) == _digest(self._tree / mutant.file):
+        if self._sources().get(mutant.file) == _digest(self._root / mutant.file):
             tests = set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
         if not tests:
             tests = set().union(*lines.values())

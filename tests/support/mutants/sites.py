@@ -247,7 +247,11 @@ def _excluded(node: ast.AST) -> bool:
 
 def _sets_time_limit(node: ast.AST) -> bool:
     match node:
-        case ast.keyword(arg=str(name)) | ast.Call(func=ast.Attribute(attr=name)) | ast.Call(func=ast.Name(id=name)):
+        case (
+            ast.keyword(arg=str(name))
+            | ast.Call(func=ast.Attribute(attr=name))
+            | ast.Call(func=ast.Name(id=name))
+        ):
             return bool(TIME_LIMIT.search(name))
         case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
             return bool(TIME_LIMIT.search(ast.unparse(target)))
@@ -256,7 +260,8 @@ def _sets_time_limit(node: ast.AST) -> bool:
 
 def _is_arithmetic(op: ast.operator, left: ast.expr, right: ast.expr) -> bool:
     texts = any(
-        isinstance(side, ast.JoinedStr) or (isinstance(side, ast.Constant) and isinstance(side.value, (str, bytes)))
+        isinstance(side, ast.JoinedStr)
+        or (isinstance(side, ast.Constant) and isinstance(side.value, (str, bytes)))
         for side in (left, right)
     )
     return type(op) in ARITHMETIC and not texts
