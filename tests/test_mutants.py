@@ -1,4 +1,4 @@
-"""The tool behind `make mutants`: which faults it plants, what it leaves alone, and that it goes on where it was."""
+"""The tool behind `make mutants`: the faults it plants, those it leaves out, and that it can be resumed."""
 
 from __future__ import annotations
 

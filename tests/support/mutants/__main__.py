@@ -6,12 +6,13 @@ import argparse
 import difflib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from mutants.copies import copy_tree, planted
-from mutants.covering import Covering
+from mutants.covering import VERL_TESTS, WITH_VERL, Covering
 from mutants.sites import Mutant, drawn
 from mutants.trial import Outcome, import_libraries, run_tests
 
@@ -31,8 +32,14 @@ TARGETS = [
     "agentgym_servers/sqlgym",
     "verl_bridge/agent_loop.py",
 ]
+LOOP_TESTS = [f"tests/verl/test_{name}.py" for name in ("agent_loop", "tokens", "written")]
 ENOUGH = 60  # tests for the first try of a mutant
 ALIVE = ("survived", "not covered")
+
+
+def write(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -48,6 +55,9 @@ def main() -> None:
     parser.add_argument(
         "--only", default="", metavar="PATH", help="try only mutants of paths that begin with it"
     )
+    parser.add_argument(
+        "--verl", type=Path, default=ROOT / ".nox/verl-0-9/bin/python", help="Python with verl"
+    )
     args = parser.parse_args()
     copy_tree(ROOT, TREE)
     if args.fresh:
@@ -56,19 +66,26 @@ def main() -> None:
     covering = Covering(FOLDER, ROOT)
     if not covering.read() or args.cover:
         covering.measure(args.cover, args.processes)
+    python = str(args.verl) if args.verl.exists() else None
+    if python is None:
+        write("without verl, none is planted in the agent loop: run `make verl`, or name a Python by --verl")
+    elif not any(test.startswith(VERL_TESTS) for test in covering.durations):
+        covering.measure(LOOP_TESTS, 1, python)
     import_libraries()
     results = Results(FOLDER / f"{args.seed}.jsonl", again=args.again)
+    targets = [target for target in TARGETS if python or not target.startswith(WITH_VERL)]
     mutants = [
-        each for each in drawn(ROOT, TARGETS, args.count, args.seed) if each.file.startswith(args.only)
+        each for each in drawn(ROOT, targets, args.count, args.seed) if each.file.startswith(args.only)
     ]
-    trials = Trials(covering, results)
+    trials = Trials(covering, results, python)
     for number, mutant in enumerate(mutants, 1):
         if mutant.key not in results.rows:
             trials.first(mutant)
-            print(f"{number}/{len(mutants)} {_line(results.rows[mutant.key])}", flush=True)
+            write(f"{number}/{len(mutants)} {_line(results.rows[mutant.key])}")
     for mutant in mutants:
         if results.rows[mutant.key]["verdict"] == "limited":
             trials.all_tests(mutant)
+            write(f"again: {_line(results.rows[mutant.key])}")
     print_summary([results.rows[mutant.key] for mutant in mutants])
 
 
@@ -106,8 +123,9 @@ class Results:
 class Trials:
     """Tries mutants. A test counts if it fails twice with the mutant, and passes alone without one."""
 
-    def __init__(self, covering: Covering, results: Results) -> None:
+    def __init__(self, covering: Covering, results: Results, verl: str | None = None) -> None:
         self._covering = covering
+        self._verl = verl
         self._results = results
         self._passes: dict[str, bool] = {}
 
@@ -140,7 +158,8 @@ class Trials:
         self._results.add(mutant, outcome, len(tests), time.monotonic() - started)
 
     def _run(self, tests: list[str]) -> Outcome:
-        return run_tests(TREE, {test: self._covering.durations[test] for test in tests})
+        python = self._verl if tests[0].startswith(VERL_TESTS) else None
+        return run_tests(TREE, {test: self._covering.durations[test] for test in tests}, python)
 
     def _passes_alone(self, test: str) -> bool:
         if test not in self._passes:
@@ -151,13 +170,12 @@ class Trials:
 def print_summary(rows: list[dict]) -> None:
     alive = [row for row in rows if row["verdict"] in ALIVE]
     for row in sorted(alive, key=lambda row: (row["file"], row["line"])):
-        print(f"\n{_line(row)}")
-        print("\n".join(_diff(row)))
+        write(f"\n{_line(row)}")
+        write("\n".join(_diff(row)))
     low, high = wilson(len(rows) - len(alive), len(rows))
     share = (len(rows) - len(alive)) / len(rows)
-    print(
-        f"\n{len(rows) - len(alive)} of {len(rows)} caught: {share:.1%} (95 % interval {low:.1%} to {high:.1%})"
-    )
+    caught = f"{len(rows) - len(alive)} of {len(rows)} caught: {share:.1%}"
+    write(f"\n{caught} (95 % interval {low:.1%} to {high:.1%})")
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:

@@ -10,11 +10,16 @@ import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coverage import CoverageData
 
 from mutants.copies import copy_tree
-from mutants.sites import Mutant
+
+if TYPE_CHECKING:
+    from mutants.sites import Mutant
+
+WITH_VERL, VERL_TESTS = "verl_bridge/", "tests/verl/"  # run by an interpreter of their own, which has verl
 
 # Processes that a test starts are counted too, each for the test in which it was started.
 SETTINGS = """\
@@ -31,8 +36,7 @@ class Covering:
     """The tests of each line, kept in a folder.
 
     Args:
-        folder: where ``coverage`` and ``durations.json`` are, or will be, and the copy of the repository that was
-            measured.
+        folder: where ``coverage`` and ``durations.json`` are, or will be, and the copy that was measured.
         root: the repository as it is now, with no mutant in it.
     """
 
@@ -43,8 +47,11 @@ class Covering:
         self._data: CoverageData | None = None
         self.durations: dict[str, float] = {}
 
-    def measure(self, tests: list[str], processes: int) -> None:
-        """Run these test files under coverage, all if none is named, and add them to the rest."""
+    def measure(self, tests: list[str], processes: int, python: str = sys.executable) -> None:
+        """Run these test files under coverage, all if none is named, and add them to the rest.
+
+        Another interpreter, which need not have coverage, tells only how long they take.
+        """
         copy_tree(self._root, self._tree)
         data = self._folder / "new"
         settings = self._folder / "coveragerc"
@@ -57,7 +64,9 @@ class Covering:
         }
         options = [f"-n{processes}", "-q", "-p", "no:cacheprovider", "-p", "mutants.measuring"]
         coverage = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
-        command = [sys.executable, "-m", "pytest", *options, *coverage, *tests]
+        if python != sys.executable:
+            coverage = []
+        command = [python, "-m", "pytest", *options, *coverage, *tests]
         subprocess.run(command, cwd=self._tree, env=environ, check=False)
         for file in self._folder.glob("new*"):
             if file.suffix == ".json":
@@ -81,24 +90,31 @@ class Covering:
     def tests_of(self, mutant: Mutant) -> list[str]:
         """List the tests that run the mutant's line, those of its own package first, then the quickest.
 
-        If none does in a process that could be measured, or the file has changed since, these are the tests that
-        run any line of the file, and those that have its package in their name.
+        If none does in a process that could be measured, or the file has changed since, these are the tests
+        that run any line of the file, and those that have its package in their name.
         """
-        lines = self._tests_by_line(mutant.file)
-        first, last = mutant.lines
-        tests: set[str] = set()
-        if self._sources().get(mutant.file) == _digest(self._root / mutant.file):
-            tests = set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
-        if not tests:
-            tests = set().union(*lines.values())
+        tests = self._reaching(mutant)
+        if not tests or self._sources().get(mutant.file) != _digest(self._root / mutant.file):
+            tests = set().union(*self._tests_by_line(mutant.file).values())
             tests |= {test for test in self.durations if nearness(test, mutant.file) > 0}
-        known = [test for test in tests if test in self.durations]
+        with_verl = mutant.file.startswith(WITH_VERL)
+        if with_verl:
+            tests = set(self.durations)
+        known = [test for test in tests & set(self.durations) if test.startswith(VERL_TESTS) == with_verl]
         return sorted(known, key=lambda test: (-nearness(test, mutant.file), self.durations[test], test))
 
     def covers(self, mutant: Mutant) -> bool:
         """Whether a test runs the mutant's line in a process that was measured."""
-        lines = self._tests_by_line(mutant.file)
-        return any(lines.get(line) for line in range(mutant.lines[0], mutant.lines[1] + 1))
+        return bool(self._reaching(mutant))
+
+    def _reaching(self, mutant: Mutant) -> set[str]:
+        first, last = mutant.lines
+        return {
+            test
+            for line, tests in self._tests_by_line(mutant.file).items()
+            if first <= line <= last
+            for test in tests
+        }
 
     @cache  # noqa: B019 - lives as long as the program
     def _tests_by_line(self, file: str) -> dict[int, set[str]]:

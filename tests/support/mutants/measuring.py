@@ -6,8 +6,10 @@ import json
 import os
 from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import pytest
+if TYPE_CHECKING:
+    import pytest
 
 seconds: defaultdict[str, float] = defaultdict(float)
 failed: set[str] = set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -30,8 +31,9 @@ ARITHMETIC: dict[type, tuple[str, str]] = {
     ast.FloorDiv: ("//", "*"),
 }
 NOT_MUTATED_FIELDS = {"annotation", "returns", "decorator_list", "type_params", "bases"}
-LOGS = re.compile(r"(_?log|logger|warnings)\.\w+$")
+LOGS = re.compile(r"(_?log|logger|warnings)\.\w+$|log$")
 TIME_LIMIT = re.compile(r"second|timeout|deadline|sleep|limit_s$", re.IGNORECASE)
+ANY_LINE = (1, 1_000_000)
 Change = tuple[str, "ast.AST | tuple[int, int]", str]
 
 
@@ -43,7 +45,7 @@ class Mutant:
     line: int
     """The line that differs."""
     lines: tuple[int, int]
-    """The first and last line that a test must run to reach the fault."""
+    """The first and last line that a test must run to reach the fault; all if it is met while importing."""
     operator: str
     start: int
     end: int
@@ -84,7 +86,8 @@ class _Finder(ast.NodeVisitor):
         self._file = file
         self._source = source
         self._line_starts = [0, *(match.end() for match in re.finditer(rb"\n", source))]
-        self._functions: list[str] = []
+        self._names: list[str] = []  # of the classes and functions around
+        self._depth = 0  # how many of them are functions
         self._first_line = 1  # of the statement
         self._equal: Counter[str] = Counter()
         self._constants = True  # whether numbers and the like may change here
@@ -92,10 +95,12 @@ class _Finder(ast.NodeVisitor):
     def visit(self, node: ast.AST) -> None:
         if _excluded(node):
             return
-        named = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        named = function or isinstance(node, ast.ClassDef)
         first_line, constants = self._first_line, self._constants
+        self._depth += function
         if named:
-            self._functions.append(node.name)
+            self._names.append(node.name)
         if isinstance(node, ast.stmt):
             self._first_line = node.lineno
         self._constants = constants and not _sets_time_limit(node)
@@ -103,8 +108,9 @@ class _Finder(ast.NodeVisitor):
             self._add(*change)
         self._visit_children(node)
         self._first_line, self._constants = first_line, constants
+        self._depth -= function
         if named:
-            self._functions.pop()
+            self._names.pop()
 
     def _visit_children(self, node: ast.AST) -> None:
         if isinstance(node, ast.arguments):
@@ -123,7 +129,9 @@ class _Finder(ast.NodeVisitor):
         ]
         for argument, default in pairs:
             if default is not None and not TIME_LIMIT.search(argument.arg):
+                self._depth -= 1  # it is evaluated with the definition
                 self.visit(default)
+                self._depth += 1
 
     def _changes(self, node: ast.AST) -> Iterator[Change]:  # noqa: C901, PLR0912 - one branch for each kind of fault
         match node:
@@ -132,7 +140,7 @@ class _Finder(ast.NodeVisitor):
             case ast.BoolOp(op=op, values=values):
                 text, other = ("and", "or") if isinstance(op, ast.And) else ("or", "and")
                 changed = self._text(values[0])
-                for left, right in zip(values, values[1:], strict=False):
+                for left, right in itertools.pairwise(values):
                     changed += self._between(left, right, rf"\b{text}\b", other) + self._text(right)
                 yield "boolean", (self._start(values[0]), self._end(values[-1])), changed
             case ast.UnaryOp(op=ast.Not()):
@@ -196,12 +204,13 @@ class _Finder(ast.NodeVisitor):
     def _add(self, operator: str, span: ast.AST | tuple[int, int], after: str) -> None:
         start, end = span if isinstance(span, tuple) else (self._start(span), self._end(span))
         before = self._source[start:end].decode()
-        name = ".".join(self._functions)
+        name = ".".join(self._names)
         self._equal[f"{name}|{operator}|{before}|{after}"] += 1
         line = self._source.count(b"\n", 0, start) + 1
         last = self._source.count(b"\n", 0, end) + 1
-        whole_block = operator in ("handler", "release")
-        lines = (line, line) if whole_block else (min(self._first_line, line), last)
+        lines = (line, line) if operator in ("handler", "release") else (min(self._first_line, line), last)
+        if not self._depth:
+            lines = ANY_LINE
         where = f"{name}#{self._equal[f'{name}|{operator}|{before}|{after}']}"
         self.mutants.append(Mutant(self._file, line, lines, operator, start, end, before, after, where))
 
@@ -226,7 +235,7 @@ class _Finder(ast.NodeVisitor):
         return self._line_starts[node.end_lineno - 1] + node.end_col_offset
 
 
-def _excluded(node: ast.AST) -> bool:
+def _excluded(node: ast.AST) -> bool:  # noqa: PLR0911 - one return for each kind
     match node:
         case ast.JoinedStr() | ast.Import() | ast.ImportFrom() | ast.Assert() | ast.Pass():
             return True

@@ -1,4 +1,4 @@
-"""One mutant, or none, under some tests: in a forked process that has pytest and other libraries imported already."""
+"""A run of some tests, with a mutant or none, in a forked process that has the libraries imported already."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ def import_libraries() -> None:
         importlib.import_module(name)
 
 
-def run_tests(tree: Path, tests: dict[str, float]) -> Outcome:
+def run_tests(tree: Path, tests: dict[str, float], python: str | None = None) -> Outcome:
     """Run tests in the copy of the repository, in the given order, until one fails or takes too long.
 
     Args:
         tree: the copy.
         tests: the seconds that each took without a mutant.
+        python: the interpreter, if it is not this one.
     """
     reading, writing = os.pipe()
     mark = f"MUTANTS_TRIAL={os.getpid()}.{time.monotonic_ns()}"
@@ -62,7 +63,7 @@ def run_tests(tree: Path, tests: dict[str, float]) -> Outcome:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _be_pytest(tree, list(tests), writing, mark)
+        _be_child(tree, list(tests), writing, mark, python)
     os.close(writing)
     try:
         return _follow(reading, tests)
@@ -92,7 +93,7 @@ def _follow(reading: int, tests: dict[str, float]) -> Outcome:
     return Outcome("timeout", running)
 
 
-def _be_pytest(tree: Path, tests: list[str], writing: int, mark: str) -> None:
+def _be_child(tree: Path, tests: list[str], writing: int, mark: str, python: str | None) -> None:
     try:
         os.setpgid(0, 0)
         quiet = os.open(tree.parent / "output.txt", os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
@@ -100,19 +101,32 @@ def _be_pytest(tree: Path, tests: list[str], writing: int, mark: str) -> None:
             os.dup2(quiet, descriptor)
         name, _, value = mark.partition("=")
         os.environ |= {name: value, "PYTHONPATH": str(tree)}
-        sys.path.insert(0, str(tree))
         os.chdir(tree)
-        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-        options = ["-x", "-n0", "-m", "", "-q", "--tb=no", "-p", "no:cacheprovider", *QUIET]
-        status = pytest.main([*options, *files], plugins=[_Reporter(tests, writing)])
-        passed = status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-        os.write(writing, b"passed\n" if passed else b"failed \n")
+        if python is None:
+            sys.path.insert(0, str(tree))
+            be_pytest(writing, tests)
+        else:
+            os.environ["PYTHONPATH"] += os.pathsep + str(Path(__file__).parents[1])
+            os.set_inheritable(writing, True)
+            code = (
+                "import sys; from mutants.trial import be_pytest; be_pytest(int(sys.argv[1]), sys.argv[2:])"
+            )
+            os.execv(python, [python, "-c", code, str(writing), *tests])  # noqa: S606 - no text for a shell
     except BaseException:  # noqa: BLE001 - nothing of the parent's may go on here
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def be_pytest(writing: int, tests: list[str]) -> None:
+    """Run tests, and write what becomes of them to a pipe."""
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    options = ["-x", "-n0", "-m", "", "-q", "--tb=no", "-p", "no:cacheprovider", *QUIET]
+    status = pytest.main([*options, *files], plugins=[_Reporter(tests, writing)])
+    passed = status in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    os.write(writing, b"passed\n" if passed else b"failed \n")
 
 
 class _Reporter:
