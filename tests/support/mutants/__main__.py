@@ -32,7 +32,7 @@ TARGETS = [
     "agentgym_servers/sqlgym",
     "verl_bridge/agent_loop.py",
 ]
-LOOP_TESTS = [f"tests/verl/test_{name}.py" for name in ("agent_loop", "tokens", "written")]
+LOOP_TESTS = [f"tests/verl/test_{name}.py" for name in ("agent_loop", "agent_loop_room", "tokens", "written")]
 ENOUGH = 60  # tests for the first try of a mutant
 ALIVE = ("survived", "not covered")
 
