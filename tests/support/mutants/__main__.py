@@ -34,7 +34,7 @@ TARGETS = [
 ]
 LOOP_TESTS = [f"tests/verl/test_{name}.py" for name in ("agent_loop", "agent_loop_room", "tokens", "written")]
 ENOUGH = 60  # tests for the first try of a mutant
-ALIVE = ("survived", "not covered")
+CAUGHT = ("caught", "timeout")
 
 
 def write(line: str) -> None:
@@ -100,7 +100,7 @@ class Results:
                 row = json.loads(line)
                 self.rows[row["key"]] = row
         if again:
-            self.rows = {key: row for key, row in self.rows.items() if row["verdict"] not in ALIVE}
+            self.rows = {key: row for key, row in self.rows.items() if row["verdict"] in CAUGHT}
 
     def add(self, mutant: Mutant, outcome: Outcome, tests: int, seconds: float) -> None:
         row = {
@@ -168,7 +168,7 @@ class Trials:
 
 
 def print_summary(rows: list[dict]) -> None:
-    alive = [row for row in rows if row["verdict"] in ALIVE]
+    alive = [row for row in rows if row["verdict"] not in CAUGHT]
     for row in sorted(alive, key=lambda row: (row["file"], row["line"])):
         write(f"\n{_line(row)}")
         write("\n".join(_diff(row)))

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,12 +89,14 @@ class Covering:
     def tests_of(self, mutant: Mutant) -> list[str]:
         """List the tests that run the mutant's line, those of its own package first, then the quickest.
 
-        If none does in a process that could be measured, or the file has changed since, these are the tests
-        that run any line of the file, and those that have its package in their name.
+        If none does in pytest's own process, or the file has changed since, these are the tests that run any
+        line of the file, and those that have its package in their name: a process that is killed does not
+        report its lines, and one that several tests share reports them for the first.
         """
         tests = self._reaching(mutant)
-        if not tests or self._sources().get(mutant.file) != _digest(self._root / mutant.file):
-            tests = set().union(*self._tests_by_line(mutant.file).values())
+        changed = self._sources().get(mutant.file) != _digest(self._root / mutant.file)
+        if changed or not self._reaching(mutant, here=True):
+            tests = {_test_of(each) for line in self._contexts_by_line(mutant.file).values() for each in line}
             tests |= {test for test in self.durations if nearness(test, mutant.file) > 0}
         with_verl = mutant.file.startswith(WITH_VERL)
         if with_verl:
@@ -107,21 +108,21 @@ class Covering:
         """Whether a test runs the mutant's line in a process that was measured."""
         return bool(self._reaching(mutant))
 
-    def _reaching(self, mutant: Mutant) -> set[str]:
+    def _reaching(self, mutant: Mutant, *, here: bool = False) -> set[str]:
+        """Return the tests that run a line; with ``here`` those that do so in pytest's own process."""
         first, last = mutant.lines
         return {
-            test
-            for line, tests in self._tests_by_line(mutant.file).items()
+            _test_of(context)
+            for line, contexts in self._contexts_by_line(mutant.file).items()
             if first <= line <= last
-            for test in tests
+            for context in contexts
+            if not here or not context.endswith(")")
         }
 
     @cache  # noqa: B019 - lives as long as the program
-    def _tests_by_line(self, file: str) -> dict[int, set[str]]:
-        tests: defaultdict[int, set[str]] = defaultdict(set)
-        for line, contexts in self._coverage().contexts_by_lineno(str(self._tree / file)).items():
-            tests[line].update(_test_of(context) for context in contexts if context)
-        return tests
+    def _contexts_by_line(self, file: str) -> dict[int, list[str]]:
+        lines = self._coverage().contexts_by_lineno(str(self._tree / file))
+        return {line: [context for context in contexts if context] for line, contexts in lines.items()}
 
     def _coverage(self) -> CoverageData:
         if self._data is None:
