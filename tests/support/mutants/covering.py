@@ -90,19 +90,27 @@ class Covering:
         """List the tests that run the mutant's line, those of its own package first, then the quickest.
 
         If none does in pytest's own process, or the file has changed since, these are the tests that run any
-        line of the file, and those that have its package in their name: a process that is killed does not
-        report its lines, and one that several tests share reports them for the first.
+        line of the file: a process that is killed does not report its lines.
+
+        At the end are the other tests that have the module or its package in their name: they may use
+        what was made only once, by the first test that needed it.
         """
         tests = self._reaching(mutant)
         changed = self._sources().get(mutant.file) != _digest(self._root / mutant.file)
         if changed or not self._reaching(mutant, here=True):
             tests = {_test_of(each) for line in self._contexts_by_line(mutant.file).values() for each in line}
-            tests |= {test for test in self.durations if nearness(test, mutant.file) > 0}
+        near = {test for test in self.durations if nearness(test, mutant.file) > 0}
         with_verl = mutant.file.startswith(WITH_VERL)
         if with_verl:
-            tests = set(self.durations)
-        known = [test for test in tests & set(self.durations) if test.startswith(VERL_TESTS) == with_verl]
-        return sorted(known, key=lambda test: (-nearness(test, mutant.file), self.durations[test], test))
+            near = set(self.durations)
+        known = [
+            test for test in (tests | near) & set(self.durations) if test.startswith(VERL_TESTS) == with_verl
+        ]
+
+        def rank(test: str) -> tuple[bool, int, float, str]:
+            return test not in tests, -nearness(test, mutant.file), self.durations[test], test
+
+        return sorted(known, key=rank)
 
     def covers(self, mutant: Mutant) -> bool:
         """Whether a test runs the mutant's line in a process that was measured."""
