@@ -15,7 +15,7 @@ import pytest
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from counted_server import CountedServer
-from fake_server import as_json
+from fake_server import as_json, then_hang_up
 
 LOOK = "Action: inventory"
 
@@ -164,3 +164,39 @@ def test_what_one_server_did_not_close_is_named_though_another_closed_all(counte
     assert (good.open, bad.open) == (set(), {0})
     assert inside.records(good.url) == []
     assert [list(record.ids) for record in inside.records(bad.url)] == [[0]]
+
+
+@both
+def test_a_close_that_the_server_refuses_is_not_tried_again_at_exit(counted, kind):
+    """It has answered: only a request without an answer may still have to be sent."""
+    server = counted()
+    env = kind("TextCraft", server=server.url)
+    env.reset(seed=0)
+    server.broken.add("/close")
+    env.close()
+    tried = server.asked["/close"]
+    assert tried >= 1
+    inside.release_all()
+    assert server.asked["/close"] == tried
+
+
+class Restless(CountedServer):
+    """Closes the connection after each answer to a reset or a check, without a word."""
+
+    def _counted(self, request):
+        answer = super()._counted(request)
+        return then_hang_up(as_json(answer)) if request.path in {"/reset", "/observation"} else answer
+
+
+@both
+def test_a_server_that_drops_each_connection_costs_the_episode_and_is_no_crash(started, kind):
+    server = started(Restless())
+    env = kind("TextCraft", server=server.url)
+    for _ in range(20):
+        env.reset(seed=0)
+        _, _, _, truncated, info = env.step(LOOK)
+        assert truncated
+        # The end of the connection is seen before the step is sent, or only then.
+        assert info["fault"]["kind"] in {"LeaseLost", "ConnectionLost"}
+    assert server.asked["/step"] == 0
+    env.close()
