@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import resource
 import socket
@@ -15,7 +16,7 @@ import pytest
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from counted_server import CountedServer
-from fake_server import as_json, then_hang_up
+from fake_server import as_json, http, then_hang_up
 
 LOOK = "Action: inventory"
 
@@ -200,3 +201,23 @@ def test_a_server_that_drops_each_connection_costs_the_episode_and_is_no_crash(s
         assert info["fault"]["kind"] in {"LeaseLost", "ConnectionLost"}
     assert server.asked["/step"] == 0
     env.close()
+
+
+class Closing(CountedServer):
+    """Announces with each reply that it closes the connection, as servers of HTTP/1.0 do, and closes it."""
+
+    def _counted(self, request):
+        body = json.dumps(super()._counted(request)).encode()
+        return then_hang_up(http(body, "200 OK", "Connection: close"))
+
+
+@both
+def test_a_server_that_announces_each_end_of_a_connection_is_played_on(started, kind):
+    server = started(Closing())
+    env = kind("TextCraft", server=server.url)
+    for _ in range(2):
+        env.reset(seed=0)
+        assert env.step(LOOK)[0] == "You did inventory."
+    assert server.asked["/create"] == 1
+    env.close()
+    assert server.open == set()
