@@ -77,7 +77,11 @@ class Covering:
             file.unlink()
         self._coverage().write()
         self._write("durations.json", self.durations)
-        self._write("sources.json", {path: _digest(self._tree / path) for path in self._measured_files()})
+        measured = {
+            path: _digest(self._tree / path) for path in self._paths() if (self._tree / path).exists()
+        }
+        # Of files that have changed since, the lines of the other tests are those of before.
+        self._write("sources.json", measured | self._sources() if tests else measured)
 
     def read(self) -> bool:
         """Read what an earlier run has measured. False if there is none."""
@@ -129,7 +133,7 @@ class Covering:
 
     @cache  # noqa: B019 - lives as long as the program
     def _contexts_by_line(self, file: str) -> dict[int, list[str]]:
-        lines = self._coverage().contexts_by_lineno(str(self._tree / file))
+        lines = self._coverage().contexts_by_lineno(self._paths().get(file, file))
         return {line: [context for context in contexts if context] for line, contexts in lines.items()}
 
     def _coverage(self) -> CoverageData:
@@ -138,13 +142,12 @@ class Covering:
             self._data.read()
         return self._data
 
-    def _measured_files(self) -> list[str]:
-        files = map(Path, self._coverage().measured_files())
-        return [file.relative_to(self._tree).as_posix() for file in files if file.exists()]
+    def _paths(self) -> dict[str, str]:
+        """Return the paths of the measured files, maybe of another checkout, by those in this one."""
+        return {path.partition("/measured/")[2]: path for path in self._coverage().measured_files()}
 
-    @cache  # noqa: B019 - lives as long as the program
     def _sources(self) -> dict[str, str]:
-        return self._read("sources.json")
+        return self._read("sources.json") if (self._folder / "sources.json").exists() else {}
 
     def _write(self, name: str, value: object) -> None:
         (self._folder / name).write_text(json.dumps(value), encoding="utf-8")
