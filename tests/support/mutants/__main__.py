@@ -64,12 +64,13 @@ def main() -> None:
         for name in ("coverage", "durations.json"):
             (FOLDER / name).unlink(missing_ok=True)
     covering = Covering(FOLDER, ROOT)
-    if not covering.read() or args.cover:
-        covering.measure(args.cover, args.processes)
+    cover = [test for test in args.cover if not test.startswith(VERL_TESTS)]
+    if not covering.read() or cover:
+        covering.measure(cover, args.processes)
     python = str(args.verl) if args.verl.exists() else None
     if python is None:
         write("without verl, none is planted in the agent loop: run `make verl`, or name a Python by --verl")
-    elif not any(test.startswith(VERL_TESTS) for test in covering.durations):
+    elif len(cover) < len(args.cover) or not any(test.startswith(VERL_TESTS) for test in covering.durations):
         covering.measure(LOOP_TESTS, 1, python)
     import_libraries()
     results = Results(FOLDER / f"{args.seed}.jsonl", again=args.again)
