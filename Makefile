@@ -6,13 +6,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 SEEDS ?= 0
+N ?= 400
+SEED ?= 1
+MUTANTS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 VALIDATED := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Sheet TODOList
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties interrupts libraries agentgym trainings algorithms train-demo pipeline format bench figures soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties interrupts libraries agentgym trainings algorithms train-demo pipeline format bench figures mutants soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,6 +74,9 @@ bench: $(VENV)/.dev ## measure the figures of benchmarks/README.md on this machi
 
 figures: $(VENV)/.dev ## count lines, modules, names, long functions, and the modules of a step
 	$(BIN)/python docs/figures.py
+
+mutants: $(VENV)/.dev ## plant N faults drawn by SEED, and print which of them no test notices: docs/reliability.md
+	PYTHONPATH=tests/support $(BIN)/python -m mutants --count $(N) --seed $(SEED) $(MUTANTS)
 
 soak: $(VENV)/.dev ## 10,000 episodes, 128 at once, on a failing server, and 200 restarts: docs/reliability.md
 	$(BIN)/python benchmarks/soak.py

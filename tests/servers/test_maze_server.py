@@ -85,7 +85,7 @@ def test_every_recorded_exchange_is_answered_alike(recordings):
         assert reply.headers["content-type"] == exchange["content_type"], where
         assert told(reply.json(), reply.status_code) == told(recorded, reply.status_code), where
         seen["compared"] += 1
-    assert seen == {"compared": 388 - 1, "other text": 7, "said otherwise": 1}
+    assert seen == {"compared": 388 - 2, "other text": 7, "said otherwise": 1}
 
 
 # --- what is different on purpose ---

@@ -71,7 +71,13 @@ class SyncClient:
 
 
 class AwaitedClient(SyncClient):
-    """An environment with coroutines, run as `asyncio.run` runs them."""
+    """An environment with coroutines, run as `asyncio.run` runs them.
+
+    Attributes:
+        task: The last one; None before the first.
+    """
+
+    task: asyncio.Task[Any] | None = None
 
     def __init__(self, servers: Sequence[GameServer], **options: Any) -> None:
         self.loop = asyncio.new_event_loop()
@@ -262,8 +268,13 @@ class Trial:
 
         def operation(client: SyncClient) -> None:
             assert isinstance(client, AwaitedClient)
+
+            def cancel() -> None:
+                if client.task is not None:
+                    client.task.cancel()
+
             with contextlib.suppress(asyncio.CancelledError):
-                interrupted(lambda: self.script.run(client), point, lambda: client.task.cancel())  # noqa: PLW0108
+                interrupted(partial(self.script.run, client), point, cancel)
 
         return self._run(operation)
 
@@ -282,9 +293,11 @@ class Trial:
 
             def tick() -> None:
                 nonlocal came
+                task = client.task
+                assert task is not None
                 if next(left) == 0:
-                    came = client.task.cancel()
-                elif not client.task.done():
+                    came = task.cancel()
+                elif not task.done():
                     client.loop.call_soon(tick)
 
             client.loop.call_soon(tick)

@@ -1,0 +1,223 @@
+"""Connections as networks have them: replies in pieces, several addresses, no descriptors, loops that end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import socket
+import threading
+
+import gymnasium
+import pytest
+
+import inside
+from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
+from counted_server import CountedServer
+from fake_server import as_json, http, then_hang_up
+
+LOOK = "Action: inventory"
+
+
+class Awaited:
+    """An `AsyncAgentGymEnv` with the methods of an `AgentGymEnv`, which all run in one event loop."""
+
+    def __init__(self, name, **options):
+        self._env = AsyncAgentGymEnv(name, **options)
+        self._loop = asyncio.new_event_loop()
+
+    def reset(self, **options):
+        return self._loop.run_until_complete(self._env.reset(**options))
+
+    def step(self, action):
+        return self._loop.run_until_complete(self._env.step(action))
+
+    def close(self):
+        self._loop.run_until_complete(self._env.close())
+        self._loop.close()
+
+
+both = pytest.mark.parametrize("kind", [AgentGymEnv, Awaited])
+
+
+class InPieces(CountedServer):
+    """Sends the body of a reply in so many pieces, a moment apart."""
+
+    pieces = 1
+
+    def _counted(self, request):
+        whole = as_json(super()._counted(request))
+        head, _, body = whole.partition(b"\r\n\r\n")
+        size = -(-len(body) // self.pieces)
+        parts = [body[start : start + size] for start in range(0, len(body), size)]
+        return lambda connection: connection.send(head + b"\r\n\r\n", *parts, pause=0.02)
+
+
+@both
+@pytest.mark.parametrize("pieces", [1, 2, 3, 4])
+def test_a_reply_is_whole_in_however_many_pieces_it_arrives(started, kind, pieces):
+    server = started(InPieces())
+    env = kind("TextCraft", server=server.url)
+    env.reset(seed=0)
+    server.pieces = pieces
+    assert env.step(LOOK)[0] == "You did inventory."
+    env.close()
+
+
+@both
+@pytest.mark.parametrize("dead_first", [True, False])
+def test_a_server_is_reached_by_any_address_of_its_name(counted, monkeypatch, kind, dead_first):
+    server = counted()
+    port = int(server.url.rpartition(":")[2])
+    look_up = socket.getaddrinfo
+
+    def two_families(host, *args, **options):
+        if host != "two.test":
+            return look_up(host, *args, **options)
+        dead = (socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("::1", port, 0, 0))
+        alive = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))
+        return [dead, alive] if dead_first else [alive, dead]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two_families)
+    env = kind("TextCraft", server=f"http://two.test:{port}")
+    env.reset(seed=0)
+    assert env.step(LOOK)[0] == "You did inventory."
+    env.close()
+    assert server.open == set()
+
+
+@both
+def test_without_a_descriptor_a_time_limit_is_still_a_time_limit(counted, kind):
+    server = counted()
+    env = kind("TextCraft", server=server.url, timeout={"create": 0.5})
+    server.held_up.add("/create")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+
+    def take_all():
+        server.arrived.wait(30)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+
+    taking = threading.Thread(target=take_all)
+    taking.start()
+    try:
+        with pytest.raises(errors.ServerTimeout):
+            env.reset(seed=0)
+    finally:
+        taking.join()
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert taken
+    server.let_go.set()
+    env.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("garbage_collected")
+def test_what_is_being_made_when_an_event_loop_ends_is_closed(counted):
+    """As in a program that does not cancel its tasks: the loop's own end is all there is."""
+    server = counted()
+    server.held_up.add("/create")
+    env = AsyncAgentGymEnv("TextCraft", server=server.url)
+    loop = asyncio.new_event_loop()
+    resetting = loop.create_task(env.reset(seed=0))
+    loop.run_until_complete(asyncio.to_thread(server.arrived.wait, 30))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    server.let_go.set()
+    inside.release_all()
+    assert (server.most, server.open) == (1, set())
+    assert not resetting.done()
+
+
+def test_episodes_whose_time_ends_in_a_step_open_no_circuit(counted):
+    server = counted()
+    envs = gymnasium.make_vec(
+        "agentgym/TextCraft-v0", num_envs=5, server=server.url, timeout={"episode": 0.5, "close": 5}
+    )
+    envs.reset(seed=0)
+    server.held_up.add("/step")
+    *_, infos = envs.step([LOOK] * 5)
+    assert list(infos["fault"]["kind"]) == ["ServerTimeout"] * 5
+    server.held_up.clear()
+    server.let_go.set()
+    with contextlib.closing(AgentGymEnv("TextCraft", server=server.url)) as env:
+        env.reset(seed=0)
+        assert env.step(LOOK)[0] == "You did inventory."
+    envs.close()
+
+
+def test_what_one_server_did_not_close_is_named_though_another_closed_all(counted):
+    good, bad = counted(), counted()
+    envs = [AgentGymEnv("TextCraft", server=server.url) for server in (good, bad)]
+    for env in envs:
+        env.reset(seed=0)
+    bad.broken.add("/close")
+    inside.release_all()
+    inside.forget_held()  # the end of the program
+    assert (good.open, bad.open) == (set(), {0})
+    assert inside.records(good.url) == []
+    assert [list(record.ids) for record in inside.records(bad.url)] == [[0]]
+
+
+@both
+def test_a_close_that_the_server_refuses_is_not_tried_again_at_exit(counted, kind):
+    """It has answered: only a request without an answer may still have to be sent."""
+    server = counted()
+    env = kind("TextCraft", server=server.url)
+    env.reset(seed=0)
+    server.broken.add("/close")
+    env.close()
+    tried = server.asked["/close"]
+    assert tried >= 1
+    inside.release_all()
+    assert server.asked["/close"] == tried
+
+
+class Restless(CountedServer):
+    """Closes the connection after each answer to a reset or a check, without a word."""
+
+    def _counted(self, request):
+        answer = super()._counted(request)
+        return then_hang_up(as_json(answer)) if request.path in {"/reset", "/observation"} else answer
+
+
+@both
+def test_a_server_that_drops_each_connection_costs_the_episode_and_is_no_crash(started, kind):
+    server = started(Restless())
+    env = kind("TextCraft", server=server.url)
+    for _ in range(20):
+        env.reset(seed=0)
+        _, _, _, truncated, info = env.step(LOOK)
+        assert truncated
+        # The end of the connection is seen before the step is sent, or only then.
+        assert info["fault"]["kind"] in {"LeaseLost", "ConnectionLost"}
+    assert server.asked["/step"] == 0
+    env.close()
+
+
+class Closing(CountedServer):
+    """Announces with each reply that it closes the connection, as servers of HTTP/1.0 do, and closes it."""
+
+    def _counted(self, request):
+        body = json.dumps(super()._counted(request)).encode()
+        return then_hang_up(http(body, "200 OK", "Connection: close"))
+
+
+@both
+def test_a_server_that_announces_each_end_of_a_connection_is_played_on(started, kind):
+    server = started(Closing())
+    env = kind("TextCraft", server=server.url)
+    for _ in range(2):
+        env.reset(seed=0)
+        assert env.step(LOOK)[0] == "You did inventory."
+    assert server.asked["/create"] == 1
+    env.close()
+    assert server.open == set()
