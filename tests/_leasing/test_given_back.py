@@ -23,9 +23,10 @@ from by_hand import Endless, make
 
 def lease_in(pool: LeasePool, env_id: int, *, busy: bool = False, most: int | None = None):
     """Take a place and a lease, as a reset does."""
-    assert pool.reserve(most)
+    place = pool.reserve(most)
+    assert place
     lease = pool.add_new(env_id, None)
-    pool.unreserve()
+    place.release()
     lease.maybe_busy = busy
     return lease
 
@@ -68,10 +69,11 @@ def meanwhile(pool, work):
 
 def test_a_place_is_not_lost_when_another_server_is_quicker(two):
     first, second = two
-    assert all(pool.reserve(1) for pool in two)
+    places = [pool.reserve(1) for pool in two]
+    assert all(places)
     flow = waiting_in(two)
-    meanwhile(second, first.unreserve)  # which gives its place to the one that waits
-    second.unreserve()
+    meanwhile(second, places[0].release)  # which gives its place to the one that waits
+    places[1].release()
     assert (first.load, second.load) == (1, 0)
     flow.close()
     assert (first.load, second.load) == (0, 0)
@@ -80,10 +82,11 @@ def test_a_place_is_not_lost_when_another_server_is_quicker(two):
 
 def test_an_idle_environment_is_not_lost_when_another_server_is_quicker(two):
     first, second = two
-    assert first.reserve(1)
+    place = first.reserve(1)
+    assert place
     lease = lease_in(second, 5, most=1)
     flow = waiting_in(two)
-    meanwhile(second, first.unreserve)
+    meanwhile(second, place.release)
     second.park(lease)
     flow.close()
     heir = second.take_over(Holder())
