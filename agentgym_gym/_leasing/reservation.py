@@ -27,9 +27,11 @@ class Reservation:
         pool: The pool.
     """
 
+    _number = -1  # if an interrupt ends `__init__`
+
     def __init__(self, pool: LeaseIssuer, taken: set[int]) -> None:
-        self.pool = pool
         self._taken = taken
+        self.pool = pool
         self._number = next(_numbers)
         taken.add(self._number)
 
@@ -40,4 +42,5 @@ class Reservation:
             self.pool.offer()
 
     def __del__(self) -> None:
-        self.release()
+        if self._number >= 0:
+            self.release()

@@ -125,13 +125,25 @@ def run_as_asyncio(
 
 @functools.cache
 def _after_calls(code: CodeType) -> frozenset[int]:
-    """Return the offsets of the instructions that follow a call."""
+    """Return the offsets of the instructions that follow a call and are in the same ``try`` or ``with``.
+
+    Python raises a signal's exception at the call. The tracer can raise it only at the next instruction,
+    which may be outside of the ``with`` whose body ends with the call.
+    """
     instructions = list(dis.get_instructions(code))
     return frozenset(
         following.offset
         for call, following in itertools.pairwise(instructions)
-        if call.opname.startswith("CALL") and not call.opname.startswith("CALL_INTRINSIC")
+        if call.opname.startswith("CALL")
+        and not call.opname.startswith("CALL_INTRINSIC")
+        and _handler(code, call.offset) == _handler(code, following.offset)
     )
+
+
+def _handler(code: CodeType, offset: int) -> int | None:
+    """Return the offset of the exception handler of an instruction; None without one, or on Python 3.10."""
+    entries = getattr(dis.Bytecode(code), "exception_entries", ())
+    return next((each.target for each in entries if each.start <= offset < each.end), None)
 
 
 def _trace(operation: Callable[[], object], passed: Callable[[Point], None], within: str | None) -> None:
