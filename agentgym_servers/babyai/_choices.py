@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from agentgym_servers.babyai._sight import Sight, Thing
 
-__all__ = ["CHECK", "Choices", "Move"]
+__all__ = ["CHECK", "Choices", "MinigridMove"]
 
 CHECK = "check available actions"
 """The action that lists the others; it makes no move."""
@@ -22,7 +22,7 @@ _LOOSE = ("ball", "key", "box")
 _SOLID = (*_LOOSE, "wall")
 
 
-class Move(IntEnum):
+class MinigridMove(IntEnum):
     """A move, by its number in `minigrid`."""
 
     LEFT = 0
@@ -52,11 +52,14 @@ class Choices:
         self._sight = sight
         self._twin = twin
         self._ways = _Ways(sight)
-        self.moves: dict[str, list[Move]] = {"turn left": [Move.LEFT], "turn right": [Move.RIGHT]}
+        self.moves: dict[str, list[MinigridMove]] = {
+            "turn left": [MinigridMove.LEFT],
+            "turn right": [MinigridMove.RIGHT],
+        }
         self.refusals: dict[str, str] = {}
         self._add_forward()
         if sight.carried is None:
-            self._add_reach("pickup", _LOOSE, [Move.PICKUP])
+            self._add_reach("pickup", _LOOSE, [MinigridMove.PICKUP])
         self._add_drop()
         self._add_doors()
         self._add_reach("go to", (*_LOOSE, "door"), [])
@@ -65,7 +68,7 @@ class Choices:
     def _add_forward(self) -> None:
         barrier = self._sight.barrier
         if barrier is None or barrier.ahead > 1:
-            self.moves["move forward"] = [Move.FORWARD]
+            self.moves["move forward"] = [MinigridMove.FORWARD]
         else:
             self.refusals["move forward"] = "There is a barrier in front of you, you can't move forward."
 
@@ -77,9 +80,9 @@ class Choices:
                 "You cannot drop the object, as there is already an object in front of you."
             )
         else:
-            self.moves["drop"] = [Move.DROP]
+            self.moves["drop"] = [MinigridMove.DROP]
 
-    def _add_reach(self, verb: str, kinds: Container[str], then: list[Move]) -> None:
+    def _add_reach(self, verb: str, kinds: Container[str], then: list[MinigridMove]) -> None:
         """Add a verb for each thing that the agent can reach.
 
         These things are numbered separately: an unreachable one is not counted.
@@ -130,14 +133,14 @@ class Choices:
     def _add_toggle(self, door: Thing, name: str, counted: Mapping[str, int]) -> None:
         way = self._ways.to_face(door.place)
         action = f"toggle and go through {name}"
-        self._add_way(action, None if way is None else [*way, Move.TOGGLE, Move.FORWARD])
+        self._add_way(action, None if way is None else [*way, MinigridMove.TOGGLE, MinigridMove.FORWARD])
         if way is None and self._twin:
             door_text = f"toggle and go through {door.name} {dict(counted)}"
             self.refusals[action] = f"You cannot {door_text}, as there is no path leading to it."
         if not way and way is not None:
-            self.moves["toggle"] = [Move.TOGGLE]
+            self.moves["toggle"] = [MinigridMove.TOGGLE]
 
-    def _add_way(self, action: str, way: list[Move] | None) -> None:
+    def _add_way(self, action: str, way: list[MinigridMove] | None) -> None:
         if way is None:
             self.refusals[action] = f"You cannot {action}, as there is no path leading to it."
         else:
@@ -160,23 +163,23 @@ class _Ways:
         self._start: _Pose = (sight.place, sight.direction)
         self._columns, self._rows = sight.ranges
         self._solid = {each.place for each in sight.things if each.kind in _SOLID}
-        self._before: dict[_Pose, tuple[_Pose, Move]] = {}
+        self._before: dict[_Pose, tuple[_Pose, MinigridMove]] = {}
         self._at: dict[Cell, _Pose] = {}
         self._facing: dict[Cell, _Pose] = {}
         self._search()
 
-    def to(self, place: Cell) -> list[Move] | None:
+    def to(self, place: Cell) -> list[MinigridMove] | None:
         """Return the moves into a cell; None if it is unreachable."""
         return self._moves(self._at.get(place))
 
-    def to_face(self, place: Cell) -> list[Move] | None:
+    def to_face(self, place: Cell) -> list[MinigridMove] | None:
         """Return the moves after which a cell is straight ahead; None if there are none."""
         return self._moves(self._facing.get(place))
 
-    def _moves(self, pose: _Pose | None) -> list[Move] | None:
+    def _moves(self, pose: _Pose | None) -> list[MinigridMove] | None:
         if pose is None:
             return None
-        moves: list[Move] = []
+        moves: list[MinigridMove] = []
         while pose != self._start:
             pose, move = self._before[pose]
             moves.append(move)
@@ -196,7 +199,7 @@ class _Ways:
                 for pose in first
             }
             found = dict.fromkeys(each for pose in first for _, each in following[pose])
-            kept: dict[_Pose, tuple[_Pose, Move]] = {}
+            kept: dict[_Pose, tuple[_Pose, MinigridMove]] = {}
             for pose in last:
                 for move, each in following[pose]:
                     kept.pop(each, None)
@@ -205,13 +208,13 @@ class _Ways:
             seen.update(found)
             first, last = list(found), list(kept)
 
-    def _following(self, pose: _Pose) -> Iterator[tuple[Move, _Pose]]:
+    def _following(self, pose: _Pose) -> Iterator[tuple[MinigridMove, _Pose]]:
         (x, y), direction = pose
         dx, dy = AHEAD[direction]
         for move, place, towards in (
-            (Move.FORWARD, (x + dx, y + dy), direction),
-            (Move.LEFT, (x, y), (direction - 1) % 4),
-            (Move.RIGHT, (x, y), (direction + 1) % 4),
+            (MinigridMove.FORWARD, (x + dx, y + dy), direction),
+            (MinigridMove.LEFT, (x, y), (direction - 1) % 4),
+            (MinigridMove.RIGHT, (x, y), (direction + 1) % 4),
         ):
             if place[0] in self._columns and place[1] in self._rows and place not in self._solid:
                 yield move, (place, towards)

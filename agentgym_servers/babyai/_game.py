@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from agentgym_servers.babyai._choices import Move
+    from agentgym_servers.babyai._choices import MinigridMove
 
-__all__ = ["Game", "TurnResult"]
+__all__ = ["Game", "GameTurn"]
 
 _OVER = "\n The task is completed."  # also follows a failure
 _LEAST_END_REWARD = 0.5  # AgentGym's server takes back an end with this reward or less
 
 
 @dataclass(frozen=True)
-class TurnResult:
+class GameTurn:
     """The result of one action.
 
     Attributes:
@@ -67,7 +67,7 @@ class Game:
         # AgentGym's server drops the order of the parts, which an instruction expresses in one of two forms.
         self.goal: str = self.level.mission.replace("then", "and").replace("after you", "and")
         self._see()
-        self.last = TurnResult(str(self._sight))
+        self.last = GameTurn(str(self._sight))
 
     @property
     def actions(self) -> Sequence[str]:
@@ -80,11 +80,11 @@ class Game:
         listed = ", ".join(f'"{action}"' for action in self.actions)
         return f"{self.last.observation}\nAvailable actions: [{listed}]"
 
-    def moves_of(self, action: str) -> Sequence[Move]:
+    def moves_of(self, action: str) -> Sequence[MinigridMove]:
         """Return the moves of one of `actions`."""
         return self._choices.moves[action]
 
-    def play(self, action: str) -> TurnResult:
+    def play(self, action: str) -> GameTurn:
         """Play one action, which may be any text.
 
         Args:
@@ -113,10 +113,10 @@ class Game:
         level = self.level
         return level.get_frame(highlight=level.highlight, tile_size=level.tile_size)
 
-    def _without_move(self, observation: str) -> TurnResult:
-        return TurnResult(observation, self.last.reward if self._twin else 0)
+    def _without_move(self, observation: str) -> GameTurn:
+        return GameTurn(observation, self.last.reward if self._twin else 0)
 
-    def _move(self, moves: Iterable[Move]) -> TurnResult:
+    def _move(self, moves: Iterable[MinigridMove]) -> GameTurn:
         """Make moves until one changes nothing visible, or no move is left.
 
         The remaining moves are made even if one of them ends the game: it may be a step through the door that
@@ -133,9 +133,9 @@ class Game:
             if truncated or (self._image == before).all():
                 break
         self._see()
-        return TurnResult(str(self._sight) + (_OVER if ended else ""), reward, ended or truncated)
+        return GameTurn(str(self._sight) + (_OVER if ended else ""), reward, ended or truncated)
 
-    def _move_as_twin(self, moves: Iterable[Move]) -> TurnResult:
+    def _move_as_twin(self, moves: Iterable[MinigridMove]) -> GameTurn:
         """Make moves until one changes nothing visible, or no move is left; only the last one counts."""
         paid: Any = 0
         terminated = False
@@ -146,7 +146,7 @@ class Game:
                 break
         self._see()
         done = terminated and paid > _LEAST_END_REWARD
-        return TurnResult(str(self._sight) + (_OVER if terminated else ""), paid, done)
+        return GameTurn(str(self._sight) + (_OVER if terminated else ""), paid, done)
 
     def _see(self) -> None:
         self._sight = look_around(self.level, self._image.tolist())

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers._frame.worker import Worker
+from agentgym_servers._frame.serial_thread import SerialThread
 from agentgym_servers.babyai._game import Game
 from agentgym_servers.babyai._picture import data_url
 
@@ -102,7 +102,7 @@ def _drawn(game: Game) -> str:
 
 
 def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) -> None:
-    worker = Worker()
+    worker = SerialThread()
 
     @app.post("/create", response_model=None)
     async def create() -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) ->
 
 
 def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
-    pictures = Worker()  # another than that of resets, which are not to wait for pictures
+    pictures = SerialThread()  # another than that of resets, which are not to wait for pictures
 
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_servers.babyai._choices import Choices, Move
+from agentgym_servers.babyai._choices import Choices, MinigridMove
 from agentgym_servers.babyai._game import Game
 from agentgym_servers.babyai._levels import new_level
 from agentgym_servers.babyai._sight import AHEAD, Cell, look_around
@@ -28,10 +28,10 @@ __all__ = ["solve"]
 _MOST_POSES = 1500  # the maximum number of poses that a search expands
 _MOST_SEARCHES = 12
 _SINGLE_MOVES = {
-    Move.LEFT: "turn left",
-    Move.RIGHT: "turn right",
-    Move.FORWARD: "move forward",
-    Move.TOGGLE: "toggle",
+    MinigridMove.LEFT: "turn left",
+    MinigridMove.RIGHT: "turn right",
+    MinigridMove.FORWARD: "move forward",
+    MinigridMove.TOGGLE: "toggle",
 }
 _STEPS_AT_ONCE = (2.5, 1.6, 5.0)  # estimates of steps per action: low is fast, high finds short plans
 
@@ -89,8 +89,8 @@ def _endings(game: Game, action: str) -> list[list[str]]:
     moves = list(game.moves_of(action))
     singly = [_SINGLE_MOVES[move] for move in moves if move in _SINGLE_MOVES]
     endings = [[action], singly]
-    if Move.TOGGLE in moves:
-        way = moves[: moves.index(Move.TOGGLE)]
+    if MinigridMove.TOGGLE in moves:
+        way = moves[: moves.index(MinigridMove.TOGGLE)]
         endings += [[walk, "toggle"] for walk in game.actions if way and list(game.moves_of(walk)) == way]
     return endings
 
@@ -194,7 +194,7 @@ class _Search:
             if reached is not None and reached != pose:
                 yield action, reached
 
-    def _moved(self, pose: _Pose, moves: Sequence[Move]) -> _Pose | None:
+    def _moved(self, pose: _Pose, moves: Sequence[MinigridMove]) -> _Pose | None:
         """Return the pose after some moves; None if they would have other effects than the next deed."""
         for move in moves:
             before = self._image(pose)
@@ -206,12 +206,12 @@ class _Search:
                 return pose
         return pose
 
-    def _after(self, pose: _Pose, move: Move) -> _Pose | None:
-        if move in (Move.LEFT, Move.RIGHT):
-            turn = 1 if move is Move.RIGHT else -1
+    def _after(self, pose: _Pose, move: MinigridMove) -> _Pose | None:
+        if move in (MinigridMove.LEFT, MinigridMove.RIGHT):
+            turn = 1 if move is MinigridMove.RIGHT else -1
             return pose._replace(direction=(pose.direction + turn) % 4)
         grid, _ = self._stage(pose)
-        if move is Move.FORWARD:
+        if move is MinigridMove.FORWARD:
             there = grid.get(*pose.ahead)
             free = there is None or there.can_overlap()
             return pose._replace(place=pose.ahead) if free else pose

@@ -24,7 +24,7 @@ from minigrid.envs.babyai.core.verifier import (
     PutNextInstr,
 )
 
-from agentgym_servers.babyai._choices import Move
+from agentgym_servers.babyai._choices import MinigridMove
 from agentgym_servers.babyai._sight import AHEAD, Cell
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Deed:
         near: The approximate cell of the deed; None for anywhere.
     """
 
-    move: Move | None
+    move: MinigridMove | None
     fits: _Fits
     near: Cell | None = None
 
@@ -89,10 +89,10 @@ def after(deed: Deed, grid: Grid, place: Cell, carried: Any) -> tuple[Grid, Any]
         return grid, carried
     grid = copy.copy(grid)
     grid.grid = list(grid.grid)
-    if deed.move is Move.PICKUP:
+    if deed.move is MinigridMove.PICKUP:
         grid.set(*place, None)
         return grid, there
-    if deed.move is Move.DROP:
+    if deed.move is MinigridMove.DROP:
         grid.set(*place, carried)
         return grid, None
     opened: Any = copy.copy(there)
@@ -197,7 +197,7 @@ class _Planner:
     def _pick_up(self, place: Cell, things: Sequence[Any]) -> None:
         lying = next((each for each, at in self._lying if at == place and _among(each, things)), None)
         thing = self._grid.get(*place) if lying is None else lying
-        self._add(Move.PICKUP, _is_one_of([thing]), near=place)
+        self._add(MinigridMove.PICKUP, _is_one_of([thing]), near=place)
         if lying is None:
             self._grid, self._carried = after(self.deeds[-1], self._grid, place, None)
         else:
@@ -207,13 +207,13 @@ class _Planner:
     def _drop(self, fits: _Fits = lambda _grid, _place: True, near: Cell | None = None) -> None:
         self._lying.append((self._carried, self._here))
         self._carried = None
-        self._add(Move.DROP, lambda grid, place: grid.get(*place) is None and fits(grid, place), near)
+        self._add(MinigridMove.DROP, lambda grid, place: grid.get(*place) is None and fits(grid, place), near)
 
     def _open(self, place: Cell) -> None:
         door = self._at(place)
         if door.is_locked:
             self._fetch_key(door.color, place)
-        self._add(Move.TOGGLE, lambda _grid, ahead: ahead == place, near=place)
+        self._add(MinigridMove.TOGGLE, lambda _grid, ahead: ahead == place, near=place)
         self._grid, _ = after(self.deeds[-1], self._grid, place, None)
 
     def _fetch_key(self, colour: str, door: Cell) -> None:
@@ -227,7 +227,7 @@ class _Planner:
         self._reach(door, keep=(self._carried,))
         self._fetching.discard(door)
 
-    def _add(self, move: Move | None, fits: _Fits, near: Cell | None) -> None:
+    def _add(self, move: MinigridMove | None, fits: _Fits, near: Cell | None) -> None:
         if len(self.deeds) >= _MOST_DEEDS:
             raise _NoWayError
         self.deeds.append(Deed(move, fits, near))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["ACTIONS", "MAX_STEPS", "TASKS", "Game", "TurnResult"]
+__all__ = ["ACTIONS", "MAX_STEPS", "TASKS", "Game", "GameTurn"]
 
 _Position: TypeAlias = tuple[int, int]  # row and column, both from 0
 
@@ -67,7 +67,7 @@ MAX_STEPS = 50
 
 
 @dataclass(frozen=True)
-class TurnResult:
+class GameTurn:
     """The result of one action.
 
     Attributes:
@@ -96,9 +96,9 @@ class Game:
             raise ValueError(f"there is no task {task}: they go from 0 to {TASKS - 1}")
         self._position = _STARTS[task]
         self._steps = 0
-        self.last = TurnResult(_description(self._position))
+        self.last = GameTurn(_description(self._position))
 
-    def play(self, action: str) -> TurnResult:
+    def play(self, action: str) -> GameTurn:
         """Play one action, which may be any text.
 
         Args:
@@ -113,16 +113,16 @@ class Game:
         self.last = self._result_of(action)
         return self.last
 
-    def _result_of(self, action: str) -> TurnResult:
+    def _result_of(self, action: str) -> GameTurn:
         if self._steps == MAX_STEPS:
-            return TurnResult("Failure\n", reward=-1.0, done=True)
+            return GameTurn("Failure\n", reward=-1.0, done=True)
         self._steps += 1
         there = _beside(self._position, _MOVES.get(action, (0, 0)))
         if not _is_wall(there):
             self._position = there
         if self._position == _GOAL:
-            return TurnResult("Success\n", reward=1.0, done=True)
-        return TurnResult(_description(self._position))
+            return GameTurn("Success\n", reward=1.0, done=True)
+        return GameTurn(_description(self._position))
 
 
 def _description(position: _Position) -> str:

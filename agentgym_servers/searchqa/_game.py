@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 __all__ = [
+    "GameTurn",
     "SearchEpisode",
     "SearchLibrary",
     "SearchQuestion",
-    "TurnResult",
     "information",
     "normalize",
     "parse_action",
@@ -77,7 +77,7 @@ class SearchLibrary(Protocol):
 
 
 @dataclass(frozen=True)
-class TurnResult:
+class GameTurn:
     """The result of one action.
 
     Attributes:
@@ -106,21 +106,21 @@ class SearchEpisode:
         self._right = frozenset(map(normalize, question.answers))
         self._answered = False
 
-    def answer(self, action: str) -> TurnResult:
+    def answer(self, action: str) -> GameTurn:
         """Score the last answer in an action. A wrong one ends nothing; only the first right one counts."""
         if not self._is_right(_last_answer(action)):
             return self.result(_WRONG)
         reward = 0.0 if self._answered else 1.0
         self._answered = True
-        return TurnResult(_RIGHT, reward, done=True)
+        return GameTurn(_RIGHT, reward, done=True)
 
-    def result(self, observation: str = _NEITHER) -> TurnResult:
+    def result(self, observation: str = _NEITHER) -> GameTurn:
         """Return a result without a reward.
 
         Args:
             observation: The observation; by default, the message that the text is not an action.
         """
-        return TurnResult(observation, 0.0, done=self._answered)
+        return GameTurn(observation, 0.0, done=self._answered)
 
     def _is_right(self, answer: str | None) -> bool:
         if not answer or len(answer) > MAX_ANSWER_CHARS:

@@ -15,9 +15,9 @@ from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.searchqa._data import Data
 from agentgym_servers.searchqa._game import (
+    GameTurn,
     SearchEpisode,
     SearchLibrary,
-    TurnResult,
     information,
     parse_action,
 )
@@ -120,7 +120,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], library: SearchLibrary) 
         return envs.close(body.env_idx)
 
 
-def _response(result: TurnResult) -> dict[str, Any]:
+def _response(result: GameTurn) -> dict[str, Any]:
     return {"observation": result.observation, "reward": result.reward, "done": result.done, "info": None}
 
 

@@ -24,7 +24,7 @@ from agentgym_servers.textcraft._recipes import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MAX_DIGITS", "Game", "TurnResult"]
+__all__ = ["MAX_DIGITS", "Game", "GameTurn"]
 
 MAX_DIGITS = 600
 """The maximum number of digits of a number in an action.
@@ -39,7 +39,7 @@ _COUNTED = re.compile(r"([0-9]+) (.*)")
 
 
 @dataclass(frozen=True)
-class TurnResult:
+class GameTurn:
     """The result of one action.
 
     Attributes:
@@ -70,7 +70,7 @@ class Game:
         self._goal = goal
         self._held: dict[str, int] = {}
 
-    def play(self, action: str) -> TurnResult:
+    def play(self, action: str) -> GameTurn:
         """Play one action. Never raises, with any text.
 
         Args:
@@ -83,24 +83,24 @@ class Game:
             if match := _GET.match(action):
                 return self._get(*match.groups())
         except _ActionRefused as refusal:
-            return TurnResult(str(refusal))
+            return GameTurn(str(refusal))
         if action.startswith("inventory"):
-            return TurnResult(f"Inventory: {self._inventory()}")
-        return TurnResult(f"Could not execute {action}")
+            return GameTurn(f"Inventory: {self._inventory()}")
+        return GameTurn(f"Could not execute {action}")
 
     def _inventory(self) -> str:
         if not self._held:
             return "You are not carrying anything."
         return "".join(f"[{name_in_game(item_id)}] ({count}) " for item_id, count in self._held.items())
 
-    def _get(self, digits: str, name: str) -> TurnResult:
+    def _get(self, digits: str, name: str) -> GameTurn:
         count = _number(digits)
         item_id = self._named(name).name
         if not self._book.can_get(item_id):
             raise _ActionRefused(f"Could not find {name}")
         return self._gain(item_id, count, f"Got {count} {name}")
 
-    def _craft(self, output_text: str, inputs_text: str) -> TurnResult:
+    def _craft(self, output_text: str, inputs_text: str) -> GameTurn:
         output = self._counted(output_text) or self._named(output_text)
         inputs = [self._input(part.strip()) for part in inputs_text.split(",")]
         if not all(self._holds(each) for each in inputs):
@@ -140,10 +140,10 @@ class Game:
         if not self._held[ingredient.name]:
             del self._held[ingredient.name]
 
-    def _gain(self, item_id: str, count: int, observation: str) -> TurnResult:
+    def _gain(self, item_id: str, count: int, observation: str) -> GameTurn:
         self._held[item_id] = self._held.get(item_id, 0) + count
         won = item_id == self._goal
-        return TurnResult(observation, reward=int(won), done=won)
+        return GameTurn(observation, reward=int(won), done=won)
 
     def _input(self, text: str) -> CraftIngredient:
         ingredient = self._counted(text)

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.textcraft._game import Game, TurnResult
+from agentgym_servers.textcraft._game import Game, GameTurn
 from agentgym_servers.textcraft._recipes import CraftTask, RecipeBook, recipe_book
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _ServedEnv:
         """Start a task."""
         self.task: CraftTask = book.task(index)
         self.game = Game(book, self.task.goal)
-        self.last = TurnResult(self.task.text)
+        self.last = GameTurn(self.task.text)
 
 
 def _start_response(env_id: int, env: _ServedEnv) -> dict[str, Any]:

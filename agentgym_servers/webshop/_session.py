@@ -16,7 +16,7 @@ from agentgym_servers.webshop._reward import reward
 if TYPE_CHECKING:
     from agentgym_servers.webshop._products import Goal, Product
 
-__all__ = ["PAGE_RESULTS", "Outcome", "Session", "keywords_of"]
+__all__ = ["PAGE_RESULTS", "GameTurn", "Session", "keywords_of"]
 
 PAGE_RESULTS = 10
 """The number of results per page, as on AgentGym's server."""
@@ -30,7 +30,7 @@ _HTML_BLANKS = " \t\n\f\r"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GameTurn:
     """The result of one action.
 
     Attributes:
@@ -63,7 +63,7 @@ class Session:
         self._chosen: dict[str, str] = {}
         self._paid: float | None = None
 
-    def play(self, action: str, results: Sequence[Product] = ()) -> Outcome:
+    def play(self, action: str, results: Sequence[Product] = ()) -> GameTurn:
         """Play one action.
 
         Args:
@@ -74,8 +74,8 @@ class Session:
         if name == "search":
             self._page, self._results, self._number, self._chosen = "results", results, 1, {}
         elif name == "click" and len(argument) <= _MAX_ITEM and self._click(argument.lower()):
-            return Outcome(self.observation, self._paid or 0.0, done=True)
-        return Outcome(self.observation)
+            return GameTurn(self.observation, self._paid or 0.0, done=True)
+        return GameTurn(self.observation)
 
     @property
     def has_search_bar(self) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentgym_servers.wordle._world import World
 
-__all__ = ["MAX_TRIES", "START", "Game", "TurnResult", "TwinGame", "marks"]
+__all__ = ["MAX_TRIES", "START", "Game", "GameTurn", "TwinGame", "marks"]
 
 MAX_TRIES = 6
 """The maximum number of guesses."""
@@ -25,7 +25,7 @@ _WON = "g g g g g"
 
 
 @dataclass(frozen=True)
-class TurnResult:
+class GameTurn:
     """The result of one guess.
 
     Attributes:
@@ -57,14 +57,14 @@ class Game:
         self._tries = 0
         self._answers: list[tuple[str, str]] = []
         self.reward: float = 0
-        self.last: TurnResult | None = None
+        self.last: GameTurn | None = None
 
     @property
     def done(self) -> bool:
         """Whether the game is over."""
         return self.last is not None and self.last.done
 
-    def play(self, action: str) -> TurnResult:
+    def play(self, action: str) -> GameTurn:
         """Play one guess, which may be any text.
 
         Args:
@@ -83,9 +83,9 @@ class Game:
             answer = marks(guess, self._hidden_word())
             self._answers.append((guess, answer))
             won = answer == _WON
-            self.last = TurnResult(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
+            self.last = GameTurn(f"{answer}\n", reward=1 if won else 0, done=won or last_try)
         else:
-            self.last = TurnResult("invalid word", reward=0.0, done=last_try)
+            self.last = GameTurn("invalid word", reward=0.0, done=last_try)
         self.reward += self.last.reward
         return self.last
 

@@ -28,7 +28,7 @@ from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers._frame.worker import Worker
+from agentgym_servers._frame.serial_thread import SerialThread
 from agentgym_servers.wordle._game import START, Game, TwinGame
 from agentgym_servers.wordle._world import TWIN_WORDS, World, world_of, world_of_data
 
@@ -134,7 +134,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], new: Callable[[int], _Tabl
 
 
 def _add_views(app: FastAPI, tables: HeldEnvs[_Table], summary: str | None, *, twin: bool) -> None:
-    worker = Worker()
+    worker = SerialThread()
 
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:

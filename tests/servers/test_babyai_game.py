@@ -17,7 +17,7 @@ import zlib
 import numpy as np
 import pytest
 
-from agentgym_servers.babyai._choices import Choices, Move
+from agentgym_servers.babyai._choices import Choices, MinigridMove
 from agentgym_servers.babyai._game import Game
 from agentgym_servers.babyai._levels import LEVELS, level_of, new_level
 from agentgym_servers.babyai._picture import data_url
@@ -213,9 +213,9 @@ def slow_ways(sight: Sight) -> dict:
                     pose, move = before[pose]
                     first[key].insert(0, move)
         for move, pose in (
-            (Move.FORWARD, (ahead, direction)),
-            (Move.LEFT, (place, (direction - 1) % 4)),
-            (Move.RIGHT, (place, (direction + 1) % 4)),
+            (MinigridMove.FORWARD, (ahead, direction)),
+            (MinigridMove.LEFT, (place, (direction - 1) % 4)),
+            (MinigridMove.RIGHT, (place, (direction + 1) % 4)),
         ):
             (x, y), _ = pose
             if pose not in seen and x in columns and y in rows and (x, y) not in solid:
@@ -238,7 +238,7 @@ def test_ways_are_those_of_a_search_with_every_way_in_its_queue(number):
     expected = slow_ways(sight)
     choices = Choices(sight)
     assert choices.moves["go to red ball 1"] == expected["facing", ball]
-    assert choices.moves["pickup red ball 1"] == [*expected["facing", ball], Move.PICKUP]
+    assert choices.moves["pickup red ball 1"] == [*expected["facing", ball], MinigridMove.PICKUP]
 
 
 # --- pictures ---

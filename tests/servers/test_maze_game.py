@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 
 from agentgym_gym.envs.maze import MAZE
-from agentgym_servers.maze._game import ACTIONS, MAX_STEPS, TASKS, Game, TurnResult
+from agentgym_servers.maze._game import ACTIONS, MAX_STEPS, TASKS, Game, GameTurn
 
 WALLS = re.compile(r"to your right|to your left|above you|below you")
 TOWARDS = {
@@ -56,7 +56,7 @@ def test_the_walls_that_are_told_are_the_walls_that_there_are():
             before = game.last.observation
             after = game.play(action)
             if TOWARDS[action] in WALLS.findall(before):
-                assert after == TurnResult(before)
+                assert after == GameTurn(before)
             elif not after.done:
                 (row, column), (down, right) = place(before), STEPS[action]
                 assert place(after.observation) == (row + down, column + right)
@@ -82,7 +82,7 @@ def test_every_place_but_the_goal_is_a_task_and_leads_to_the_goal():
 
 def test_the_goal_ends_the_game():
     game = played(18, ["move down"])
-    assert game.last == TurnResult("Success\n", reward=1.0, done=True)
+    assert game.last == GameTurn("Success\n", reward=1.0, done=True)
     with pytest.raises(ValueError, match="over"):
         game.play("move up")
 
@@ -91,7 +91,7 @@ def test_the_goal_ends_the_game():
 def test_the_step_after_the_fiftieth_fails_the_game_whatever_it_is(action):
     game = played(0, [action] * MAX_STEPS)
     assert (game.last.reward, game.last.done) == (0, False)
-    assert game.play("move right") == TurnResult("Failure\n", reward=-1.0, done=True)
+    assert game.play("move right") == GameTurn("Failure\n", reward=-1.0, done=True)
     with pytest.raises(ValueError, match="over"):
         game.play("move right")
 

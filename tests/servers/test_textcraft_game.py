@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import programs
 from agentgym_gym.errors import MissingExtra
 from agentgym_servers.textcraft import _recipes as recipes
-from agentgym_servers.textcraft._game import MAX_DIGITS, Game, TurnResult
+from agentgym_servers.textcraft._game import MAX_DIGITS, Game, GameTurn
 from agentgym_servers.textcraft._recipes import (
     MAX_DISTRACTORS,
     TASKS,
@@ -42,7 +42,7 @@ print(hashlib.sha256(texts.encode()).hexdigest(), 'textcraft' in sys.modules)
 """
 
 
-def play(*actions: str, goal: str = "minecraft:stick") -> TurnResult:
+def play(*actions: str, goal: str = "minecraft:stick") -> GameTurn:
     game = Game(BOOK, goal)
     return [game.play(action) for action in actions][-1]
 
@@ -207,13 +207,13 @@ def test_every_task_is_won_with_what_it_shows():
     ],
 )
 def test_what_an_action_is_answered(actions, observation):
-    assert play(*actions, goal="minecraft:none") == TurnResult(observation)
+    assert play(*actions, goal="minecraft:none") == GameTurn(observation)
 
 
 def test_an_ingredient_given_by_tag_is_met_by_any_item_that_carries_it():
     planks = ["get 1 oak logs", "craft 4 oak planks using 1 oak logs"]
     table = play(*planks, "craft 1 crafting table using 4 oak planks", goal="minecraft:crafting_table")
-    assert table == TurnResult("Crafted 1 minecraft:crafting_table", reward=1, done=True)
+    assert table == GameTurn("Crafted 1 minecraft:crafting_table", reward=1, done=True)
 
 
 def test_a_refused_craft_takes_nothing():
@@ -225,7 +225,7 @@ def test_a_refused_craft_takes_nothing():
     "shape", ["get {} bamboo", "craft {} stick using 2 bamboo", "craft stick using {} bamboo"]
 )
 def test_a_number_too_long_is_refused(shape):
-    refusal = TurnResult(f"Could not use a number of more than {MAX_DIGITS} digits")
+    refusal = GameTurn(f"Could not use a number of more than {MAX_DIGITS} digits")
     assert play("get 2 bamboo", shape.format("9" * (MAX_DIGITS + 1))) == refusal
     assert play("get 2 bamboo", shape.format("9" * MAX_DIGITS)) != refusal
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym_servers.webshop._products import Goal, Product, RequiredOption, Review
-from agentgym_servers.webshop._session import Outcome, Session, keywords_of
+from agentgym_servers.webshop._session import GameTurn, Session, keywords_of
 from clock import cpu_seconds
 
 MUG = Product(
@@ -82,7 +82,7 @@ def test_results_come_ten_to_a_page(session):
 
 def test_nothing_found(session):
     outcome = session.play("search[zzz]", ())
-    assert outcome == Outcome(TOP + "Page 1 (Total results: 0) [SEP] Next >")
+    assert outcome == GameTurn(TOP + "Page 1 (Total results: 0) [SEP] Next >")
 
 
 def test_a_product(session):
@@ -178,7 +178,7 @@ def test_a_second_purchase_pays_nothing_and_changes_nothing(session):
     play(session, *TO_ITEM)
     assert session.play("click[buy now]").reward == 2 / 3
     play(session, *TO_ITEM, "click[red]")
-    assert session.play("click[buy now]") == Outcome(ITEM)
+    assert session.play("click[buy now]") == GameTurn(ITEM)
     assert session.clickables[5] == "buy now"
 
 
@@ -224,7 +224,7 @@ def test_what_is_not_understood_does_nothing(session, action):
     assert keywords_of(action) is None
     for way in ([], [*TO_ITEM], [*TO_ITEM, "click[reviews]"]):
         before = play(session, *way) if way else session.observation
-        assert session.play(action) == Outcome(before)
+        assert session.play(action) == GameTurn(before)
 
 
 @pytest.mark.parametrize("page", ["search[mug]", "click[features]", "click[buy now]"])
@@ -232,8 +232,8 @@ def test_nothing_is_bought_on_other_pages(session, page):
     play(session, *TO_ITEM, page)
     before = session.observation
     if page != "click[buy now]":
-        assert session.play("click[buy now]") == Outcome(before)
-    assert session.play("click[red]") == Outcome(before)
+        assert session.play("click[buy now]") == GameTurn(before)
+    assert session.play("click[red]") == GameTurn(before)
 
 
 # --- how actions are read ---

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Worker"]
+__all__ = ["SerialThread"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Worker:
+class SerialThread:
     """One thread, in which each environment has at most one call waiting or running.
 
     Many requests for one environment delay another by one call only. It is one thread because Python runs

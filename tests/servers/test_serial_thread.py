@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from agentgym_servers._frame.worker import Worker
+from agentgym_servers._frame.serial_thread import SerialThread
 
 
 def test_many_calls_of_one_environment_delay_another_by_one():
     order = []
 
     async def play():
-        worker, busy, other = Worker(), asyncio.Lock(), asyncio.Lock()
+        worker, busy, other = SerialThread(), asyncio.Lock(), asyncio.Lock()
         gate = threading.Event()
         first = asyncio.create_task(worker.run(busy, gate.wait))
         await asyncio.sleep(0)
@@ -32,7 +32,7 @@ def test_many_calls_of_one_environment_delay_another_by_one():
 def test_the_event_loop_goes_on_while_a_call_runs():
     async def play():
         gate = threading.Event()
-        call = asyncio.create_task(Worker().run(asyncio.Lock(), gate.wait, 30))
+        call = asyncio.create_task(SerialThread().run(asyncio.Lock(), gate.wait, 30))
         await asyncio.sleep(0)
         gate.set()  # which the loop could not do if the call held it up
         return await call
@@ -42,7 +42,7 @@ def test_the_event_loop_goes_on_while_a_call_runs():
 
 def test_an_exception_is_raised_to_the_caller_and_ends_the_turn():
     async def play():
-        worker, turn = Worker(), asyncio.Lock()
+        worker, turn = SerialThread(), asyncio.Lock()
         with pytest.raises(ValueError, match="no"):
             await worker.run(turn, int, "no")
         return await worker.run(turn, int, "3")
