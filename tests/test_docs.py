@@ -230,7 +230,7 @@ def test_the_commands_run(tmp_path):
     )
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
     assert "agentgym/TextCraft-v0" in run.stdout
-    assert f"use it by --server http://127.0.0.1:{port}" in run.stdout
+    assert f"pass --server http://127.0.0.1:{port}" in run.stdout
     runs = tmp_path / "runs"
     for played, most in (("oracle", 1.0), ("guesses", 0.99)):
         summary = json.loads((runs / played / "summary.json").read_text("utf-8"))
