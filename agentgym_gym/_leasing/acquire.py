@@ -62,12 +62,12 @@ def acquire(
         except ServerFull as fault:
             stats.fault(fault, server=servers[0], stage="create")
             raise
-        if isinstance(place, Lease):
-            if not fresh:
-                return place
-            yield from place.pool.release(place, stats)
-            continue
         try:
+            if isinstance(place, Lease):
+                if not fresh:
+                    return place
+                yield from place.pool.release(place, stats)
+                continue
             pool = next(each for each in pools if each is place.pool)
             pools.remove(pool)
             return (yield from _acquire_on(pool, task_id, fresh=fresh, holder=holder))
@@ -76,7 +76,8 @@ def acquire(
             if not pools:
                 raise
         finally:
-            place.release()  # the lease now counts instead
+            if not isinstance(place, Lease):
+                place.release()  # the lease now counts instead
 
 
 def acquire_on(
