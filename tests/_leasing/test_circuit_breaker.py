@@ -178,9 +178,23 @@ def no_such_name():
     raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
 
 
+GIVEN_UP = threading.Event()
+GIVEN_UP.set()
+
+
 def slow_look_up():
+    """Take longer than connecting may: in a thread of an event loop, until that has given up."""
+    GIVEN_UP.wait(60)
     time.sleep(0.04)
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 9))]
+
+
+async def awaited_reset(env):
+    GIVEN_UP.clear()
+    try:
+        await env.reset(seed=0)
+    finally:
+        GIVEN_UP.set()  # or the end of the event loop would wait for the thread
 
 
 def resets(env, number):
@@ -188,7 +202,7 @@ def resets(env, number):
     said = []
     for _ in range(number):
         with pytest.raises(errors.ServerUnreachable) as caught:
-            asyncio.run(env.reset(seed=0)) if isinstance(env, AsyncAgentGymEnv) else env.reset(seed=0)
+            asyncio.run(awaited_reset(env)) if isinstance(env, AsyncAgentGymEnv) else env.reset(seed=0)
         said.append(str(caught.value))
     return said
 
@@ -200,7 +214,7 @@ def resets(env, number):
 def test_a_name_that_is_not_found_opens_no_circuit(monkeypatch, kind, answer, reason):
     looked_up(monkeypatch, answer)
     monkeypatch.setattr("agentgym_gym._http.retry.backoff", lambda *_: 0.0)
-    env = kind("TextCraft", server="http://name.test:9", timeout={"connect": 0.02, "create": 0.05})
+    env = kind("TextCraft", server="http://name.test:9", timeout={"connect": 0.02, "create": 60})
     assert all(reason in each for each in resets(env, 5))
 
 
@@ -275,13 +289,18 @@ def test_without_a_descriptor_nothing_is_held_against_the_server(counted, kind):
     assert last == "plays"
 
 
-def test_an_episode_whose_own_time_is_up_opens_no_circuit(counted):
+def test_an_episode_whose_own_time_is_up_opens_no_circuit(counted, monkeypatch):
     server = counted()
-    env = AgentGymEnv("TextCraft", server=server.url, timeout={"episode": 0.2})
-    for _ in range(4):
+    envs = [AgentGymEnv("TextCraft", server=server.url, timeout={"episode": 600}) for _ in range(4)]
+    for env in envs:
         env.reset(seed=0)
-        time.sleep(0.22)
-        *_, info = env.step("Action: inventory")
-        assert "the episode has had its 0.2 seconds" in info["fault"]["message"]
-    env.close()
+    now = time.monotonic
+    with monkeypatch.context() as later:  # so many in a row would open the circuit of a server that is late
+        later.setattr(time, "monotonic", lambda: now() + 601)
+        for env in envs:
+            *_, info = env.step("Action: inventory")
+            assert "the episode has had its 600 seconds" in info["fault"]["message"]
+    for env in envs:
+        env.reset(seed=0)
+        env.close()
     assert (server.open, server.asked["/step"]) == (set(), 0)

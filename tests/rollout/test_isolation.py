@@ -279,35 +279,41 @@ def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call():
     wait_until(lambda: not _runs(pid))
 
 
-def test_ctrl_c_ends_a_program_with_processes_in_silence():
+def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
+    begun = tmp_path / "begun"
     program = """
         import asyncio
+        import sys
         from agentgym_gym.rollout import Pool
 
         async def main():
             async with Pool("odd_env:test/Odd-v0", isolate="process") as pool, pool.episode() as episode:
                 print((await episode.step("pid")).observation, flush=True)
-                await episode.step("sleep 1000")
+                await episode.step(f"hang {sys.argv[1]}")
 
         try:
             asyncio.run(main())
         except KeyboardInterrupt:
             print("interrupted")
     """
-    running = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)],
+    running = programs.start(
+        [sys.executable, "-c", textwrap.dedent(program), str(begun)],
         env=programs.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    pid = int(running.stdout.readline())
-    time.sleep(0.2)
-    os.killpg(running.pid, signal.SIGINT)
-    out, err = running.communicate(timeout=30)
+    try:
+        pid = int(running.stdout.readline())
+        wait_until(begun.exists, 60)
+        os.killpg(running.pid, signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+        running.communicate()
     assert (out, err) == ("interrupted\n", "")
-    assert not _runs(pid)
+    wait_until(lambda: not _runs(pid))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")

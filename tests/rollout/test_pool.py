@@ -245,3 +245,18 @@ def test_the_facts_of_an_environment(monkeypatch):
 
     facts = asyncio.run(work())
     assert (facts.env_id, facts.capacity, facts.system_prompt) == (f"{__name__}:Counted", None, None)
+
+
+@pytest.mark.parametrize("make_env", [Counted, AwaitedCounted])
+def test_the_facts_are_known_while_all_places_are_taken(make_env):
+    """Whoever has an episode may look them up, though nobody else gives a place back."""
+
+    async def work():
+        async with Pool(make_env, capacity=1) as pool, pool.episode() as episode:
+            facts = await asyncio.wait_for(pool.facts(), 20)
+            turn = await episode.step("go")
+            return facts, turn.observation
+
+    facts, observation = asyncio.run(work())
+    assert (facts.env_id, observation) == (f"{__name__}:{make_env.__name__}", "go")
+    assert make_env.made == 1

@@ -10,10 +10,12 @@ import gymnasium
 import pytest
 
 from agentgym_gym.rollout import close_all
+from clock import wait_until
 from task_play import begin
 from verl_bridge.tasks import EnvTask
 
 MAY_RETURN = threading.Event()
+HUNG = []
 
 
 class Hangs(gymnasium.Env):
@@ -27,7 +29,8 @@ class Hangs(gymnasium.Env):
 
     def step(self, action):
         if action == "hang":
-            MAY_RETURN.wait(30)
+            HUNG.append(self)
+            MAY_RETURN.wait(300)
         return "went on", 1.0, False, False, {}
 
 
@@ -39,6 +42,7 @@ HANGS, HEALTHY = EnvTask("bridge/Hangs-v0"), EnvTask("bridge/Heals-v0")
 @pytest.fixture(autouse=True)
 def _released():
     MAY_RETURN.clear()
+    HUNG.clear()
     yield
     MAY_RETURN.set()
     close_all()
@@ -58,11 +62,13 @@ def test_hundreds_of_hung_calls_do_not_make_others_wait():
     """More than a worker ever had threads: the others are answered at once."""
 
     async def work():
-        hanging = [asyncio.create_task(a_turn(HANGS, "hang", 5)) for _ in range(300)]
-        await asyncio.sleep(0.3)
-        healthy = await asyncio.gather(*(a_turn(HEALTHY, "go", 2) for _ in range(20)))
-        still = sum(not task.done() for task in hanging)
-        MAY_RETURN.set()
+        hanging = [asyncio.create_task(a_turn(HANGS, "hang", 240)) for _ in range(300)]
+        try:
+            await asyncio.to_thread(wait_until, lambda: len(HUNG) == 300, 60)
+            healthy = await asyncio.gather(*(a_turn(HEALTHY, "go", 60) for _ in range(20)))
+            still = sum(not task.done() for task in hanging)
+        finally:
+            MAY_RETURN.set()
         return healthy, still, await asyncio.gather(*hanging)
 
     healthy, still, hung = asyncio.run(work())

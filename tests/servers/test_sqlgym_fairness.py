@@ -143,6 +143,16 @@ def test_the_worst_statements_end_and_the_next_one_is_not_harmed(client, sql):
     assert rewards(client, other, SOLUTION, SOLUTION) == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("name", ["a recursion without end", "a cross join"])
+def test_a_statement_of_too_many_steps_is_interrupted_and_its_worker_goes_on(app, client, name):
+    """SQLite itself stops it: a worker that the system has to end is replaced by another process."""
+    before = all_workers(app, client)
+    for _ in range(2):
+        assert step(client, new_env(client), WORST[name])["state"] == "interrupted"
+        assert rewards(client, new_env(client), SOLUTION) == [1.0]
+    assert app.state.workers.process_ids == before
+
+
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot set SQLite's limits")
 def test_the_length_of_one_value_is_limited(client):
     assert step(client, new_env(client), f"SELECT length({MEGABYTE})")["state"] == "[(1000000,)]"

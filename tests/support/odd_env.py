@@ -81,6 +81,11 @@ class Odd(gymnasium.Env):
         time.sleep(float(seconds))
         return "slept", {}
 
+    def _hang(self, file):
+        """Make a file, which shows that the call has begun, and do not return."""
+        Path(file).touch()
+        time.sleep(1_000)
+
     def _print(self, text):
         print(text, flush=True)  # noqa: T201 - as libraries do
         return "printed", {}
