@@ -15,7 +15,7 @@ from agentgym_gym import find
 from agentgym_gym.data import Item, Recipe, own_prompt, rows
 from agentgym_gym.evaluate import ChatAgent
 from agentgym_gym.evaluate._chat import agent as chat_agent
-from agentgym_gym.evaluate._chat.client import Outcome
+from agentgym_gym.evaluate._chat.client import CompletionResult
 from agentgym_gym.evaluate._chat.reply import Completion
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
 from agentgym_gym.rollout import Pool, drop_blank_system
@@ -72,7 +72,7 @@ def evaluated(monkeypatch):
 
             async def complete(self, request, *args):
                 sent.append(copy.deepcopy(request["messages"]))
-                return Outcome(Completion(content=replies[len(sent) - 1]), "", 0)
+                return CompletionResult(Completion(content=replies[len(sent) - 1]), "", 0)
 
             async def close(self):
                 pass
