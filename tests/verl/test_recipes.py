@@ -259,7 +259,7 @@ def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_ur
 @pytest.mark.parametrize(
     ("name", "interaction", "status", "text"),
     [
-        ("phi 3", False, "ok", "can be continued"),
+        ("phi 3", False, "ok", "supports continuing"),
         (
             "gemma",
             False,
