@@ -21,7 +21,9 @@ class EventLoopThread:
     """An event loop in a separate thread, in which other threads run coroutines."""
 
     def __init__(self) -> None:
+        self._stopping = False
         self._loop = asyncio.new_event_loop()
+        self._end: asyncio.Future[None] = self._loop.create_future()
         try:
             self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
             self._thread.start()
@@ -31,8 +33,8 @@ class EventLoopThread:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the thread is running: not after `stop`, and not in a forked child."""
-        return self._thread.is_alive()
+        """Whether the thread runs coroutines: not after `stop`, and not in a forked child."""
+        return self._thread.is_alive() and not self._stopping
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and wait for it; Ctrl-C cancels it.
@@ -56,30 +58,39 @@ class EventLoopThread:
             finally:
                 ended.set()
 
-        done = asyncio.run_coroutine_threadsafe(signal_end(), self._loop)
+        done: Future[T] | None = None
         try:
+            done = asyncio.run_coroutine_threadsafe(signal_end(), self._loop)
             return done.result()
         except BaseException:
-            # Otherwise the program could exit and release environments while their state is unknown.
-            if done.cancel() and not ended.wait(_CANCEL_SECONDS) and _is_new(work):
+            # Otherwise the program could exit and release environments while their state is unknown, and the
+            # next coroutine would find the environments in use.
+            if (done is None or done.cancel()) and not ended.wait(_CANCEL_SECONDS) and _is_new(work):
                 work.close()  # it was cancelled before it started
             raise
 
     def stop(self, *, wait: bool = True) -> None:
-        """Stop the thread.
+        """Stop the thread. May be called again, for example after Ctrl-C.
 
         Args:
             wait: Whether to wait for its end.
         """
-        if self.runs_here:
+        self._stopping = True  # first: a coroutine that the loop gets after its end would never run
+        if self._thread.is_alive():
             with contextlib.suppress(RuntimeError):  # it is already ending
-                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._loop.call_soon_threadsafe(self._set_end)
             if wait:
                 self._thread.join()
 
+    def _set_end(self) -> None:
+        if (
+            not self._end.done()
+        ):  # unlike `loop.stop`, a second call does not stop the loop while it cleans up
+            self._end.set_result(None)
+
     def _serve(self) -> None:
         try:
-            self._loop.run_forever()
+            self._loop.run_until_complete(self._end)
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())  # this closes connections
             self._loop.close()

@@ -232,7 +232,9 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         If Ctrl-C interrupts it, call it again to close the remaining environments.
         """
         if not self._loop.runs_here:
-            return  # closed before, or in a forked child, which does not own the environments
+            # It was closed before, or this is a forked child, which does not own the environments.
+            self._loop.stop()  # which Ctrl-C may have interrupted
+            return
         try:
             self._loop.run(self._close_all())
         except Exception:
