@@ -195,14 +195,10 @@ class RemoteEpisode:
         if isinstance(meant, Thought):
             return self._answer("OK.")
         lease, words = self.lease, self.wire.render(meant)
-        seen = lease.memory.seen
-        if seen is not None:
-            seen.unanswered = words
+        lease.memory.note_action(words)
         try:
-            keep = None if seen is None else seen.keep
-            outcome = yield from self._request(
-                lease, partial(self.wire.step, lease.env_id, words), "step", keep
-            )
+            begin, keep = partial(self.wire.step, lease.env_id, words), lease.memory.note_outcome
+            outcome = yield from self._request(lease, begin, "step", keep)
         except Fault as fault:
             return self._end_by(fault, str(meant))
         return self._judge(outcome, str(meant))
@@ -267,13 +263,10 @@ class RemoteEpisode:
         )
 
     def _reset_remote(self, lease: Lease, task_id: int) -> WaitingFlow[Start]:
-        def keep(start: Start) -> None:
-            lease.memory.seen = Seen(task_id, start)
-
+        begin, memory = partial(self.wire.reset, lease.env_id, task_id), lease.memory
+        keep: Callable[[Start], object] = partial(memory.note_start, task_id)
         try:
-            start = yield from self._request(
-                lease, partial(self.wire.reset, lease.env_id, task_id), "reset", keep
-            )
+            start = yield from self._request(lease, begin, "reset", keep)
         except Fault as fault:
             lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
@@ -281,11 +274,11 @@ class RemoteEpisode:
             yield from self._release()
             raise
         lease.fresh = False
-        self._served_by = lease.memory.served_by
+        self._served_by = memory.served_by
         return start
 
     def _request(
-        self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage, keep: Callable[[T], object] | None
+        self, lease: Lease, begin: Callable[[], Flow[T]], stage: Stage, keep: Callable[[T], object]
     ) -> WaitingFlow[T]:
         """Run a flow on the server of a valid lease, and count a fault; `keep` is that of `run_own`."""
         if not self.wire.closes:  # then the end of an abandoned request frees the environment

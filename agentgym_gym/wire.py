@@ -98,14 +98,6 @@ class Seen:
         """Whether the server reported the end of the episode."""
         return self.outcome is not None and self.outcome.done
 
-    def keep(self, outcome: Outcome) -> None:
-        """Store the outcome of the action that was sent.
-
-        Args:
-            outcome: The outcome.
-        """
-        self.outcome, self.unanswered = outcome, ""
-
 
 class Wire(ABC):
     """The protocol of one kind of server. Stateless: one instance serves every episode.

@@ -126,11 +126,7 @@ class AsyncDriver:
             return self._client
         connection = self._connections.get(call.server)
         if connection is not None and not connection.usable:
-            self._connections.pop(call.server)
-            if not connection.lives or call.server in self._retired:
-                connection.abandon()
-            else:
-                self._retired[call.server] = connection  # after an abandoned request
+            self._retire(call.server, connection)  # after an abandoned request, or its end has come
             connection = None
         elif self._retired and connection is not None and connection.number == call.connection:
             self._retired.popitem()[1].abandon()  # a newer reply proves the same
@@ -139,6 +135,16 @@ class AsyncDriver:
         if connection is None or not connection_ids.proves(connection, call):
             raise MaybeRestarted
         return connection
+
+    def _retire(self, server: str, connection: Connection) -> None:
+        """Use a connection no more; keep it open if no older one proves that the server was not restarted."""
+        older = self._retired.get(server)
+        surplus: Connection | None = connection
+        if connection_ids.is_better_proof(connection, older):
+            self._retired[server], surplus = connection, older
+        if surplus is not None:
+            surplus.abandon()
+        self._connections.pop(server, None)
 
     async def connect(self, request: Send) -> Connection:
         """Open a connection to the server of a call.

@@ -13,15 +13,13 @@ import socket
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from agentgym_gym._http import abandoned, connection_ids
+from agentgym_gym._http.asyncio_race import look_up, race
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.receive_buffer import buffer_of
 from agentgym_gym._http.sockets import (
-    ATTEMPT_DELAY,
-    combine_errors,
-    interleave,
     is_address,
     is_hung_up,
     is_readable,
@@ -34,12 +32,11 @@ from agentgym_gym.calls import Reply
 from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
+    from agentgym_gym._http.asyncio_race import Address
     from agentgym_gym._http.retry import Send
     from agentgym_gym.calls import Call
 
 __all__ = ["Connection"]
-
-_Address: TypeAlias = tuple[Any, ...]  # as `socket.getaddrinfo` returns it
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -90,7 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         looked_up = is_address(origin.host)
         try:
             # A separate timeout, because a slow look-up is no evidence about the server.
-            addresses = await asyncio.wait_for(_look_up(origin.host, origin.port), seconds)
+            addresses = await asyncio.wait_for(look_up(origin.host, origin.port), seconds)
             looked_up = True
             connecting = _connect(addresses, lambda: cls(headers), origin.host if origin.tls else None)
             connection = await asyncio.wait_for(connecting, max(0.001, deadline - time.monotonic()))
@@ -302,66 +299,15 @@ class Connection(asyncio.BufferedProtocol):
             self._settle(ServerTimeout(f"{self._call} had no whole reply in the time allowed"))
 
 
-async def _look_up(host: str, port: int) -> list[_Address]:
-    if is_address(host):  # `getaddrinfo` would read files for it, in this thread
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return [(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (host, port))]
-    return await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-
-
 async def _connect(
-    addresses: list[_Address], make: Callable[[], Connection], tls_name: str | None
+    addresses: list[Address], make: Callable[[], Connection], tls_name: str | None
 ) -> Connection:
-    connected = await _race(addresses)
+    connected = await race(addresses)
     tls = None if tls_name is None else tls_context()
     _, connection = await asyncio.get_running_loop().create_connection(
         make, sock=connected, ssl=tls, server_hostname=tls_name
     )
     return connection
-
-
-async def _race(addresses: list[_Address]) -> socket.socket:
-    """Connect to the first address that answers, starting one attempt every `ATTEMPT_DELAY` seconds.
-
-    asyncio has such a race, but leaks the sockets of a cancelled one.
-    """
-    waiting, errors = list(interleave(addresses)), list[OSError]()
-    running: set[asyncio.Task[socket.socket]] = set()
-    try:
-        while waiting or running:
-            if waiting:
-                running.add(asyncio.ensure_future(_attempt(*waiting.pop(0))))
-            delay = ATTEMPT_DELAY if waiting else None
-            ended, _ = await asyncio.wait(running, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
-            for each in ended:
-                running.discard(each)
-                error = each.exception()
-                if error is None:
-                    return each.result()
-                if not isinstance(error, OSError):
-                    raise error
-                errors.append(error)
-        raise combine_errors(errors)
-    finally:
-        for each in running:
-            each.cancel()
-            each.add_done_callback(_close_late)
-
-
-async def _attempt(family: int, kind: int, protocol: int, _name: str, address: Any) -> socket.socket:
-    attempt = socket.socket(family, kind, protocol)
-    try:
-        attempt.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(attempt, address)
-    except BaseException:
-        attempt.close()
-        raise
-    return attempt
-
-
-def _close_late(attempt: asyncio.Task[socket.socket]) -> None:
-    if not attempt.cancelled() and attempt.exception() is None:
-        attempt.result().close()
 
 
 _inherited: list[Connection] = []  # kept forever, because the garbage collector would close them

@@ -23,7 +23,17 @@ if TYPE_CHECKING:
 
     from agentgym_gym.calls import Call
 
-__all__ = ["Numbered", "Witness", "any_lives", "copy_of", "keep", "next_number", "number", "proves"]
+__all__ = [
+    "Numbered",
+    "Witness",
+    "any_lives",
+    "copy_of",
+    "is_better_proof",
+    "keep",
+    "next_number",
+    "number",
+    "proves",
+]
 
 _MOST_KEPT = 64  # descriptors
 
@@ -144,6 +154,16 @@ def proves(connection: Numbered, call: Call) -> bool:
     if call.connection is None or connection.number <= call.connection:
         return True
     return call.witness and any_lives(call.server, call.connection)
+
+
+def is_better_proof(connection: Numbered, older: Numbered | None) -> bool:
+    """Return whether a connection that is used no more should stay open in place of an older one.
+
+    Args:
+        connection: The connection.
+        older: The one that was kept open so far, which proves more while it lives; None if there is none.
+    """
+    return connection.lives and (older is None or not older.lives)
 
 
 def any_lives(server: str, highest: float = math.inf) -> bool:

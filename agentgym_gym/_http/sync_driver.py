@@ -141,10 +141,11 @@ class SyncDriver:
     def _retire(self, server: str, connection: Connection) -> None:
         """Use a connection no more; keep it open if no older one proves that the server was not restarted."""
         older = self._retired.get(server)
-        if connection.lives and (older is None or not older.lives):
-            self._retired[server] = connection
-        else:
-            connection.close()
+        surplus: Connection | None = connection
+        if connection_ids.is_better_proof(connection, older):
+            self._retired[server], surplus = connection, older
+        if surplus is not None:
+            surplus.close()
         self._connections.pop(server, None)
 
     def _connection(self, request: Send) -> Connection:

@@ -70,7 +70,7 @@ def acquire(
                 continue
             pool = next(each for each in pools if each is place.pool)
             pools.remove(pool)
-            return (yield from _acquire_on(pool, task_id, fresh=fresh, holder=holder))
+            return (yield from acquire_on(pool, task_id, fresh=fresh, holder=holder))
         except Fault as fault:
             stats.fault(fault, server=place.pool.server, stage="create")
             if not pools:
@@ -85,6 +85,8 @@ def acquire_on(
 ) -> WaitingFlow[Lease]:
     """Acquire a lease on one server: on a free environment of this process, or otherwise on a new one.
 
+    The caller has a place in the pool, until the lease counts instead.
+
     Args:
         pool: The pool of the server.
         task_id: The first task of the lease.
@@ -98,20 +100,10 @@ def acquire_on(
         Fault: The server failed.
         SetupError: The lock files of a server with a fixed capacity cannot be used.
     """
-    place = pool.reserve()
-    try:
-        return (yield from _acquire_on(pool, task_id, fresh=fresh, holder=holder or Holder()))
-    finally:
-        if place is not None:
-            place.release()
-
-
-def _acquire_on(pool: LeasePool, task_id: int, *, fresh: bool, holder: Holder) -> WaitingFlow[Lease]:
-    """Acquire a lease on one server, on which a place is reserved."""
     pool.breaker.check()
     try:
         yield from _identify(pool)
-        return (yield from _take_slot(pool, task_id, holder, fresh=fresh))
+        return (yield from _take_slot(pool, task_id, holder or Holder(), fresh=fresh))
     except Fault as fault:
         if not isinstance(fault, ServerFull):
             pool.breaker.deprioritize()

@@ -17,7 +17,7 @@ from agentgym_gym._http import connection_ids
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, MaybeRestarted, relay
 from agentgym_gym.errors import Fault, LeaseLost
-from agentgym_gym.wire import SERVER_HEADER
+from agentgym_gym.wire import SERVER_HEADER, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.calls import Flow, Reply, Stage, WaitingFlow
-    from agentgym_gym.wire import Seen, Wire
+    from agentgym_gym.wire import Outcome, Start, Wire
 
 __all__ = ["Gateway", "Memory", "Recognisable", "run_own"]
 
@@ -82,6 +82,20 @@ class Memory:
         self.connection, self.closing, self.away = reply.connection, reply.closing, gateway.away
         self.served_by = reply.headers.get(SERVER_HEADER)
         self.process = reply.headers.get(_PROCESS_HEADER)
+
+    def note_start(self, task_id: int, start: Start) -> None:
+        """Record the beginning of a task."""
+        self.seen = Seen(task_id, start)
+
+    def note_action(self, action: str) -> None:
+        """Record an action before it is sent."""
+        if self.seen is not None:
+            self.seen.unanswered = action
+
+    def note_outcome(self, outcome: Outcome) -> None:
+        """Record the outcome of the action that was sent."""
+        if self.seen is not None:
+            self.seen.outcome, self.seen.unanswered = outcome, ""
 
     def listen(self, flow: Flow[T], gateway: Gateway) -> Flow[T]:
         """Run a flow, and record the replies."""
@@ -155,50 +169,45 @@ def run_own(
         tries += 1
         if tries > _MOST_LOOKS:
             return (yield from _lose(lease, uncertain=True))
-        if memory.process is not None:
-            memory.unseen = True
-            same = yield from _is_same_process(lease, memory.process, stats, within)
-            memory.unseen = False
-            if not same:
-                return (yield from _lose(lease, uncertain=False))
-            proof, witness = (None if memory.closing else memory.connection), False
-            continue
-        if memory.seen is None:
+        process = memory.process
+        if process is None and memory.seen is None:
             # A new environment. An announced close of its connection does not indicate a restart.
             known: bool | None = memory.closing and not memory.uncertain
             proof = None
         else:
             replies: list[Reply] = []
             memory.unseen = True
-            known = yield from _look(lease, memory.seen, stats, replies, within)
+            known = yield from _look(lease, stats, replies, within)
             memory.unseen = False
             # Without anything to check, or if the server closes each connection, there is no better proof.
             proof, witness = (None if not replies or memory.closing else memory.connection), False
         if not known:
-            uncertain = known is False and (memory.uncertain or memory.seen is None)
-            return (yield from _lose(lease, uncertain=uncertain))
+            in_doubt = process is None and known is False and (memory.uncertain or memory.seen is None)
+            return (yield from _lose(lease, uncertain=in_doubt))
 
 
-def _is_same_process(
-    lease: Recognisable, process: str, stats: Stats | None, within: Stage | None
-) -> Flow[bool]:
-    """Return whether this project's own server was not restarted since the last reply of an environment."""
-    if stats is not None:
-        stats.looks += 1
-    reply = yield Call("observe", "GET", "/").on(lease.server, within=within)
-    same = reply.headers.get(_PROCESS_HEADER) == process
-    if same:
-        lease.memory.note(reply, lease.gateway)
-    return same
+def _is_same_process(process: str) -> Flow[bool]:
+    """Return whether this project's own server still has the process of this number."""
+    reply = yield Call("observe", "GET", "/")
+    return reply.headers.get(_PROCESS_HEADER) == process
 
 
 def _look(
-    lease: Recognisable, seen: Seen, stats: Stats | None, replies: list[Reply], within: Stage | None
+    lease: Recognisable, stats: Stats | None, replies: list[Reply], within: Stage | None
 ) -> Flow[bool | None]:
-    """Check the environment of a lease; return the result of `Wire.recognise`, and collect the replies."""
-    flow = lease.wire.recognise(
-        lease.env_id, seen if lease.memory.uncertain else replace(seen, unanswered="")
-    )
+    """Check the server's process, or else the environment; collect the replies.
+
+    Returns:
+        Whether the environment is still that of the lease; None if that cannot be checked.
+    """
+    memory = lease.memory
+    if memory.process is not None:
+        flow: Flow[bool | None] = _is_same_process(memory.process)
+    elif memory.seen is not None:
+        seen = memory.seen if memory.uncertain else replace(memory.seen, unanswered="")
+        flow = lease.wire.recognise(lease.env_id, seen)
+    else:
+        return None
 
     def count(call: Call) -> Call:
         if stats is not None:
