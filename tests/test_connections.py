@@ -15,28 +15,11 @@ import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
+from awaited_env import Awaited
 from counted_server import CountedServer
 from fake_server import as_json, http, then_hang_up
 
 LOOK = "Action: inventory"
-
-
-class Awaited:
-    """An `AsyncAgentGymEnv` with the methods of an `AgentGymEnv`, which all run in one event loop."""
-
-    def __init__(self, name, **options):
-        self._env = AsyncAgentGymEnv(name, **options)
-        self._loop = asyncio.new_event_loop()
-
-    def reset(self, **options):
-        return self._loop.run_until_complete(self._env.reset(**options))
-
-    def step(self, action):
-        return self._loop.run_until_complete(self._env.step(action))
-
-    def close(self):
-        self._loop.run_until_complete(self._env.close())
-        self._loop.close()
 
 
 both = pytest.mark.parametrize("kind", [AgentGymEnv, Awaited])

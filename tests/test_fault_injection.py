@@ -19,7 +19,6 @@ from fault_injection import (
     Trial,
     VectorClient,
     cancel_points,
-    cancel_signal_points,
     fault_points,
     signal_points,
 )
@@ -92,7 +91,7 @@ def test_ctrl_c_at_any_point(client, script, number):
 @pytest.mark.parametrize("client", ["awaited", "episode"])
 def test_ctrl_c_at_any_point_under_asyncio_run(client, script, number):
     with trial_of(script, client) as trial:
-        assert findings(cancel_signal_points(trial, number)) == {}
+        assert findings(signal_points(trial, number, under_asyncio_run=True)) == {}
 
 
 @number

@@ -16,29 +16,12 @@ import pytest
 
 import programs
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, local_servers
+from awaited_env import Awaited
 from counted_server import CountedServer
 from fake_server import hang_up
 
 LOOK = "Action: inventory"
 TODO = "Action: get_projects with Action Input: {}"
-
-
-class Awaited:
-    """An `AsyncAgentGymEnv` with the methods of an `AgentGymEnv`, which all run in one event loop."""
-
-    def __init__(self, name, **options):
-        self._env = AsyncAgentGymEnv(name, **options)
-        self._runner = asyncio.new_event_loop()
-
-    def reset(self, **options):
-        return self._runner.run_until_complete(self._env.reset(**options))
-
-    def step(self, action):
-        return self._runner.run_until_complete(self._env.step(action))
-
-    def close(self):
-        self._runner.run_until_complete(self._env.close())
-        self._runner.close()
 
 
 both = pytest.mark.parametrize("kind", [AgentGymEnv, Awaited])

@@ -17,15 +17,7 @@ import programs
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym._leasing import circuit_breaker
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
-
-
-class Clock:
-    """Time that passes when it is told to."""
-
-    now = 1_000.0
-
-    def __call__(self):
-        return self.now
+from clock import Clock
 
 
 @pytest.fixture

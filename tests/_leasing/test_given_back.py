@@ -19,6 +19,7 @@ from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
 from by_hand import Endless, make
+from clock import Clock
 
 
 def lease_in(pool: LeasePool, env_id: int, *, busy: bool = False, most: int | None = None):
@@ -131,13 +132,6 @@ def test_an_id_is_free_when_its_own_quarantine_is_over(clock):
     assert pool.reuse(None, Holder()).env_id == 7
     assert pool.reuse(None, Holder()) is None
     assert pool.quarantined == 1
-
-
-class Clock:
-    now = 1_000.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

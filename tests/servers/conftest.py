@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +26,15 @@ def local_server() -> Iterator[LocalServer]:
 def local_url(local_server: LocalServer) -> Callable[[str], str]:
     """Returns the URL of a local server by its name."""
     return lambda name: f"{local_server.url}/{name}"
+
+
+@pytest.fixture
+def bird(tmp_path: Path) -> Path:
+    """A folder of BIRD with one database, zoo, and one question of its split dev."""
+    folder = tmp_path / "dev_databases" / "zoo"
+    folder.mkdir(parents=True)
+    with contextlib.closing(sqlite3.connect(folder / "zoo.sqlite")) as connection:
+        connection.executescript("CREATE TABLE animal (id INTEGER); INSERT INTO animal VALUES (4), (7);")
+    question = {"db_id": "zoo", "question": "How many?", "evidence": "", "SQL": "SELECT count(*) FROM animal"}
+    (tmp_path / "dev.json").write_text(json.dumps([question]))
+    return tmp_path

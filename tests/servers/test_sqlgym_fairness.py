@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
-import sqlite3
 import sys
 import threading
 import time
@@ -209,18 +207,6 @@ def test_a_statement_whose_worker_dies_before_it_begins_is_executed_by_another_o
             os.kill(pid, signal.SIGKILL)
         assert scored.result()["reward"] == 1.0
     assert rewards(client, env_idx, SOLUTION) == [0.0]
-
-
-@pytest.fixture
-def bird(tmp_path):
-    """A folder of BIRD with one database."""
-    folder = tmp_path / "dev_databases" / "zoo"
-    folder.mkdir(parents=True)
-    with contextlib.closing(sqlite3.connect(folder / "zoo.sqlite")) as connection:
-        connection.executescript("CREATE TABLE animal (id INTEGER); INSERT INTO animal VALUES (4), (7);")
-    question = {"db_id": "zoo", "question": "How many?", "evidence": "", "SQL": "SELECT count(*) FROM animal"}
-    (tmp_path / "dev.json").write_text(json.dumps([question]))
-    return tmp_path
 
 
 def test_eight_statements_of_one_environment_do_not_hold_up_another(bird):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -103,15 +102,10 @@ def test_more_than_eight_are_played_at_once_through_the_library(url):
     assert scores == [1.0] * 12
 
 
-def test_a_folder_of_bird_is_played_and_not_changed(tmp_path):
-    folder = tmp_path / "dev_databases" / "zoo"
-    folder.mkdir(parents=True)
-    with contextlib.closing(sqlite3.connect(folder / "zoo.sqlite")) as connection:
-        connection.executescript("CREATE TABLE animal (id INTEGER); INSERT INTO animal VALUES (4), (7);")
-    question = {"db_id": "zoo", "question": "How many?", "evidence": "", "SQL": "SELECT count(*) FROM animal"}
-    (tmp_path / "dev.json").write_text(json.dumps([question]))
-    before = (folder / "zoo.sqlite").read_bytes()
-    app = server_kind("sqlgym").app(data=tmp_path)
+def test_a_folder_of_bird_is_played_and_not_changed(bird):
+    database = bird / "dev_databases" / "zoo" / "zoo.sqlite"
+    before = database.read_bytes()
+    app = server_kind("sqlgym").app(data=bird)
     (env_idx,) = (reply.json() for reply in posted(app, ("/create", None)))
     told = posted(
         app,
@@ -125,5 +119,5 @@ def test_a_folder_of_bird_is_played_and_not_changed(tmp_path):
     assert told[2].json()["state"] == "not authorized"
     assert told[3].status_code == 500
     assert told[0].headers["agentgym-server"].endswith("(SQLGym, data)")
-    assert (folder / "zoo.sqlite").read_bytes() == before
+    assert database.read_bytes() == before
     app.state.workers.close()

@@ -49,6 +49,15 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
+class Clock:
+    """A clock that a test sets, in seconds."""
+
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def wait_until(true: Callable[[], Any], seconds: float = 20.0) -> None:
     """Wait for what another thread or process will bring about; fail when it did not within some seconds."""
     deadline = time.monotonic() + seconds

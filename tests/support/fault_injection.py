@@ -445,26 +445,19 @@ class Trial:
         }
 
 
-def signal_points(trial: Trial, number: int | None) -> Iterator[tuple[str, list[str]]]:
+def signal_points(
+    trial: Trial, number: int | None, *, under_asyncio_run: bool = False
+) -> Iterator[tuple[str, list[str]]]:
     """Interrupt a trial's operation by Ctrl-C at points evenly spread; yield each and what is wrong after it.
 
     Args:
         trial: The trial.
         number: How many points; None for all.
+        under_asyncio_run: Whether the handler of the signal cancels the task, as that of `asyncio.run` does.
     """
+    interrupt = trial.cancelled_at if under_asyncio_run else trial.interrupted
     for point in trial.signal_points(number):
-        yield str(point), trial.interrupted(point)
-
-
-def cancel_signal_points(trial: Trial, number: int | None) -> Iterator[tuple[str, list[str]]]:
-    """Cancel a trial's operation at points evenly spread, as `asyncio.run` does at a Ctrl-C.
-
-    Args:
-        trial: The trial.
-        number: How many points; None for all.
-    """
-    for point in trial.signal_points(number):
-        yield str(point), trial.cancelled_at(point)
+        yield str(point), interrupt(point)
 
 
 def fault_points(trial: Trial) -> Iterator[tuple[str, list[str]]]:
