@@ -182,8 +182,8 @@ def run_own(
             # Without anything to check, or if the server closes each connection, there is no better proof.
             proof, witness = (None if not replies or memory.closing else memory.connection), False
         if not known:
-            in_doubt = process is None and known is False and (memory.uncertain or memory.seen is None)
-            return (yield from _lose(lease, uncertain=in_doubt))
+            maybe_ours = process is None and known is False and (memory.uncertain or memory.seen is None)
+            return (yield from _lose(lease, uncertain=maybe_ours))
 
 
 def _is_same_process(process: str) -> Flow[bool]:
