@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FunctionCalling"]
 
-_CALL = re.compile(r"<tool_call>|^[ \t]*(?:```\w*\s*)?\{", re.MULTILINE)
+_OBJECT = re.compile(r"\{(?=\s*[\"'}])")  # and not a set or a template in the thought
+_CALL = re.compile(rf"<tool_call>|^[ \t]*(?:```\w*\s*)?{_OBJECT.pattern}", re.MULTILINE)
 
 
 class FunctionCalling(Format):
@@ -44,9 +45,9 @@ class FunctionCalling(Format):
         )
 
     def _thought_in(self, reply: str) -> str:
-        start = reply.find("{")
+        found = _OBJECT.search(reply)
         try:
-            value = decode(reply, start)[0] if start >= 0 else None
+            value = decode(reply, found.start())[0] if found else None
         except NotJson:
             value = None
         inside = value.get("thought") if isinstance(value, dict) else None

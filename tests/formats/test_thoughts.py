@@ -42,6 +42,7 @@ CALL = '{"function_name": "move", "arguments": {"direction": "up"}}'
         ("function_calling", CALL, ""),
         ("function_calling", f"I go up.\n<tool_call>\n{CALL}\n</tool_call>", "I go up."),
         ("function_calling", f"I go up.\n{CALL}", "I go up."),
+        ("function_calling", f"{{x, y}} is free.\n<tool_call>\n{CALL}\n</tool_call>", "{x, y} is free."),
         ("code_as_action", "```python\n# I go\n#up.\nmove('up')\n```", "I go\nup."),
         ("code_as_action", "I think.\n```python\n# I go up.\nmove('up')\n# done\n```", "I think.\nI go up."),
         ("code_as_action", "# I go up.\nmove('up')", "I go up."),

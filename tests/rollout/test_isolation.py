@@ -243,6 +243,7 @@ def test_attributes_are_read_in_the_process():
             env = episode.env
             assert (env.capacity, env.system_prompt, env.unwrapped) == (3, "Do odd things.", env)
             assert env.action_space == odd_env.Odd.action_space
+            assert env.observation_space == odd_env.Odd.observation_space
             assert env.get_wrapper_attr("capacity") == 3
             assert not hasattr(env, "nothing")
             assert episode.facts.capacity == 3

@@ -182,6 +182,17 @@ def test_what_sqlite_cannot_end_is_ended_with_its_process():
         judges.close()
 
 
+def test_an_unforeseen_error_is_raised_to_its_caller_and_harms_nobody_else(judges):
+    missing = SqlTask("no such database", "", "SELECT 1")
+
+    async def play():
+        with pytest.raises(NotExecuted, match="no such database"):
+            await asyncio.wait_for(judges.judge(missing, "SELECT 1", 0), 60)
+        return [await judges.judge(COUNT, COUNT.sql, env) for env in range(4)]
+
+    assert [judged.right for judged in asyncio.run(play())] == [True] * 4
+
+
 def test_closing_ends_the_processes():
     judges = WorkerPool(world_of(0), MADE_BOUNDS, count=1)
     judge(judges, COUNT.sql)
@@ -206,6 +217,19 @@ def test_a_worker_ends_when_its_parent_is_gone_and_its_memory_is_bounded():
     process.stdout.close()
 
 
+@pytest.fixture(params=["default", "ignored", "blocked"])
+def profiling_signal(request):
+    """What this process, as the parent of a worker, does with the signal at the limit of processor time."""
+    handler = signal.SIG_IGN if request.param == "ignored" else signal.SIG_DFL
+    before = signal.signal(signal.SIGPROF, handler)
+    blocked = {signal.SIGPROF} if request.param == "blocked" else set()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+    yield
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    signal.signal(signal.SIGPROF, before)
+
+
+@pytest.mark.usefixtures("profiling_signal")
 @pytest.mark.parametrize("seconds", [0.2, 0.6])
 def test_the_system_ends_a_worker_at_its_limit_of_processor_time(seconds):
     command = [sys.executable, "-I", worker.__file__, "512000000", "64000000", "0"]
