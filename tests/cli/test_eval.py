@@ -168,6 +168,7 @@ def test_eval_tells_a_wrong_option(run, tmp_path, textcraft_url, options, told):
     assert not (tmp_path / "run" / "episodes.jsonl").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals to a process")
 def test_eval_interrupted_from_outside(tmp_path, textcraft_url):
     command = [

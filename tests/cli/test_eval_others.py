@@ -66,6 +66,7 @@ def test_a_fault_is_of_its_episode(play, wrong, isolate):
     assert f"2 ended by {kind}; not scored." in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -90,6 +91,7 @@ def test_a_hang_is_of_its_episode(play, isolate, seconds):
     assert records[1].fault == {"kind": "TimeoutError", "message": message}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "isolate", "message"),
     [
@@ -124,6 +126,7 @@ def test_a_working_directory_that_changes(play, tmp_path):
     assert list(elsewhere.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_process_has_a_working_directory_of_its_own(play, tmp_path):
     _, records = play("Somewhere", "--isolate", "process", "--concurrency", 2)
     places = {record.messages[-1]["content"] for record in records}
@@ -133,6 +136,7 @@ def test_a_process_has_a_working_directory_of_its_own(play, tmp_path):
     assert len(processes) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isolate", ["thread", "process"])
 def test_a_wrapper_can_be_registered(play, isolate):
     _, records = play("Wrapped", "--isolate", isolate)
@@ -158,6 +162,7 @@ def test_a_run_that_is_replayed_may_have_task_ids_of_its_own(play):
     assert [record.score for record in records] == [2.0] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isolate", [None, "loop", "thread", "process"])
 def test_coroutines_are_awaited(play, isolate):
     result, records = play(
@@ -168,6 +173,7 @@ def test_coroutines_are_awaited(play, isolate):
     assert records[3].messages[0]["content"] == "Begin 3."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isolate", ["thread", "process"])
 def test_capacity(play, isolate, monkeypatch):
     monkeypatch.setattr(nasty_envs.EightSessions, "most", 0)
@@ -177,6 +183,7 @@ def test_capacity(play, isolate, monkeypatch):
     assert nasty_envs.EightSessions._open == 0
 
 
+@pytest.mark.slow
 def test_one_that_bears_no_other_beside_it(play):
     _, records = play("OneAtATime", "--concurrency", 4, out="threads")
     assert {record.fault["kind"] for record in records if record.fault} == {"RuntimeError"}

@@ -304,6 +304,7 @@ def test_what_cannot_be_named_is_told(run, arguments, told):
     assert told in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Wordle-v0", "Wordle", "maze", "agentgym/Maze-v0", "BIRD", "CartPole-v1"])
 @pytest.mark.parametrize("module", ["other_library", "own_environment", "json"])
 def test_an_environment_of_another_module_is_refused_by_every_command(run, module, name):

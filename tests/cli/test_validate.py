@@ -93,6 +93,7 @@ def test_tasks_that_the_page_names_as_impossible_are_counted_apart(run, textcraf
     assert "impossible" not in more.stdout
 
 
+@pytest.mark.slow
 def test_in_another_world_other_tasks_are_impossible(run, another_babyai_url):
     result = run("validate", "BabyAI", "--server", another_babyai_url, "--tasks", "25,246", "--json")
     assert result.exit_code == 1

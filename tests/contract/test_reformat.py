@@ -29,6 +29,7 @@ def actions_of(recorded, environment):
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", agentgym_gym.environments(), ids=lambda each: each.name)
 def test_there_and_back(environment, recorded, report_at_end):
     actions = actions_of(recorded, environment)

@@ -362,6 +362,7 @@ def test_the_part_that_the_server_runs_is_found():
     assert found > 500
 
 
+@pytest.mark.slow
 def test_of_a_long_reply_the_part_that_the_server_reads_is_sent():
     draw = random.Random(1)  # noqa: S311 - a draw that is the same everywhere
     found = 0

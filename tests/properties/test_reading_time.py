@@ -238,6 +238,7 @@ def test_twice_the_text_takes_twice_the_time_as_agentgym_reads(environment):
             assert_doubled_at_most(parse, lambda size, f=family: f * (size // len(f)), family)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("power", "linear"), [(1, True), (1.2, True), (1.6, False), (2, False)])
 def test_growth_is_seen(power, linear):
     """The bound tells linear work from work that is not."""

@@ -168,6 +168,7 @@ def test_os_chdir_moves_its_own_process(tmp_path):
     assert Path.cwd() == before
 
 
+@pytest.mark.slow
 def test_a_global_generator_is_everybody_s_but_in_processes():
     """The draws of eight episodes at once are those of one at a time."""
 

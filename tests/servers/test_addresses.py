@@ -76,6 +76,7 @@ def wins(name: str, url: str) -> bool:
         return record.success is True
 
 
+@pytest.mark.slow
 @LMRL
 @pytest.mark.parametrize("path", ["", "/{name}", "/{name}/{name}"])
 @pytest.mark.parametrize("where", ["alone", "all"])

@@ -68,6 +68,7 @@ def difference(recorded: dict, said: str, game: Game, lasts: int) -> str:
     return "misses the goal" if reward else "misses the failure"
 
 
+@pytest.mark.slow
 def test_every_recorded_observation_reward_and_end_is_equal_but_for_what_the_page_tells(recordings):
     games, lasts, paid, seen = {}, {}, set(), Counter()
     for exchange in recordings("babyai.jsonl"):

@@ -10,6 +10,8 @@ import pytest
 
 import programs
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = {
     "agentgym": ["agentgym_gym", "serve"],
     "module": ["agentgym_servers"],

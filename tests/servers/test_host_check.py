@@ -12,6 +12,8 @@ import pytest
 
 import programs
 
+pytestmark = pytest.mark.slow
+
 LOOPBACK = (
     *("127.0.0.1", "127.0.0.1:8000", "127.1.2.3:1", "localhost", "LocalHost:99", "localhost."),
     *("[::1]:7", "[::1]"),

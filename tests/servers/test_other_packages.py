@@ -8,6 +8,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SERVER = """
 from agentgym_gym.local_servers import ServerKind
 

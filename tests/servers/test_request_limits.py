@@ -18,6 +18,8 @@ import pytest
 import programs
 from agentgym_servers._frame.request_limits import REQUEST_LIMITS
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = textwrap.dedent(
     """
     import json, sys, time

@@ -159,6 +159,7 @@ def test_the_length_of_one_value_is_limited(client):
     )
 
 
+@pytest.mark.slow
 def test_statements_that_end_their_workers_fail_nobody_else(app, client):
     before = all_workers(app, client)
     hogs = [new_env(client) for _ in range(WORKERS + 2)]
@@ -171,6 +172,7 @@ def test_statements_that_end_their_workers_fail_nobody_else(app, client):
     assert before & app.state.workers.process_ids == set()
 
 
+@pytest.mark.slow
 def test_of_two_statements_at_once_only_one_can_score(client):
     """Both wait behind others, so that neither is finished when the other one arrives."""
     env_idx = new_env(client)

@@ -229,6 +229,7 @@ def profiling_signal(request):
     signal.signal(signal.SIGPROF, before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("profiling_signal")
 @pytest.mark.parametrize("seconds", [0.2, 0.6])
 def test_the_system_ends_a_worker_at_its_limit_of_processor_time(seconds):

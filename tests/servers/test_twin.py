@@ -54,6 +54,7 @@ FREE = {"babyai": {"/render"}, "wordle": set()}
 UNSEEDED = {"babyai": 0, "wordle": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["babyai", "wordle"])
 def test_every_recorded_reply_is_equal(name, recordings):
     rows = [row for row in recordings(f"{name}.jsonl") if row["path"] != "/openapi.json"]
@@ -169,6 +170,7 @@ def test_a_twin_among_all_is_one_where_there_is_a_difference(tmp_path):
             serve("wordle", twin=True, **options)
 
 
+@pytest.mark.slow
 def test_serve_all_names_each_twin(twin):
     url = twin("all")
     heads = {
