@@ -1,4 +1,4 @@
-"""Which tests run a line, and how long each takes: one run of the plain tests under coverage."""
+"""Which tests run a line, and how long each takes: one run of the suite under coverage."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ class Covering:
     def measure(self, tests: list[str], processes: int, python: str = sys.executable) -> None:
         """Run these test files under coverage, all if none is named, and add them to the rest.
 
+        The slow tests are among them, as in ``make cov``.
+
         Another interpreter, which need not have coverage, tells only how long they take.
         """
         copy_tree(self._root, self._tree)
@@ -61,7 +63,16 @@ class Covering:
             "MUTANTS_COVERAGE": str(settings),
             "MUTANTS_DURATIONS": str(self._folder / "new.json"),
         }
-        options = [f"-n{processes}", "-q", "-p", "no:cacheprovider", "-p", "mutants.measuring"]
+        options = [
+            f"-n{processes}",
+            "-m",
+            "not exhaustive",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "mutants.measuring",
+        ]
         coverage = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
         if python != sys.executable:
             coverage = []
