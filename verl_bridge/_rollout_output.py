@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ class RolloutOutput:
 
     with_logprobs: bool
     turn_limit: int | None = None
+    is_baseline: bool = False
     prompt: list[int] = field(default_factory=list)
     response: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
@@ -111,7 +113,10 @@ class RolloutOutput:
         self.record = {**numbers, **labels_of(task, self.fault)}
 
     def output(self, conversation: TokenizedChat) -> AgentLoopOutput:
-        """Return the collected data as verl's ``AgentLoopOutput``."""
+        """Return the collected data as verl's ``AgentLoopOutput``.
+
+        The score of a faulted baseline of ReMax is NaN: verl passes on no more of a baseline than its score.
+        """
         if not self.response:  # verl puts the score on the last token, so there must be one
             self.response, self.mask = [conversation.end_token or 0], [0]
             self.logprobs = [0.0] if self.with_logprobs else []
@@ -124,7 +129,7 @@ class RolloutOutput:
             response_mask=[0] * len(self.mask) if self.fault else self.mask,
             response_logprobs=self.logprobs if self.with_logprobs else None,
             multi_modal_data={},
-            reward_score=self.record["return"],
+            reward_score=math.nan if self.fault and self.is_baseline else self.record["return"],
             num_turns=self.replies + self.shown + 1,  # as verl's own loops count: the prompt is one
             metrics=AgentLoopMetrics(
                 generate_sequences=self.generate_seconds,

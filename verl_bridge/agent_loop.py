@@ -29,9 +29,9 @@ the omission. A first observation that makes the prompt too long is shortened in
 is too long without it is rejected, because a model would learn from half a rule. A reply that is cut off, by
 its own limit or by ``response_length``, is sent as it is: the environment decides what a long reply costs.
 
-In verl's own GRPO, a masked score of 0 still affects the mean and deviation of its group;
-:mod:`verl_bridge.advantage` gives the amount and the remedy. With the legacy workers of verl 0.7.1, a
-micro-batch of masked episodes only has the loss 0/0, and verl then skips the whole update: set
+:mod:`verl_bridge.trainer` leaves faulted episodes out of verl's advantages: verl itself counts their masked 0
+in the mean and deviation of their group. With the legacy workers of verl 0.7.1, a micro-batch of masked
+episodes only has the loss 0/0, and verl then skips the whole update: set
 ``trainer.use_legacy_worker_impl=disable``.
 """
 
@@ -170,7 +170,9 @@ class GymAgentLoop(AgentLoopBase):
         turn_limit = self._max_turns if self._horizon is None else self._horizon.limit(now.get())
         while True:
             rollout = RolloutOutput(
-                with_logprobs=bool(sampling_params.get("logprobs")), turn_limit=turn_limit
+                with_logprobs=bool(sampling_params.get("logprobs")),
+                turn_limit=turn_limit,
+                is_baseline=self._is_baseline(sampling_params),
             )
             episode = await self._play(rollout, task, messages, conversation, sampling_params, replays.count)
             if not await replays.wait(episode):
@@ -181,6 +183,17 @@ class GymAgentLoop(AgentLoopBase):
         # verl 0.9.1 requires the training step of the weights, also if nothing was sampled.
         rollout.server_fields = {**_steps_of(kwargs), **rollout.server_fields}
         return rollout.output(conversation)
+
+    def _is_baseline(self, sampling_params: Mapping[str, Any]) -> bool:
+        """Return whether verl's ReMax uses the score of this episode as the baseline of its prompt.
+
+        Only a trainer that is wrapped by :mod:`verl_bridge.trainer` passes the moment on.
+        """
+        moment = now.get()
+        greedy = sampling_params.get("temperature") == 0
+        if moment is None or moment.validation or not greedy:
+            return False
+        return str(self.config.algorithm.adv_estimator) == "remax"
 
     async def _write(
         self,

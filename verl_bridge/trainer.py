@@ -1,25 +1,32 @@
-"""Add metrics of the episodes to verl's trainer; verl loads this as an external module.
+"""Keep faulted episodes out of verl's advantages, and add metrics of the episodes; verl loads this module.
 
 ``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` makes verl import this in each of its processes. verl has no
-hook for custom metrics, so these functions of its trainer are wrapped when their module is imported (in
+hooks for either, so these functions of its trainer are wrapped when their module is imported (in
 ``verl.trainer.ppo``; ``PPOTrainer`` is that of ``v1.trainer_base``, and ``AgentLoopWorker`` that of
 ``verl.experimental.agent_loop.agent_loop``):
 
-=================================================  ==============  ==========================================
-function                                           verl            what is added
-=================================================  ==============  ==========================================
-``metric_utils.compute_data_metrics``              0.7.1 to 0.9.1  metrics of a training step; faulted
-                                                                   episodes are excluded from
-                                                                   ``critic/score`` and ``critic/rewards``
-``metric_utils.process_validation_metrics``        0.7.1 to 0.9.1  ``val-core`` excludes faulted episodes
-``reward.extract_reward``                          0.7.1, 0.8.0    an error if all episodes faulted
-``ray_trainer.RayPPOTrainer._val_metrics_update``  0.7.1, 0.8.0    metrics of a validation
-``PPOTrainer._val_metrics_update``                 0.9.1           metrics of a validation
-``PPOTrainer._balance_batch``                      0.9.1           an error if all episodes faulted
-``PPOTrainer._compute_metrics``                    0.9.1           finds the records of a step
-``PPOTrainer._dump_generations``                   0.9.1           the records in the dump of a step
-``AgentLoopWorker._run_agent_loop``                0.7.1 to 0.9.1  passes the training step to the agent loop
-=================================================  ==============  ==========================================
+=====================================================  ==============  =====================================
+function                                               verl            what is added
+=====================================================  ==============  =====================================
+``metric_utils.compute_data_metrics``                  0.7.1 to 0.9.1  metrics of a training step; faulted
+                                                                       episodes are excluded from
+                                                                       ``critic/score`` and
+                                                                       ``critic/rewards``
+``metric_utils.process_validation_metrics``            0.7.1 to 0.9.1  ``val-core`` excludes faulted
+                                                                       episodes
+``ray_trainer.compute_advantage``                      0.7.1 to 0.9.1  faulted episodes are left out of
+                                                                       their groups:
+                                                                       ``verl_bridge._advantage``
+``v1.utils.compute_advantage_for_multi_trajectories``  0.9.1           which episodes faulted
+``reward.extract_reward``                              0.7.1, 0.8.0    an error if all episodes faulted
+``ray_trainer.RayPPOTrainer._val_metrics_update``      0.7.1, 0.8.0    metrics of a validation
+``PPOTrainer._val_metrics_update``                     0.9.1           metrics of a validation
+``PPOTrainer._balance_batch``                          0.9.1           an error if all episodes faulted
+``PPOTrainer._compute_metrics``                        0.9.1           finds the records of a step
+``PPOTrainer._dump_generations``                       0.9.1           the records in the dump of a step
+``AgentLoopWorker._run_agent_loop``                    0.7.1 to 0.9.1  passes the training step to the agent
+                                                                       loop
+=====================================================  ==============  =====================================
 
 The originals are called with verl's arguments. A function with an unexpected signature is not wrapped, and a
 warning is logged. If an addition fails, a warning is logged and the training continues.
@@ -48,11 +55,23 @@ __all__ = ["NothingPlayed", "install"]
 
 _log = logging.getLogger("verl.verl_bridge")  # a child of verl's: its trainer process prints no other
 
+_LOST_GROUPS = "env/lost_groups"
+"""The metric with the number of groups that teach nothing, because fewer than two episodes were played."""
+
 Records = list[dict[str, Any]]
 Arguments = Mapping[str, Any]
 
 _of_step: ContextVar[Records | None] = ContextVar("_of_step", default=None)
 """Records of the step whose metrics verl 0.9's trainer computes; its batch has no records at that point."""
+
+_by_key: ContextVar[Mapping[str, dict[str, Any]] | None] = ContextVar("_by_key", default=None)
+"""Records of the update that verl 0.9's trainer prepares, by the keys of its episodes."""
+
+_lost_groups: ContextVar[int] = ContextVar("_lost_groups", default=0)
+"""Groups of this step that faults left with fewer than two episodes to compare."""
+
+_FAULTED = "verl_bridge_faulted"
+"""The column of a batch with whether each episode faulted."""
 
 
 class NothingPlayed(RuntimeError):
@@ -99,7 +118,8 @@ def _data_metrics(original: Callable[..., Any], arguments: Arguments, call: Call
         batch = arguments["batch"]
         records = _of_batch(batch) or _of_step.get() or []
         if len(records) == len(batch):
-            metrics = {**metrics, **by_environment(records)}
+            metrics = {**metrics, **by_environment(records), _LOST_GROUPS: float(_lost_groups.get())}
+            _lost_groups.set(0)
             played = [index for index, record in enumerate(records) if not record.get("fault")]
             if 0 < len(played) < len(records):
                 # verl computes them itself, so that they have the same meaning as without faults.
@@ -126,6 +146,31 @@ def _validation_update(_: Callable[..., Any], arguments: Arguments, call: Callab
     return {**call(), **ours}
 
 
+def _advantage(original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+    faulted: Sequence[bool] = ()
+    with _warned("which episodes faulted"):
+        data = arguments["data"]
+        marked = data.non_tensor_batch.pop(_FAULTED, None)
+        faulted = [bool(record.get("fault")) for record in _of_batch(data)] if marked is None else marked
+    if not len(faulted):  # these episodes are from other agent loops
+        return call()
+    # Imported here, because this module is also loaded where PyTorch is not needed.
+    advantage = importlib.import_module("verl_bridge._advantage")
+    result, lost = advantage.compute_without_faults(original, arguments, faulted)
+    _lost_groups.set(_lost_groups.get() + lost)
+    return result
+
+
+def _advantage_of_sessions(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+    with _warned("which episodes faulted"):
+        records = _by_key.get() or {}
+        faulted = [bool(records.get(key, {}).get("fault")) for key in arguments["batch_keys"]]
+        column = importlib.import_module("numpy").array(faulted)
+        if records:
+            arguments["data"].non_tensor_batch[_FAULTED] = column
+    return call()
+
+
 def _raise_if_all_failed(records: Records) -> None:
     message = failure_message(records)
     if message:
@@ -144,7 +189,9 @@ def _reward(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]
 def _balance(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     records: Records = []
     with _warned("the number of played episodes"):
-        records = list(_of_queue(arguments["batch"]).values())
+        by_key = _of_queue(arguments["batch"])
+        _by_key.set(by_key)
+        records = list(by_key.values())
     _raise_if_all_failed(records)
     return call()
 
@@ -200,7 +247,11 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
     ),
     "verl.trainer.ppo.reward": (_Wrap("extract_reward", ("batch",), _reward),),
     "verl.trainer.ppo.ray_trainer": (
+        _Wrap("compute_advantage", ("data", "adv_estimator"), _advantage),
         _Wrap("RayPPOTrainer._val_metrics_update", ("self", "reward_extra_infos_dict"), _validation_update),
+    ),
+    "verl.trainer.ppo.v1.utils": (
+        _Wrap("compute_advantage_for_multi_trajectories", ("data", "batch_keys"), _advantage_of_sessions),
     ),
     "verl.trainer.ppo.v1.trainer_base": (
         _Wrap("PPOTrainer._val_metrics_update", ("self", "reward_extra_infos_dict"), _validation_update),
@@ -233,8 +284,8 @@ def wrap(module: ModuleType) -> None:
         missing = [needed for needed in target.parameters if needed not in signature.parameters]
         if original is None or missing:
             _log.warning(
-                "%s.%s of this verl is not as expected (%s): it is not wrapped, so the log lacks the metrics "
-                "that verl_bridge.trainer adds there",
+                "%s.%s of this verl is not as expected (%s): it is not wrapped, so what verl_bridge.trainer "
+                "adds there is missing",
                 module.__name__,
                 target.name,
                 "it does not exist" if original is None else f"it has no parameter {', '.join(missing)}",

@@ -43,7 +43,7 @@ Version: TypeAlias = Annotated[
 ]
 Gpus: TypeAlias = Annotated[int, typer.Option(min=1, help="number of GPUs")]
 Checkpointing: TypeAlias = Annotated[bool, typer.Option(help="recompute activations to save memory")]
-Algorithm: TypeAlias = Literal["grpo", "gym_grpo", "ppo", "rloo", "reinforce_plus_plus", "remax"]
+Algorithm: TypeAlias = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus", "remax"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class InitOptions:
     version: Version = None
     algorithm: Annotated[
         Algorithm,
-        typer.Option(help="training algorithm; gym_grpo excludes faulted episodes from groups"),
+        typer.Option(help="training algorithm"),
     ] = "grpo"
     engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="inference engine")] = "sglang"
     preset: Annotated[

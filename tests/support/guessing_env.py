@@ -59,13 +59,25 @@ gymnasium.register("test/Guessing-v0", Guessing, disable_env_checker=True, order
 
 
 class Failing(Guessing):
-    """Fails by the option ``fails``: at its ``reset``, or at its first ``step``."""
+    """Fails by the option ``fails``: at its ``reset``, at its first ``step``, or in ``one`` episode.
+
+    That is the first which makes the file beside the log that the option ``mark`` names.
+    """
 
     def reset(self, *, seed=None, options=None):
         self._fails = (options or {}).get("fails")
+        if self._fails == "one":
+            self._fails = "step" if self._is_first(options["mark"]) else None
         if self._fails == "reset":
             raise ConnectionRefusedError("POST http://bob:secret@127.0.0.1:9/reset could not connect")
         return super().reset(seed=seed, options=options)
+
+    def _is_first(self, mark):
+        try:
+            Path(f"{self._log}.{mark}").touch(exist_ok=False)
+        except FileExistsError:
+            return False
+        return True
 
     def step(self, action):
         if self._fails == "step":

@@ -86,7 +86,7 @@ def test_verl_composes_it_and_knows_all_of_it(composed, choice):
     assert rollout["name"] == engine
     assert config["data"]["train_batch_size"] == {"test": 8, "full": 128}[preset]
     assert config["trainer"]["total_epochs"] == {"test": 1, "full": 15}[preset]
-    groups = {"test": 2, "full": 4}[preset] if algorithm in {"grpo", "gym_grpo", "rloo"} else 1
+    groups = {"test": 2, "full": 4}[preset] if algorithm in {"grpo", "rloo"} else 1
     assert (rollout["n"], actor["rollout_n"]) == (groups, groups)
     assert actor["optim"]["lr"] == 5e-7
     assert (actor["use_kl_loss"], actor["kl_loss_coef"], actor["kl_loss_type"]) == (True, 1e-3, "low_var_kl")

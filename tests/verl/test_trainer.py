@@ -12,16 +12,19 @@ pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from guessing_env import TEXTS
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 from verl_run import Run, measured
 
-BATCH, SAMPLES = 4, 2
+BATCH, SAMPLES = 4, 3
 AT = "env/test/Failing-v0"
-FAILS = [None, "step", None, "reset", *["reset", "step"] * 2]
-"""Two of the four tasks of the first step fail, and all of the second."""
+FAILS = [None, "step", "one", "reset", *["reset", "step"] * 2]
+"""Two of the four tasks of the first step fail, and one episode of a third; all tasks of the second fail."""
+
+PLAYED, FAULTED = 5, 7
 
 LOOP = """\
 - name: gym_env
@@ -32,8 +35,8 @@ LOOP = """\
 """
 
 
-def row(number: int, fails: str | None) -> dict[str, object]:
-    options = {"secret": number + 1} | ({"fails": fails} if fails else {})
+def row(number: int, fails: str | None, part: str) -> dict[str, object]:
+    options = {"secret": number + 1} | ({"fails": fails, "mark": part} if fails else {})
     return {
         "prompt": [{"role": "system", "content": TEXTS[0]}],
         "agent_name": "gym_env",
@@ -54,13 +57,14 @@ def row(number: int, fails: str | None) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A validation, a step of which half is left, and one of which nothing is."""
+    """A validation, a step of which a part is left, and one of which nothing is."""
     folder = tmp_path_factory.mktemp("run")
+    (folder / "advantages").mkdir()
     make_tiny(folder / "tiny", TEXTS * 20, TEXTS)
     (folder / "loop.yaml").write_text(LOOP)
-    rows = [row(number, fails) for number, fails in enumerate(FAILS)]
-    pq.write_table(pa.Table.from_pylist(rows), folder / "train.parquet")
-    pq.write_table(pa.Table.from_pylist(rows[:BATCH]), folder / "val.parquet")
+    for part, fails in (("train", FAILS), ("val", FAILS[:BATCH])):
+        rows = [row(number, each, part) for number, each in enumerate(fails)]
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{part}.parquet")
     rollout = "actor_rollout_ref.rollout"
     arguments = [
         *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
@@ -73,10 +77,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         "data.max_response_length=64",
         f"actor_rollout_ref.model.path={folder}/tiny",
         f"actor_rollout_ref.actor.ppo_mini_batch_size={BATCH}",
-        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=8",
+        "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=12",
         f"{rollout}.n={SAMPLES}",
         f"{rollout}.calculate_log_probs=True",
-        f"{rollout}.log_prob_micro_batch_size_per_gpu=8",
+        f"{rollout}.log_prob_micro_batch_size_per_gpu=12",
         f"{rollout}.agent.agent_loop_config_path={folder}/loop.yaml",
         f"{rollout}.val_kwargs.n={SAMPLES}",
         f"{rollout}.val_kwargs.do_sample=True",
@@ -93,7 +97,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         f"trainer.default_local_dir={folder}/checkpoints",
     ]
     variables = {
-        "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu,verl_bridge.trainer",
+        "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu,verl_bridge.trainer,advantage_log",
+        "ADVANTAGES": f"{folder}/advantages",
         "GUESSING_LOG": f"{folder}/paid.jsonl",
         "TENSORBOARD_DIR": f"{folder}/tensorboard",
         "HYDRA_FULL_ERROR": "1",
@@ -112,12 +117,12 @@ def played(file: Path) -> list[dict[str, object]]:
 def test_a_step_says_what_happened_in_each_environment(run):
     metrics = {name: value for name, value in measured(run).items() if name.startswith(AT)}
     half = played(run.log.parent / "rollouts" / "1.jsonl")
-    assert len(half) == 4
+    assert len(half) == PLAYED
     means = {"score": "return", "success": "success", "turns": "turns", "parse_errors": "parse_errors"}
     for name, key in means.items():
         assert metrics[f"{AT}/{name}"] == pytest.approx(sum(line[key] for line in half) / len(half)), name
-    faults = {f"{AT}/fault/ConnectionRefusedError": 2, f"{AT}/fault/TimeoutError": 2}
-    counts = {f"{AT}/episodes": 8, f"{AT}/faults": 4, f"{AT}/retries": 0, **faults}
+    faults = {f"{AT}/fault/ConnectionRefusedError": 3, f"{AT}/fault/TimeoutError": 4}
+    counts = {f"{AT}/episodes": 12, f"{AT}/faults": FAULTED, f"{AT}/retries": 0, **faults}
     assert {name: metrics.get(name) for name in counts} == counts
 
 
@@ -130,9 +135,29 @@ def test_faulted_episodes_are_left_out_of_verls_own_means(run):
         assert (metrics[f"{name}/max"], metrics[f"{name}/min"]) == (max(scores), min(scores))
     found = tensorboard(run)
     scores = [line["score"] for line in played(folder / "validations" / "0.jsonl")]
-    assert len(scores) == 4
-    assert found["val-core/test/Failing-v0/reward/mean@2"] == {0: pytest.approx(sum(scores) / len(scores))}
-    assert found["val-aux/test/Failing-v0/fault/mean@2"] == {0: 0.5}
+    assert len(scores) == PLAYED
+    groups = Counter(line["env_task"] for line in played(folder / "validations" / "0.jsonl"))
+    weights = {task: 1 / count / len(groups) for task, count in groups.items()}  # a mean over prompts
+    mean = sum(
+        line["score"] * weights[line["env_task"]] for line in played(folder / "validations" / "0.jsonl")
+    )
+    assert found["val-core/test/Failing-v0/reward/mean@3"] == {0: pytest.approx(mean)}
+    assert found["val-aux/test/Failing-v0/fault/mean@3"] == {0: pytest.approx(FAULTED / 12)}
+
+
+def test_faulted_episodes_are_left_out_of_their_groups(run):
+    """The estimator gets the played ones only, and the two groups without any are counted."""
+    folder = run.log.parent
+    given = torch.load(folder / "advantages" / "1.pt", weights_only=True)
+    assert sorted(Counter(given["index"]).values()) == [2, 3]
+    rewards = given["token_level_rewards"].sum(1).tolist()
+    assert sorted(rewards) == sorted(line["score"] for line in played(folder / "rollouts" / "1.jsonl"))
+    assert given["response_mask"].any(1).all()
+    metrics = measured(run)
+    assert metrics["env/lost_groups"] == 2
+    within = given["advantages"][given["response_mask"].bool()]
+    assert metrics["critic/advantages/mean"] == pytest.approx(within.mean().item(), abs=1e-6)
+    assert metrics["critic/advantages/max"] == pytest.approx(within.max().item(), abs=1e-6)
 
 
 def tensorboard(run: Run) -> dict[str, dict[int, float]]:
@@ -150,8 +175,8 @@ def test_tensorboard_has_the_metrics(run):
     found = tensorboard(run)
     for prefix, step in (("env", 1), ("val-env", 0)):
         at = f"{prefix}/test/Failing-v0"
-        assert found[f"{at}/episodes"] == {step: 8}
-        assert found[f"{at}/fault/TimeoutError"] == {step: 2}
+        assert found[f"{at}/episodes"] == {step: 12}
+        assert found[f"{at}/fault/TimeoutError"] == {step: 4}
         assert {"score", "success", "turns", "parse_errors"} <= {
             name.removeprefix(f"{at}/") for name in found if name.startswith(at)
         }
@@ -163,10 +188,14 @@ def test_a_dump_says_what_is_known_of_an_episode(run, dump):
     kinds = {None: "", "step": "TimeoutError", "reset": "ConnectionRefusedError"}
     turns = {"step": 1, "reset": 0}
     assert Counter(line["fault_kind"] for line in found) == {
-        kind: 2 if fails else 4 for fails, kind in kinds.items()
+        "": PLAYED,
+        "TimeoutError": 4,
+        "ConnectionRefusedError": 3,
     }
     for line in found:
         fails = json.loads(line["env_task"]).get("fails")
+        if fails == "one":
+            fails = "step" if line["fault"] else None
         assert line["env_id"] == "test/Failing-v0"
         assert line["fault_kind"] == kinds[fails]
         assert line["turns"] == turns.get(fails, line["turns"])
@@ -177,13 +206,13 @@ def test_a_step_with_nothing_left_ends_the_run_and_says_why(run):
     """As the last thing on the console, and without the password of a server."""
     assert run.code not in (0, None)
     last = run.text.rstrip().rpartition("\n\n")[2]
-    assert last.startswith("None of the 8 episodes of this step could be played")
-    assert "test/Failing-v0 at http://127.0.0.1:9: 8 episodes failed\n" in last
+    assert last.startswith("None of the 12 episodes of this step could be played")
+    assert "test/Failing-v0 at http://127.0.0.1:9: 12 episodes failed\n" in last
     assert (
-        "ConnectionRefusedError, 4 times, such as: POST http://***@127.0.0.1:9/reset could not connect"
+        "ConnectionRefusedError, 6 times, such as: POST http://***@127.0.0.1:9/reset could not connect"
         in last
     )
-    assert "TimeoutError, 4 times, such as: POST http://127.0.0.1:9/step was not answered in 5 s" in last
+    assert "TimeoutError, 6 times, such as: POST http://127.0.0.1:9/step was not answered in 5 s" in last
     assert "start the run again" in last
     assert "secret@" not in run.text
     assert not run.left

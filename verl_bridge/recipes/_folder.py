@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from verl_bridge._replays import FAULT_BUDGET
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
 from verl_bridge.recipes._papers import LOOP_KEYS
-from verl_bridge.recipes._recipe import ALGORITHMS, MODULES
+from verl_bridge.recipes._recipe import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -126,14 +126,11 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
 
 def _texts(recipe: RlRecipe, shares: Sequence[Share]) -> dict[str, Any]:
     """Return the values and conditions of ``run.sh`` and ``README.md``."""
-    own = MODULES.get(recipe.algorithm)
     return {
         "algorithm": recipe.algorithm,
         "env_ids": ", ".join(env.env_id for env in recipe.environments),
         "environments": " and ".join(f"`{env.env_id}`" for env in recipe.environments),
         "like": recipe.published and recipe.published.about,
-        "modules": ",".join(["verl_bridge.trainer", *([own] if own else [])]),
-        "own_algorithm": own is not None,
         "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),
         "shares": "\n".join(
             f"| `{share.env_id}` | {share.weight:g} | {share.rows:,} | {share.note or 'a task each'} "

@@ -15,7 +15,6 @@ __all__ = [
     "ALGORITHMS",
     "ENGINES",
     "INTEGRATIONS",
-    "MODULES",
     "PRESETS",
     "VERSIONS",
     "EnvChoice",
@@ -31,7 +30,6 @@ INTEGRATIONS = ("agent-loop", "interaction")
 
 ALGORITHMS: Mapping[str, str] = {
     "grpo": "grpo",
-    "gym_grpo": "gym_grpo",
     "ppo": "gae",
     "rloo": "rloo",
     "reinforce_plus_plus": "reinforce_plus_plus",
@@ -39,10 +37,7 @@ ALGORITHMS: Mapping[str, str] = {
 }
 """verl's ``algorithm.adv_estimator`` by the name of the algorithm."""
 
-MODULES: Mapping[str, str] = {"gym_grpo": "verl_bridge.advantage"}
-"""The module that verl must load for an algorithm that is not its own."""
-
-_IN_GROUPS = frozenset({"grpo", "gym_grpo", "rloo"})  # their advantage compares samples of one prompt
+_IN_GROUPS = frozenset({"grpo", "rloo"})  # their advantage compares samples of one prompt
 
 DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
 

@@ -13,11 +13,8 @@ ulimit -n 65535 2>/dev/null || echo "run.sh: 'ulimit -n 65535' failed; $(ulimit 
 
 export HYDRA_FULL_ERROR=1
 export TOKENIZERS_PARALLELISM="${TOKENIZERS_PARALLELISM:-true}"
-# verl_bridge.trainer adds metrics of the environments to verl's log.
-#if own_algorithm
-# verl_bridge.advantage registers the algorithm <algorithm>, which verl does not have.
-#end
-export VERL_USE_EXTERNAL_MODULES="<modules>${VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}"
+# verl_bridge.trainer keeps failed episodes out of the advantages, and adds metrics of the environments to verl's log.
+export VERL_USE_EXTERNAL_MODULES="verl_bridge.trainer${VERL_USE_EXTERNAL_MODULES:+,$VERL_USE_EXTERNAL_MODULES}"
 
 # Keys are read from environment variables and are not written to this file.
 if [[ -n "${WANDB_API_KEY:-}" ]]; then

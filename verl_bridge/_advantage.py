@@ -1,0 +1,97 @@
+"""Compute verl's advantages without the faulted episodes of each group, with any of its estimators.
+
+:class:`verl_bridge.agent_loop.GymAgentLoop` gives a faulted episode an all-zero response mask and the score
+0, so it has no gradient of its own. verl still counts its 0 in the mean and the standard deviation of its
+group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667. The standard deviation remains
+0.577. So the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866 instead of 0.577.
+The score of an episode cannot repair that, because it is set without the rest of its group.
+
+:mod:`verl_bridge.trainer`, which every recipe names, therefore passes only the other episodes to verl's
+``compute_advantage``, for every estimator. Three kinds of episodes are left out:
+
+- Faulted episodes.
+- In an estimator that compares the episodes of a group: the last episode that is left of its group. There is
+  nothing to compare it with, and verl would use its score as its advantage.
+- In ReMax: an episode whose greedy baseline episode faulted.
+
+Their advantages are 0. Without faults, verl's function gets what it always gets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+__all__ = ["GROUPED", "compute_without_faults"]
+
+GROUPED = frozenset(
+    {
+        *("grpo", "grpo_vectorized", "grpo_passk", "gdpo", "gpg", "opo", "rloo", "rloo_vectorized"),
+        *("reinforce_plus_plus_baseline", "optimal_token_baseline", "tir_optimal_token_baseline"),
+    }
+)
+"""verl's estimators whose advantages depend on the other episodes of the same prompt."""
+
+
+def compute_without_faults(
+    compute: Callable[..., Any], arguments: Mapping[str, Any], faulted: Sequence[bool]
+) -> tuple[Any, int]:
+    """Compute advantages with verl, from the episodes that were played.
+
+    Args:
+        compute: verl's ``compute_advantage``.
+        arguments: Its arguments by name, among them ``data``, a ``DataProto`` of some episodes, and
+            ``adv_estimator``.
+        faulted: For each episode of ``data``, whether it faulted.
+
+    Returns:
+        ``data`` with ``advantages`` and ``returns``, batch by response length; and the number of groups in
+        which one episode or none was left to be compared.
+    """
+    data = arguments["data"]
+    estimator = str(getattr(arguments["adv_estimator"], "value", arguments["adv_estimator"]))
+    left_out = np.array(faulted, dtype=bool) | _without_baseline(data)
+    if not left_out.any():
+        return compute(**arguments), 0
+    without_partner, groups = (
+        _without_partner(data.non_tensor_batch["uid"], left_out) if estimator in GROUPED else (False, 0)
+    )
+    kept = np.flatnonzero(~(left_out | without_partner))
+    if len(kept):
+        part = data.select_idxs(kept)
+        before = dict(part.batch.items())
+        result = compute(**{**arguments, "data": part})
+        made = {name: tensor for name, tensor in result.batch.items() if tensor is not before.get(name)}
+        _put_back(data, made, torch.from_numpy(kept))
+    else:
+        nothing = torch.zeros_like(data.batch["token_level_rewards"])
+        data.batch["advantages"], data.batch["returns"] = nothing, nothing.clone()
+    return data, groups
+
+
+def _without_baseline(data: Any) -> Any:
+    """Return for each episode whether its baseline in ReMax faulted, which the agent loop scores as NaN."""
+    if "reward_baselines" not in data.batch:
+        return np.zeros(len(data), dtype=bool)
+    return data.batch["reward_baselines"].isnan().cpu().numpy()
+
+
+def _without_partner(groups: Any, left_out: Any) -> tuple[Any, int]:
+    """Return for each episode whether all others of its group are left out, and the number of groups lost."""
+    before, left = Counter(groups.tolist()), Counter(groups[~left_out].tolist())
+    lost = {group for group, size in before.items() if left[group] < min(size, 2)}
+    without_partner = [group in lost for group in groups.tolist()]
+    return np.array(without_partner, dtype=bool), len(lost)
+
+
+def _put_back(data: Any, made: Mapping[str, torch.Tensor], kept: torch.Tensor) -> None:
+    """Write the tensors of some episodes into those of the whole batch, with zeros for the others."""
+    for name, tensor in made.items():
+        old = data.batch.get(name, None)
+        whole = tensor.new_zeros(len(data), *tensor.shape[1:]) if old is None else old.clone()
+        whole[kept.to(whole.device)] = tensor
+        data.batch[name] = whole
