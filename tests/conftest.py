@@ -31,6 +31,11 @@ if importlib.util.find_spec("hypothesis"):  # not in each environment with a ver
 Server = TypeVar("Server", bound=FakeServer)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are processors: many tests wait for a socket or for another process."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture
 def server() -> Iterator[LocalServer]:
     """A TextCraft server of one test's own, which may be killed."""

@@ -16,15 +16,25 @@ EVERY_FORMAT = (*FORMATS.values(), get_format("tool_calls"))
 TEXT_FORMATS = frozenset({"react", "tags", "adapt", "bare"})
 
 each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
-each_pair = pytest.mark.parametrize(
-    ("environment", "action_format"),
-    [pytest.param(e, f, id=f"{e.name}-{f.name}") for e in ENVIRONMENTS for f in FORMATS.values()],
-)
 
-each_pair_and_native = pytest.mark.parametrize(
-    ("environment", "action_format"),
-    [pytest.param(e, f, id=f"{e.name}-{f.name}") for e in ENVIRONMENTS for f in EVERY_FORMAT],
-)
+
+def _pairs(formats):
+    """Return each environment with each format; a plain run has a third of them, with every one of either."""
+    return [
+        pytest.param(
+            environment,
+            action_format,
+            id=f"{environment.name}-{action_format.name}",
+            marks=[] if (number + place) % 3 == 0 else pytest.mark.slow,
+        )
+        for number, environment in enumerate(ENVIRONMENTS)
+        for place, action_format in enumerate(formats)
+    ]
+
+
+each_pair = pytest.mark.parametrize(("environment", "action_format"), _pairs(FORMATS.values()))
+each_pair_and_native = pytest.mark.parametrize(("environment", "action_format"), _pairs(EVERY_FORMAT))
+
 # Their actions carry marks of their own as the formats of text write them: a fence, or tags.
 MARKED = frozenset({"SearchQA", "SQLGym", "WebArena"})
 
