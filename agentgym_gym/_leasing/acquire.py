@@ -76,8 +76,7 @@ def acquire(
             if not pools:
                 raise
         finally:
-            if not isinstance(place, Lease):
-                place.release()  # the lease now counts instead
+            holder.release_places()  # the lease now counts instead
 
 
 def acquire_on(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agentgym_gym import _lifecycle
 from agentgym_gym._leasing.recognition import Gateway, Memory
+from agentgym_gym._leasing.reservation import PlaceIssuer, Reservation
 from agentgym_gym._text import redact
 from agentgym_gym.errors import LeaseLost
 
@@ -71,6 +72,7 @@ class Lease:
         slot: Its slot, on a server with a fixed capacity.
         released: Whether it was released, and must not be used any more.
         unclosed: Whether it was released, but the server may not have closed its environment.
+        place: Its place in the pool while its slot is being released; None before.
         memory: The last known state of the remote environment.
     """
 
@@ -94,6 +96,7 @@ class Lease:
         self.idle = False
         self.released = False
         self.unclosed = False
+        self.place: Reservation | None = None
         self.memory = memory or Memory()
         self._epoch = epoch
         self._process = _lifecycle.ProcessId()
@@ -154,11 +157,13 @@ class Holder:
 
     Attributes:
         leases: Leases that were not released, or whose environment may still be open.
+        places: Reservations for leases that are being acquired or released.
         run: Runs a flow in the calling thread, which is not the holder's; None if it cannot.
     """
 
     def __init__(self, run: Callable[[WaitingFlow[bool]], object] | None = None) -> None:
         self.leases: list[Lease] = []
+        self.places: list[Reservation] = []
         self.run = run
 
     @property
@@ -166,13 +171,29 @@ class Holder:
         """Base URL of the server of one of the leases; empty if there are none."""
         return next((lease.server for lease in list(self.leases)), "")
 
+    def reserve(self, pool: PlaceIssuer, taken: set[int]) -> Reservation:
+        """Return a new reservation in a pool, which has recorded it under `taken`. Callable in any thread."""
+        place = Reservation(pool, taken)
+        self.places.append(place)
+        place.take()
+        return place
+
+    def release_places(self) -> None:
+        """Release all places, also those of a flow that was interrupted."""
+        for place in list(self.places):
+            place.release()
+            self.places.remove(place)
+
     def pending_releases(self, *, retry: bool) -> list[Lease]:
         """Return the leases to release, starting with those that were not released before.
 
         Args:
             retry: Whether to include leases whose environment may still be open.
         """
+        self.release_places()
         for lease in list(self.leases):
+            if lease.place is not None:
+                lease.place.release()
             if lease.released and not (lease.unclosed and lease.current):
                 self.leases.remove(lease)
         pending = [lease for lease in list(self.leases) if retry or not lease.released]

@@ -93,11 +93,12 @@ class LeasePool:
         with self._lock:
             return self._quarantine.left(self.clock())
 
-    def reserve(self, most: int | None = None) -> Reservation | None:
+    def reserve(self, most: int | None = None, holder: Holder | None = None) -> Reservation | None:
         """Reserve a place for a lease that will be acquired; it counts as held from now on.
 
         Args:
             most: Limit of environments for this process, including those in quarantine; None for no limit.
+            holder: The holder of the future lease, which records the reservation.
 
         Returns:
             The reservation; None if there was no place.
@@ -106,7 +107,7 @@ class LeasePool:
             self.end_quarantine()
             if most is not None and self.load + len(self._quarantine) >= most:
                 return None
-            return Reservation(self, self._reserved)
+            return (holder or Holder()).reserve(self, self._reserved)
 
     def offer(self) -> None:
         """Assign free places to waiting callers."""
@@ -115,7 +116,7 @@ class LeasePool:
             for turn in list(self.waiting):
                 if turn.most <= refused or turn.place.done():
                     continue
-                place = self.reserve(turn.most) or self.take_over(turn.holder)
+                place = self.reserve(turn.most, turn.holder) or self.take_over(turn.holder)
                 if place is None:
                     refused = turn.most
                     continue
@@ -245,7 +246,8 @@ class LeasePool:
             return True
         with self._lock:
             self._let_go(lease)
-            place = Reservation(self, self._reserved)  # until its slot is free
+            place = lease.place = Reservation(self, self._reserved)  # until its slot is free
+            place.take()
             if current and not self.environment.wire.closes:  # otherwise another client may have the id
                 self._keep(lease)
         try:

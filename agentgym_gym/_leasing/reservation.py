@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from agentgym_gym._leasing.lease import LeaseIssuer
-
-__all__ = ["Reservation"]
+__all__ = ["PlaceIssuer", "Reservation"]
 
 _numbers = itertools.count()
 
 
-class Reservation:
-    """A place in a pool, until `release`.
+class PlaceIssuer(Protocol):
+    """The interface of `LeasePool` that reservations need."""
 
-    An interrupt may come before the ``finally`` that releases a place is reached. So a reservation that is
-    garbage-collected is released, too.
+    server: str
+
+    def offer(self) -> None:
+        """Assign free places to waiting callers."""
+
+
+class Reservation:
+    """A place in a pool, from `take` until `release`.
+
+    Its holder records it before it is taken, and releases it in the end. An interrupt may come before any
+    ``finally`` is reached, and the exception then keeps the local variables of the interrupted functions.
+    So a place that only a local variable has could remain taken.
 
     Args:
         pool: The pool.
@@ -27,13 +34,14 @@ class Reservation:
         pool: The pool.
     """
 
-    _number = -1  # if an interrupt ends `__init__`
-
-    def __init__(self, pool: LeaseIssuer, taken: set[int]) -> None:
-        self._taken = taken
+    def __init__(self, pool: PlaceIssuer, taken: set[int]) -> None:
         self.pool = pool
+        self._taken = taken
         self._number = next(_numbers)
-        taken.add(self._number)
+
+    def take(self) -> None:
+        """Take the place."""
+        self._taken.add(self._number)
 
     def release(self) -> None:
         """Give the place back, and offer it to waiting callers. May be called again."""
@@ -42,5 +50,5 @@ class Reservation:
             self.pool.offer()
 
     def __del__(self) -> None:
-        if self._number >= 0:
+        if hasattr(self, "_number"):  # an interrupt may have ended `__init__`
             self.release()

@@ -40,7 +40,7 @@ def reserve_place(
     """
     ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
     for pool in ranked:
-        place = pool.reserve(most)
+        place = pool.reserve(most, holder)
         if place is not None:
             return place
     for pool in ranked:
