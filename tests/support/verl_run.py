@@ -124,7 +124,7 @@ def row(environment: str, task: int, url: str, *, told: str, **kwargs: object) -
 
 def measured(run: Run, step: int = 1) -> dict[str, float]:
     """What verl printed of a step."""
-    (line,) = re.findall(rf"step:{step} - (.*)", run.text)
+    (line,) = re.findall(rf"(?<!\w)step:{step} - (.*)", run.text)
     number = r"(?:np\.float64\()?(-?[\d.]+(?:e[-+]?\d+)?)\)?"
     return {key: float(value) for key, value in re.findall(rf"([\w/@.\-]+):{number}", line)}
 
