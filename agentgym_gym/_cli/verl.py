@@ -68,7 +68,7 @@ class InitOptions:
     engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="inference engine")] = "sglang"
     preset: Annotated[
         Literal["train", "test", "full"],
-        typer.Option(help="training size: train to learn, test to try out, full for 15 epochs"),
+        typer.Option(help="amount of training; test is short, full 15 epochs"),
     ] = "train"
     integration: Annotated[
         Literal["agent-loop", "interaction"],

@@ -17,7 +17,7 @@ def env_part(env_id: str) -> str:
 
 
 def model_part(model: str) -> str:
-    """Return the name of a model; a hash tells apart folders of one name, whose paths may be long."""
+    """Return the name of a model; a hash distinguishes folders of one name, whose paths may be long."""
     if not Path(model).is_absolute():
         return _NOT_IN_NAMES.sub("_", model.replace("/", "--"))
     digest = hashlib.sha256(model.encode()).hexdigest()[:6]
