@@ -35,7 +35,7 @@ TEST_TASKS = 8
 """The number of validation tasks for the preset ``test``."""
 
 TASKS_PER_VALIDATION_TASK = 10
-"""One in N tasks is for validation with the preset ``full``."""
+"""One in N tasks is for validation with the presets ``train`` and ``full``."""
 
 MAX_VALIDATION_TASKS = 100
 """The maximum number of validation tasks per environment if there are several environments."""
@@ -239,6 +239,8 @@ def rows_of(
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
+    from verl_bridge.recipes._shares import repeat_to  # noqa: PLC0415 - no other command needs this import
+
     selections = [
         each if each.chosen.environment else dataclasses.replace(each, system_prompt=_prompt(env, each))
         for env, each in zip(recipe.environments, selections, strict=True)
@@ -246,6 +248,8 @@ def rows_of(
     if recipe.several:
         return _weighted_rows(recipe, selections)
     train, val = _split_tasks(recipe, selections[0])
+    if recipe.preset == "train" and len(train) < recipe.size.batch:
+        train = repeat_to(train, recipe.size.batch)  # verl makes no step of less than a batch
     return {"train": _rows(recipe, 0, selections[0], train), "val": _rows(recipe, 0, selections[0], val)}, []
 
 
@@ -287,9 +291,12 @@ def _weighted_rows(
     total = sum(len(train) for train, _ in splits)
     if recipe.preset == "test" and all(each.tasks is None for each in selections):
         total = min(total, batch * TEST_STEPS)
+    if recipe.preset == "train":
+        total = max(total, batch)
     if total < batch:
         raise BadOption(f"{total} training tasks do not fill a batch of {batch}: give more --tasks")
     counts = apportion(total - total % batch, [each.weight for each in selections])
+    most = max(len(val) for _, val in splits)
     rows_by_part: dict[str, list[list[dict[str, Any]]]] = {"train": [], "val": []}
     shares: list[Share] = []
     for at, (each, (train, val), count) in enumerate(zip(selections, splits, counts, strict=True)):
@@ -299,7 +306,9 @@ def _weighted_rows(
                 "raise the weight"
             )
         rows_by_part["train"].append(_rows(recipe, at, each, repeat_to(train, count)))
-        rows_by_part["val"].append(_rows(recipe, at, each, val))
+        # As many episodes of each environment, so that no success rate is known worse than another.
+        repeated = repeat_to(val, most) if recipe.preset == "train" else val
+        rows_by_part["val"].append(_rows(recipe, at, each, repeated))
         shares.append(Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val)))
     return {part: _with_index(interleave(rows)) for part, rows in rows_by_part.items()}, shares
 
@@ -328,12 +337,15 @@ def _split_tasks(recipe: RlRecipe, each: EnvSelection) -> tuple[list[int], list[
 
 
 def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int) -> int:
+    from verl_bridge.recipes._recipe import MAX_VALIDATION  # noqa: PLC0415 - no other command needs this import
+
     default = TEST_TASKS if recipe.preset == "test" else max(1, count // TASKS_PER_VALIDATION_TASK)
-    val = each.val or (min(default, MAX_VALIDATION_TASKS) if recipe.several else default)
-    needed = 1 if recipe.several else recipe.size.batch
+    most = MAX_VALIDATION_TASKS if recipe.several else MAX_VALIDATION if recipe.preset == "train" else default
+    val = each.val or min(default, most)
+    needed = 1 if recipe.several or recipe.preset == "train" else recipe.size.batch
     if count - val < needed:
         of = f" of {each.chosen.id}" if recipe.several else ""
-        lack = "none for training" if recipe.several else f"less than a batch of {needed} for training"
+        lack = "none for training" if needed == 1 else f"less than a batch of {needed} for training"
         raise BadOption(
             f"{val} of {count} tasks{of} for validation leave {lack}: give more --tasks, or a smaller --val"
         )

@@ -69,7 +69,7 @@ def test_a_recipe_of_several_has_the_largest_lengths():
     assert several.several
     assert several.lengths == one
     assert [several.lengths_of(env).turns for env in several.environments] == [20, 25, 20]
-    assert several.name == "Maze-v0-WebShop-v0-TextCraft-v0-grpo-test"
+    assert several.name == "Maze-v0+WebShop-v0+TextCraft-v0-grpo-test-Qwen--Qwen2.5-3B-Instruct"
 
 
 def test_the_turn_limit_of_an_environment_is_what_its_arguments_say():

@@ -455,7 +455,8 @@ def test_tasks_are_read_from_a_file_of_item_ids(run, textcraft_url):
         '{"task_id": 7}',
     ]
     many = save("many.json", *(f"textcraft_{task}" for task in range(100, 130)))
-    assert run("verl", "init", "--env", "TextCraft", "--tasks", many, "--out", "v").exit_code == 0
+    options = ["--preset", "test", "--tasks", many]
+    assert run("verl", "init", "--env", "TextCraft", *options, "--out", "v").exit_code == 0
     found = rows("v/data/train.parquet") + rows("v/data/val.parquet")
     assert sorted(json.loads(kwargs(row)["reset_options"])["task_id"] for row in found) == [*range(100, 130)]
 

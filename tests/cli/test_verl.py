@@ -28,7 +28,8 @@ NO_LOOP = importlib.util.find_spec("verl_bridge.agent_loop") is None
 def folder(run, tmp_path, textcraft_url):
     """A folder in which nothing is wrong, on a server that is running."""
     place = tmp_path / "recipe"
-    assert run("verl", "init", "--env", "TextCraft", "--server", textcraft_url, "--out", place).exit_code == 0
+    options = ["--preset", "test", "--server", textcraft_url]
+    assert run("verl", "init", "--env", "TextCraft", *options, "--out", place).exit_code == 0
     write_rows(place / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
     write_rows(place / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
     return place
@@ -38,6 +39,7 @@ def folder(run, tmp_path, textcraft_url):
 def interaction(run, folder, textcraft_url):
     """The same by interactions."""
     options = ["--verl", "0.7", "--integration", "interaction", "--force", "--server", textcraft_url]
+    options += ["--preset", "test"]
     assert run("verl", "init", "--env", "TextCraft", "--out", folder, *options).exit_code == 0
     write_rows(folder / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
     write_rows(folder / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
@@ -85,8 +87,9 @@ def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version,
     names |= {"interaction.yaml"} if integration == "interaction" else set()
     assert names <= {path.name for path in tmp_path.iterdir()}
     config = yaml.safe_load((tmp_path / "config.yaml").read_text())
-    assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == 5e-7
-    assert config["data"]["train_batch_size"] == PRESETS[preset].batch
+    assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == (1e-6 if preset == "train" else 5e-7)
+    alone = preset == "train" and algorithm not in {"grpo", "rloo"}  # 256 episodes, each of another task
+    assert config["data"]["train_batch_size"] == PRESETS[preset].batch * (8 if alone else 1)
     (loop,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
     assert loop["name"] == "gym_env"
     if integration == "interaction":
@@ -121,7 +124,7 @@ def test_init_replaces_nothing_unasked(run, folder):
     [
         (["--env", "Nope"], "there is no environment 'Nope'"),
         (["--env", "TextCraft", "--integration", "interaction", "--verl", "0.9"], "has no interactions"),
-        (["--env", "TextCraft", "--gpus", "3"], "gpus=3 does not divide the 16"),
+        (["--env", "TextCraft", "--gpus", "3"], "gpus=3 does not divide the 256"),
         (["--env", "TextCraft", "--server", "http://me:secret@10.0.0.1:1"], "AGENTGYM_TEXTCRAFT_URL"),
         (["--env", "TextCraft", "--server", "nonsense"], "--server='nonsense' is not the URL"),
         (["--env", "TextCraft", "--env-kwargs", "[1]"], "should be a JSON object"),
@@ -170,7 +173,7 @@ def test_init_names_a_turn_limit_that_cannot_be(run, tmp_path, options, says):
 
 def test_init_writes_the_tasks_of_agentgym(run, tmp_path):
     pytest.importorskip("agentgym_gym.data")
-    assert run("verl", "init", "--env", "TextCraft", "--out", tmp_path).exit_code == 0
+    assert run("verl", "init", "--env", "TextCraft", "--preset", "test", "--out", tmp_path).exit_code == 0
     rows = {
         part: parquet.read_table(tmp_path / f"data/{part}.parquet").to_pylist() for part in ("train", "val")
     }
@@ -206,7 +209,8 @@ def test_any_text_environment(run, checked, tmp_path, monkeypatch):
     rows = {
         part: parquet.read_table(tmp_path / f"data/{part}.parquet").to_pylist() for part in ("train", "val")
     }
-    assert {part: len(those) for part, those in rows.items()} == {"train": 16, "val": 4}
+    # verl makes no step of less than a batch.
+    assert {part: len(those) for part, those in rows.items()} == {"train": 32, "val": 4}
     assert rows["train"][0]["prompt"] == [{"role": "system", "content": ""}]
     assert checked(tmp_path) == []
 
@@ -268,9 +272,8 @@ def several(run, tmp_path, monkeypatch):
         gymnasium.registry, "own/Echo-v0", gymnasium.envs.registration.EnvSpec("own/Echo-v0", Echo)
     )
     env_id = "echo_module:own/Echo-v0"
-    assert (
-        run("verl", "init", "--env", env_id, "--out", tmp_path, "--tasks", "0:20", "--val", 4).exit_code == 0
-    )
+    options = ["--preset", "test", "--tasks", "0:20", "--val", 4]
+    assert run("verl", "init", "--env", env_id, "--out", tmp_path, *options).exit_code == 0
     rows = seeded(env_id, range(16), "Say it.")
     for row in rows[5:]:
         row["extra_info"]["interaction_kwargs"]["env_kwargs"] = '{"size": 2}'
@@ -565,8 +568,8 @@ def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch):
     ]
     monkeypatch.chdir(tmp_path)
     assert run(*commands[0][1:]).exit_code == 0
-    write_rows(tmp_path / "runs/craft/data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
-    write_rows(tmp_path / "runs/craft/data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
+    write_rows(tmp_path / "runs/craft/data/train.parquet", seeded(TEXTCRAFT, range(32), "Craft it."))
+    write_rows(tmp_path / "runs/craft/data/val.parquet", seeded(TEXTCRAFT, range(32, 34), "Craft it."))
     assert commands[1][1:] == ["verl", "check", "runs/craft"]
     assert checked("runs/craft") == []
     assert Path(commands[2][1]).is_file()
@@ -579,6 +582,6 @@ def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch):
     assert run(*commands[4][1:]).exit_code == 0
     rows = parquet.read_table(tmp_path / "runs/joint/data/train.parquet").to_pylist()
     assert Counter(row["data_source"] for row in rows) == {
-        "agentgym/Maze-v0": 21,
-        "agentgym/TextCraft-v0": 43,
+        "agentgym/Maze-v0": 171,
+        "agentgym/TextCraft-v0": 341,
     }

@@ -70,7 +70,7 @@ def test_each_published_value_has_its_source(run, tmp_path, like, env):
 
 
 def test_one_passes_over_a_small_batch_by_the_preset_that_tests(run, tmp_path):
-    config, loop = made(run, tmp_path, "WebArena", "--like", "scalinginter-rl")
+    config, loop = made(run, tmp_path, "WebArena", "--like", "scalinginter-rl", "--preset", "test")
     assert config["data"]["train_batch_size"] == 8
     assert config["actor_rollout_ref"]["actor"]["ppo_mini_batch_size"] == 4
     assert config["actor_rollout_ref"]["actor"]["ppo_epochs"] == 2
@@ -100,7 +100,7 @@ def test_what_is_said_goes_before_what_a_paper_says(run, tmp_path):
         (["--env", "WebShop", "--like", "agentgym-rl"], "it has those of agentgym/BabyAI-v0"),
         (["--env", "WebShop", "--like", "somebody"], "'agentgym-rl', 'scalinginter-rl', 'gigpo'"),
         (["--env", "WebShop", "--algorithm", "remax", "--verl", "0.7"], "verl 0.7 cannot do ReMax"),
-        (["--env", "WebArena", "--like", "agentgym-rl", "--gpus", "16"], "16 does not divide the 8"),
+        (["--env", "WebArena", "--like", "agentgym-rl", "--gpus", "32"], "32 does not divide the 16"),
         (["--env", "WebShop", "--kl-coef", "-1"], "'--kl-coef'"),
         (["--env", "WebShop", "--kl-coef", str(math.inf)], "--kl-coef=inf should be"),
         (["--env", "WebShop", "--kl-coef", str(math.nan)], "'--kl-coef'"),

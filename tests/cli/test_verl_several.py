@@ -21,10 +21,11 @@ MAZE, CRAFT, OWN = "agentgym/Maze-v0", "agentgym/TextCraft-v0", "own/Echo-v0"
 
 @pytest.fixture
 def init(run, tmp_path):
-    """Writes a folder; returns what was printed, and the rows."""
+    """Writes a folder by preset test, or another; returns what was printed, and the rows."""
 
     def write(*options):
-        result = run("verl", "init", *options, "--out", tmp_path / "joint")
+        preset = () if "--preset" in options else ("--preset", "test")
+        result = run("verl", "init", *options, *preset, "--out", tmp_path / "joint")
         assert result.exit_code == 0, result.stderr
         files = {part: tmp_path / f"joint/data/{part}.parquet" for part in ("train", "val")}
         return result.stdout, {part: parquet.read_table(file).to_pylist() for part, file in files.items()}
@@ -215,7 +216,7 @@ def test_a_full_run_has_as_many_rows_as_tasks(init):
         (["--env", "Maze", "--tasks", "0:20", "--tasks", "Maze=0:5"], "--tasks is given twice for Maze"),
         (["--env", "Maze", "--val", "some"], "--val 'some' should be a number of tasks, from 1"),
         (
-            ["--env", "Maze", "--env", "TextCraft=1000"],
+            ["--env", "Maze", "--env", "TextCraft=1000", "--preset", "test"],
             "the weight 1 of agentgym/Maze-v0 gives it none of 64",
         ),
         (
@@ -227,7 +228,10 @@ def test_a_full_run_has_as_many_rows_as_tasks(init):
             "AGENTGYM_MAZE_HEADERS",
         ),
         (
-            ["--env", "Maze", "--env", "Wordle", "--tasks", "Maze=0:9", "--tasks", "Wordle=0:9"],
+            [
+                *("--env", "Maze", "--env", "Wordle", "--preset", "test"),
+                *("--tasks", "Maze=0:9", "--tasks", "Wordle=0:9"),
+            ],
             "2 training tasks do not fill a batch of 8",
         ),
     ],

@@ -38,7 +38,7 @@ INTEGRATIONS_HERE = INTEGRATIONS if MINOR == "0.7" else INTEGRATIONS[:1]
 ALGORITHMS_HERE = [name for name in ALGORITHMS if not (name == "remax" and MINOR == "0.7")]
 CHOICES = list(itertools.product(ALGORITHMS_HERE, ENGINES, PRESETS, INTEGRATIONS_HERE, (True, False)))
 PAPERS = [(like, env, "full") for like in LIKE for env in published_by(like)]
-PAPERS += [(like, next(iter(published_by(like))), "test") for like in LIKE]
+PAPERS += [(like, next(iter(published_by(like))), preset) for like in LIKE for preset in ("test", "train")]
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = programs.environment()
 
@@ -84,11 +84,13 @@ def test_verl_composes_it_and_knows_all_of_it(composed, choice):
     actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
     assert config["algorithm"]["adv_estimator"] == ALGORITHMS[algorithm]
     assert rollout["name"] == engine
-    assert config["data"]["train_batch_size"] == {"test": 8, "full": 128}[preset]
-    assert config["trainer"]["total_epochs"] == {"test": 1, "full": 15}[preset]
-    groups = {"test": 2, "full": 4}[preset] if algorithm in {"grpo", "rloo"} else 1
+    grouped = algorithm in {"grpo", "rloo"}
+    batch = {"test": 8, "full": 128, "train": 32 if grouped else 256}[preset]
+    assert config["data"]["train_batch_size"] == batch
+    assert config["trainer"]["total_epochs"] == {"test": 1, "full": 15, "train": 300}[preset]
+    groups = {"test": 2, "full": 4, "train": 8}[preset] if grouped else 1
     assert (rollout["n"], actor["rollout_n"]) == (groups, groups)
-    assert actor["optim"]["lr"] == 5e-7
+    assert actor["optim"]["lr"] == (1e-6 if preset == "train" else 5e-7)
     assert (actor["use_kl_loss"], actor["kl_loss_coef"], actor["kl_loss_type"]) == (True, 1e-3, "low_var_kl")
     if MINOR == "0.9":
         assert config["trainer"]["use_v1"] is (algorithm != "remax")
@@ -114,12 +116,12 @@ def test_published_settings_compose(composed, choice):
     assert actor["kl_loss_coef"] == paper.settings["actor_rollout_ref.actor.kl_loss_coef"]
     assert actor["ppo_epochs"] == paper.get("actor_rollout_ref.actor.ppo_epochs", 1)
     batch, group = paper.settings["data.train_batch_size"], paper.settings["actor_rollout_ref.rollout.n"]
-    assert config["data"]["train_batch_size"] == (batch if preset == "full" else 8)
-    assert rollout["n"] == (group if preset == "full" else 2)
-    steps = paper.get("trainer.total_training_steps") if preset == "full" else None
+    assert config["data"]["train_batch_size"] == (8 if preset == "test" else batch)
+    assert rollout["n"] == (2 if preset == "test" else group)
+    steps = None if preset == "test" else paper.get("trainer.total_training_steps")
     assert config["trainer"]["total_training_steps"] == steps
     apart = ("agent_loop.", "data.max_prompt_length")
-    if preset != "full":
+    if preset == "test":
         apart += ("data.", "trainer.", "actor_rollout_ref.rollout.n")
     settings = {key: value for key, value in paper.settings.items() if not key.startswith(apart)}
     for key, value in settings.items():
@@ -143,11 +145,13 @@ def test_without_kl_there_is_no_reference(tmp_path):
 
 
 def test_ppo_has_a_critic_of_the_same_model(composed):
-    for (algorithm, *_, spare), (_, answer) in composed.items():
+    for (algorithm, _, preset, *_, spare), (_, answer) in (
+        (choice, answer) for choice, answer in composed.items() if len(choice) > 3
+    ):
         if algorithm == "ppo":
             critic = answer["config"]["critic"]
             assert critic["model"]["path"] == "Qwen/Qwen2.5-3B-Instruct"
-            assert critic["ppo_micro_batch_size_per_gpu"] == 2
+            assert critic["ppo_micro_batch_size_per_gpu"] == (None if preset == "train" else 2)
             engine = critic["model"]["fsdp_config"] if MINOR == "0.7" else critic["fsdp"]
             assert engine["optimizer_offload"] is spare
 
@@ -317,3 +321,100 @@ def test_the_script_hands_the_settings_to_verl(tmp_path):
     assert "total_epochs: 3" in ended.stdout
     assert "train_batch_size: 128" in ended.stdout
     assert "  - wandb" in ended.stdout
+
+
+NO_ENGINE = r"None|ValueError: vllm version None not supported"
+OPTIONS = {
+    "off": {"model": "Qwen/Qwen3-4B"},
+    "hide": {"model": "Qwen/Qwen3-4B-Thinking-2507"},
+    "keep": {"model": "Qwen/Qwen3-4B", "thinking": "keep"},
+    "lora": {"lora": 32, "engine": "vllm"},
+    "lora, sglang": {"lora": 16},
+    "lora, ppo": {"lora": 16, "engine": "vllm", "algorithm": "ppo"},
+    "correction": {"rollout_correction": True},
+    "all": {
+        "model": "Qwen/Qwen3-8B",
+        "lora": 32,
+        "engine": "vllm",
+        "rollout_correction": True,
+        "thinking": "hide",
+        "seed": 3,
+        "gpu_memory": 48,
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def options_composed(tmp_path_factory):
+    """What verl says of preset train with each option, or why it was refused."""
+    place, folders, refused = tmp_path_factory.mktemp("options"), {}, {}
+    for number, (name, options) in enumerate(OPTIONS.items()):
+        try:
+            write(recipe(preset="train", gpus=8, **options), place / str(number))
+        except ValueError as error:
+            refused[name] = str(error)
+        else:
+            folders[name] = place / str(number)
+    return compose_all(folders, ENVIRONMENT), refused
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_composes_or_is_refused_with_the_reason(options_composed, name):
+    composed, refused = options_composed
+    if (name, MINOR) == ("lora, sglang", "0.7"):
+        assert refused == {name: refused[name]}
+        assert "verl 0.7 passes no adapters to sglang: use engine='vllm'" in refused[name]
+        return
+    (folder, answer), options = composed[name], OPTIONS[name]
+    assert (answer["error"], answer["unknown"]) == (None, [])
+    # verl asks for the engine's version, which is not installed here.
+    assert re.match(NO_ENGINE if "lora" in options else "None", str(answer["refused"]))
+    config = answer["config"]
+    model, rollout = config["actor_rollout_ref"]["model"], config["actor_rollout_ref"]["rollout"]
+    assert model["lora_rank"] == options.get("lora", 0)
+    if "lora" in options:
+        assert (model["lora_alpha"], model["target_modules"]) == (options["lora"], "all-linear")
+        assert (rollout["load_format"], rollout["layered_summon"]) == ("safetensors", True)
+        assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == 3e-5
+    correction = config["algorithm"]["rollout_correction"]
+    if "rollout_correction" in options:
+        assert rollout["calculate_log_probs"] is True
+        assert (correction["rollout_is"], correction["rollout_is_threshold"]) == ("token", 2.0)
+        assert correction["bypass_mode"] is False
+    else:
+        assert correction["rollout_is"] is None
+    switch = {"enable_thinking": False} if name == "off" else {}
+    assert config["data"]["apply_chat_template_kwargs"] == switch
+    loop = (folder / "agent_loop.yaml").read_text()
+    assert ("hide_reasoning: true" in loop) is (name in {"hide", "all"})
+    assert ("max_tokens_per_turn: 2048" in loop) is (name in {"hide", "keep", "all"})
+    assert config["data"]["seed"] == options.get("seed")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS_HERE)
+def test_preset_train_fills_micro_batches_by_tokens(composed, algorithm):
+    """At least one whole episode in each: verl stops at a longer one."""
+    _, answer = composed[(algorithm, "sglang", "train", "agent-loop", False)]
+    config = answer["config"]
+    of = config["actor_rollout_ref"]
+    episode = config["data"]["max_prompt_length"] + config["data"]["max_response_length"]
+    assert of["actor"]["use_dynamic_bsz"] is True
+    limits = [
+        of["actor"]["ppo_max_token_len_per_gpu"],
+        of["rollout"]["log_prob_max_token_len_per_gpu"],
+        of["ref"]["log_prob_max_token_len_per_gpu"],
+    ]
+    assert of["rollout"]["log_prob_use_dynamic_bsz"] is of["ref"]["log_prob_use_dynamic_bsz"] is True
+    if algorithm == "ppo":
+        critic = config["critic"]
+        assert critic["use_dynamic_bsz"] is True
+        limits += [critic["ppo_max_token_len_per_gpu"], critic["forward_max_token_len_per_gpu"]]
+    assert min(limits) >= episode
+    assert of["actor"]["loss_agg_mode"] == "seq-mean-token-mean"
+    assert config["trainer"]["total_training_steps"] == 300
+    assert config["trainer"]["save_freq"] == config["trainer"]["test_freq"] == 25
+    assert config["trainer"]["max_actor_ckpt_to_keep"] is None
+    val = of["rollout"]["val_kwargs"]
+    assert (val["do_sample"], val["temperature"], val["n"]) == (True, 1.0, 1)
+    name = config["trainer"]["experiment_name"]
+    assert config["trainer"]["default_local_dir"].endswith(f"/checkpoints/{name}")

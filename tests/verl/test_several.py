@@ -40,7 +40,7 @@ def folder(tmp_path, textcraft_url, monkeypatch):
 
     def write(*options):
         arguments = [
-            *("verl", "init", "--env", "TextCraft", "--env", f"counting_env:{COUNT}"),
+            *("verl", "init", "--preset", "test", "--env", "TextCraft", "--env", f"counting_env:{COUNT}"),
             *("--server", f"TextCraft={textcraft_url}", "--env-kwargs", 'TextCraft={"max_turns": 3}'),
             *("--env-kwargs", f'{COUNT}={{"goal": 9, "max_episode_steps": 2}}'),
             *("--out", str(tmp_path / "joint"), *options),

@@ -9,7 +9,8 @@ only some recipes have::
     use_kl_loss: false
     #end
 
-``#if not name`` is the opposite. Lines that begin with ``##`` are notes for readers of the template.
+``#if not name`` is the opposite; conditions can be nested. Lines that begin with ``##`` are notes for
+readers of the template.
 """
 
 from __future__ import annotations
@@ -69,20 +70,21 @@ def _filled(line: str, values: Mapping[str, Any]) -> str:
 
 
 def _chosen(lines: Iterable[str], values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines whose conditions hold."""
-    chosen = True
+    """Yield the lines whose conditions hold, all of those around them."""
+    holds: list[bool] = []
     for line in lines:
         condition = _CONDITION.fullmatch(line)
         if condition is None:
-            if chosen and not line.startswith("##"):
+            if all(holds) and not line.startswith("##"):
                 yield line
         elif condition[1] == "else":
-            chosen = not chosen
+            holds[-1] = not holds[-1]
         elif condition[1] == "end":
-            chosen = True
+            holds.pop()
         else:
             value = values[condition[2]]
-            chosen = (value is None or value is False or value == "") == (condition[1] == "if not")
+            empty = value is None or value is False or value == ""
+            holds.append(empty == (condition[1] == "if not"))
 
 
 def scalar(value: Any) -> str:

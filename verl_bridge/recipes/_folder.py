@@ -25,6 +25,29 @@ RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
 _NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
 _DATA = ("data/train.parquet", "data/val.parquet")
 
+_VAL_TEMPERATURE = "actor_rollout_ref.rollout.val_kwargs.temperature"
+
+_ABOUT_BATCH = {
+    True: "Prompts in a step: 32 as in AgentGym-RL's textcraft_train.sh, and in verl's "
+    "examples/sglang_multiturn/run_qwen3_4b_dapo_multiturn.sh.",
+    False: "Prompts in a step: as many episodes as 32 groups of 8 have. Our own choice.",
+}
+
+_SOURCE_OF_RATE = {
+    True: "For adapters, from verl's examples/tuning/7b/qwen2-7b_grpo-lora_1_h100_fsdp_vllm.sh.",
+    False: "From AgentGym-RL's examples/train/AgentGym-RL/textcraft_train.sh, and the same in verl's "
+    "examples/grpo_trainer/run_qwen3-8b.sh.",
+}
+
+_ABOUT_OFFLOAD = {
+    True: "Weights and optimizer are offloaded to main memory while the engine generates: by the estimate of "
+    "memory they do not fit beside it, or you chose this.",
+    False: "Weights and optimizer stay on the GPU while the engine generates: by the estimate of memory they "
+    "fit beside it, or you chose this.",
+    None: "Whether weights and optimizer are offloaded to main memory while the engine generates. The size "
+    "of the model is unknown.",
+}
+
 
 def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
     """Return the text of each file of a recipe's folder by its name.
@@ -54,7 +77,7 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
 def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
     """Return the verl settings of a paper; `lay_over` adds only those that the template lacks."""
     left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
-    if recipe.preset != "full":
+    if recipe.preset == "test":
         left_out.add("trainer.total_training_steps")
     return {
         key: value
@@ -65,36 +88,57 @@ def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
 
 def _settings(recipe: RlRecipe) -> dict[str, Any]:
     """Return the values and conditions of ``config.yaml``."""
-    size, lengths, paper = recipe.size, recipe.lengths, recipe.published
-    lr = 5e-7 if paper is None else paper.get("actor_rollout_ref.actor.optim.lr")
-    passes = 1 if paper is None else paper.get("actor_rollout_ref.actor.ppo_epochs", 1)
+    size, lengths, paper, sizing = recipe.size, recipe.lengths, recipe.published, recipe.sizing
+    train = size.mini_batch is not None
+    sized = size.sized
+    known = sized and recipe.model_size is not None
     return {
         **{name: recipe.algorithm == name for name in ALGORITHMS},
-        "activation_offload": recipe.offload and recipe.checkpointing,
+        "about_batch": _ABOUT_BATCH[recipe.samples > 1],
+        "about_offload": _ABOUT_OFFLOAD[sizing.offload] if known else _ABOUT_OFFLOAD[None],
+        "about_thinking": recipe.thinks.reason,
+        "activation_offload": sizing.activation_offload,
         "adv_estimator": ALGORITHMS[recipe.algorithm],
         "assistant_turns": lengths.turns + 1,
         "batch": size.batch,
         "checkpointing": recipe.checkpointing,
+        "correction": recipe.rollout_correction,
+        "dynamic": sized,
         "engine": recipe.engine,
         "epochs": size.epochs,
+        "forward_tokens": sizing.forward_tokens,
         "gpus": recipe.gpus,
         "group": recipe.samples,
+        "in_groups": train and recipe.samples > 1,
         "interaction": recipe.integration == "interaction",
+        "keep": size.keep,
         "kl_coef": recipe.kl_coef,
-        "learning_rate": lr,
+        "learning_rate": recipe.rate,
+        "lora": recipe.lora or None,
         "micro_batch": recipe.micro_batch,
         "mini_batch": recipe.mini_batch,
         "model": recipe.model,
         "name": recipe.name,
-        "offload": recipe.offload,
-        "on_policy": recipe.mini_batch == size.batch and passes == 1,
+        "no_thinking": recipe.thinks.mode == "off",
+        "offload": sizing.offload,
+        "on_policy": recipe.mini_batch == size.batch and recipe.passes == 1,
         "prompt": lengths.prompt,
         "reference": bool(recipe.kl_coef),
         "response": lengths.response,
+        "samples_of_val": recipe.val_samples,
         "save_freq": size.save_freq,
+        "seed": recipe.seed,
+        "sized": sized,
+        "source_of_rate": _SOURCE_OF_RATE[bool(recipe.lora)] if train else "",
+        "steps": size.steps if train else None,
+        "tensor_parallel": sizing.tensor_parallel,
         "test_freq": size.test_freq,
+        "tokens": sizing.tokens,
+        "train": train,
         "turns": lengths.turns,
+        "utilization": sizing.utilization if known else None,
         "val_before_train": size.test_freq > 0,
+        "val_temperature": 1.0 if paper is None else paper.get(_VAL_TEMPERATURE, 1.0),
     }
 
 
@@ -112,8 +156,10 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
         "env_kwargs": one and dict(one.env_kwargs),
         "every": recipe.turns_every,
         "fault_budget": int(FAULT_BUDGET),
+        "hide_reasoning": recipe.thinks.mode == "hide",
         "horizon": horizon,
         "isolate": one and one.isolate,
+        "more_reply": recipe.thinks.mode in {"hide", "keep"},
         "reply": reply,
         "several": recipe.several,
         "source_of_every": source("every", recipe.turns_every) if horizon else "",

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from agentgym_gym.rollout import Isolation, split_id
+from verl_bridge.recipes._env_choice import EnvChoice, turn_limit_of
+from verl_bridge.recipes._memory import GPU_MEMORY, ModelSize, Sizing, choose, model_size
+from verl_bridge.recipes._names import env_part, model_part
 from verl_bridge.recipes._papers import Published, published
+from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
+from verl_bridge.recipes._thinking import Thinking, thinking_of
 
 __all__ = [
     "ALGORITHMS",
     "ENGINES",
     "INTEGRATIONS",
+    "MAX_VALIDATION",
     "PRESETS",
     "VERSIONS",
     "EnvChoice",
-    "Lengths",
-    "Preset",
     "RlRecipe",
     "turn_limit_of",
 ]
@@ -44,116 +47,17 @@ DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
 KL_COEF = 1e-3
 """Default weight of the KL distance to the reference policy in the loss: verl's own value."""
 
+MAX_VALIDATION = 385
+"""Episodes of a validation: (1.96 x 0.5 / 0.05) squared, for a 95 % interval of ± 0.05 around one half."""
+
+REASONING = 2_048
+"""Maximum tokens of a reply with reasoning: our own choice."""
+
+LORA_RATE = 3e-5
+"""Learning rate of adapters, as in verl's scripts examples/tuning/*/*_grpo-lora_*.sh."""
+
 _MICRO_BATCH = 2
 _EVERY = 100
-
-# gymnasium's own rule, but it makes the version optional and allows colons at the ends of a name.
-_ENV_ID = re.compile(r"(?:[\w.]+:)?(?:[\w:-]+/)?[\w.-](?:[\w:.-]*[\w.-])?")
-
-
-@dataclass(frozen=True)
-class Preset:
-    """The amount of training.
-
-    Attributes:
-        batch: Prompts in a step.
-        epochs: Passes over the tasks.
-        group: Samples of each prompt, if the algorithm compares them.
-        save_freq: Steps between checkpoints, -1 for none.
-        test_freq: Steps between validations, -1 for none.
-    """
-
-    batch: int
-    epochs: int
-    group: int
-    save_freq: int
-    test_freq: int
-
-
-PRESETS: Mapping[str, Preset] = {
-    "test": Preset(batch=8, epochs=1, group=2, save_freq=-1, test_freq=-1),
-    "full": Preset(batch=128, epochs=15, group=4, save_freq=20, test_freq=10),
-}
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """The length limits of episodes.
-
-    Attributes:
-        turns: Maximum replies of the model in an episode.
-        reply: Maximum tokens of a reply.
-        prompt: Maximum tokens of the system prompt with the first observation.
-        response: Maximum tokens of the rest, observations included.
-    """
-
-    turns: int
-    reply: int
-    prompt: int
-    response: int
-
-
-_LENGTHS: Mapping[str, Lengths] = {
-    "agentgym/WebShop-v0": Lengths(turns=25, reply=512, prompt=2_048, response=14_336),
-    "agentgym/TextCraft-v0": Lengths(turns=20, reply=512, prompt=2_048, response=6_144),
-}
-_ANY = Lengths(turns=20, reply=512, prompt=2_048, response=8_192)
-
-
-_LIMITS = ("max_turns", "max_episode_steps")
-"""Arguments that limit the turns: of AgentGym's environments, and of ``gymnasium.make`` for any."""
-
-
-def turn_limit_of(env_kwargs: Mapping[str, Any]) -> int | None:
-    """Return the turn limit among the arguments of an environment, or None."""
-    limits = [env_kwargs.get(name) for name in _LIMITS]
-    return min((limit for limit in limits if type(limit) is int and limit > 0), default=None)
-
-
-@dataclass(frozen=True)
-class EnvChoice:
-    """One of several environments that a run trains in.
-
-    Args:
-        env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``.
-        env_kwargs: Its arguments.
-        weight: Its share of the training tasks, relative to the other weights: one of weight 2 has twice
-            as many tasks in a step as one of weight 1.
-        isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`; None for its default.
-        success_at: The minimum return of a solved task, as for `agentgym_gym.rollout.Episode`.
-
-    Raises:
-        ValueError: The id is invalid, the weight is not a positive number, or another argument is wrong.
-    """
-
-    env_id: str
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    weight: float = 1.0
-    isolate: str | None = None
-    success_at: float | None = None
-
-    def __post_init__(self) -> None:
-        if not _ENV_ID.fullmatch(self.env_id):
-            raise ValueError(
-                f"env={self.env_id!r} is not the id of an environment, such as 'my_package:my/Env-v0'"
-            )
-        if not (math.isfinite(self.weight) and self.weight > 0):
-            raise ValueError(f"weight={self.weight} of {self.id} should be a positive number")
-        if self.isolate is not None and self.isolate not in get_args(Isolation):
-            raise ValueError(f"isolate={self.isolate!r} should be one of {', '.join(get_args(Isolation))}")
-        if self.success_at is not None and not math.isfinite(self.success_at):
-            raise ValueError(f"success_at={self.success_at} should be a finite number")
-
-    @property
-    def runtime(self) -> dict[str, Any]:
-        """Runtime keys for the loop's yaml or for a row; empty by default."""
-        keys = {"isolate": self.isolate, "success_at": self.success_at}
-        return {key: value for key, value in keys.items() if value is not None}
-
-    @property
-    def id(self) -> str:
-        """The id without the module."""
-        return split_id(self.env_id)[1]
 
 
 @dataclass(frozen=True)
@@ -179,12 +83,21 @@ class RlRecipe:
             for no reference policy. By default that of `like`, else :data:`KL_COEF`.
         like: The publication whose settings are the defaults, one of :data:`LIKE`; only preset ``"full"``
             uses its amount of training. The settings are for one environment.
-        offload: Whether to offload unused state to main memory.
+        offload: Whether to offload unused state to main memory; None for the estimate's choice with preset
+            ``"train"``, else true.
         checkpointing: Whether to recompute activations instead of storing them (gradient checkpointing).
         envs: Several environments to train in together, in place of `env_id` and the other arguments for
             one environment. The rows must name them, and have their arguments.
         isolate: Where each environment runs, as for :class:`EnvChoice`.
         success_at: The return that solves a task, as for :class:`EnvChoice`.
+        gpu_memory: Memory of a GPU in GB, for the estimate.
+        thinking: The model's reasoning: ``"off"``, ``"hide"`` from the environment, or ``"keep"``; by default
+            what fits the model's name.
+        lora: Rank of adapters to train instead of the whole model; 0 for none.
+        rollout_correction: Whether to weight tokens by the ratio of the trainer's and the engine's
+            probabilities.
+        seed: Seed of the order of the tasks; None for verl's.
+        val_tasks: Number of rows for validation of each environment, which decides the episodes of each row.
 
     Raises:
         ValueError: A choice is invalid, or two choices contradict each other.
@@ -203,11 +116,17 @@ class RlRecipe:
     turns_every: int | None = None
     kl_coef: float | None = None
     like: str | None = None
-    offload: bool = True
+    offload: bool | None = None
     checkpointing: bool = True
     envs: Sequence[EnvChoice] = ()
     isolate: str | None = None
     success_at: float | None = None
+    gpu_memory: float = GPU_MEMORY
+    thinking: str | None = None
+    lora: int = 0
+    rollout_correction: bool = False
+    seed: int | None = None
+    val_tasks: int = MAX_VALIDATION
 
     def __post_init__(self) -> None:
         choices: dict[str, tuple[str, ...]] = {
@@ -224,6 +143,7 @@ class RlRecipe:
         self._set_defaults()
         if not self.model or not self.model.isprintable():
             raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
+        self._check_model_options()
         if self.integration == "interaction" and self.verl != "0.7":
             raise ValueError(
                 f"verl {self.verl} has no interactions (deleted in 0.8): use integration='agent-loop'"
@@ -236,9 +156,25 @@ class RlRecipe:
             )
         self._check_numbers()
 
+    def _check_model_options(self) -> None:
+        if self.thinks.mode == "hide" and self.integration == "interaction":
+            raise ValueError(
+                "thinking='hide' needs this library's agent loop: verl's loop sends the environment whole "
+                "replies; use integration='agent-loop', or thinking='keep'"
+            )
+        if self.lora and self.engine == "sglang" and self.verl == "0.7":
+            raise ValueError(
+                "verl 0.7 passes no adapters to sglang: use engine='vllm' with lora, or verl 0.8 or 0.9"
+            )
+        if not 0 < self.gpu_memory < math.inf:
+            raise ValueError(f"gpu_memory={self.gpu_memory} should be a number of GB above 0")
+
     def _check_numbers(self) -> None:
         limits = [("turns", limit) for limit in self.stages]
-        for name, value in [("gpus", self.gpus), ("turns_every", self.turns_every), *limits]:
+        if self.lora < 0 or (self.seed or 0) < 0:
+            raise ValueError(f"lora={self.lora} and seed={self.seed} should be 0 or above")
+        counts = [("gpus", self.gpus), ("turns_every", self.turns_every), ("val_tasks", self.val_tasks)]
+        for name, value in [*counts, *limits]:
             if value is not None and value < 1:
                 raise ValueError(f"{name}={value} should be at least 1")
         if not 0 <= (self.kl_coef or 0) < math.inf:
@@ -294,23 +230,36 @@ class RlRecipe:
     def size(self) -> Preset:
         """The amount of training."""
         usual, paper = PRESETS[self.preset], self.published
-        if paper is None or self.preset != "full":
-            return usual
+        if paper is None and usual.mini_batch and self.algorithm not in _IN_GROUPS:
+            # As many episodes as in groups, each of another prompt.
+            return replace(
+                usual, batch=usual.batch * usual.group, mini_batch=usual.mini_batch * usual.group, group=1
+            )
+        if paper is None or self.preset == "test":
+            return usual if paper is None else replace(usual, rate=_rate_of(paper))
         return Preset(
             batch=paper.get("data.train_batch_size"),
             epochs=paper.get("trainer.total_epochs", usual.epochs),
             group=paper.get("actor_rollout_ref.rollout.n"),
             save_freq=paper.get("trainer.save_freq", usual.save_freq),
             test_freq=paper.get("trainer.test_freq", usual.test_freq),
+            rate=_rate_of(paper),
+            steps=paper.get("trainer.total_training_steps"),
+            keep=usual.keep,
         )
 
     @property
     def mini_batch(self) -> int:
         """Prompts in an update."""
-        batch, paper = self.size.batch, self.published
+        size, paper = self.size, self.published
         if paper is None:
-            return batch
-        return min(batch, int(paper.get("actor_rollout_ref.actor.ppo_mini_batch_size", batch)))
+            return size.mini_batch or size.batch
+        return min(size.batch, int(paper.get("actor_rollout_ref.actor.ppo_mini_batch_size", size.batch)))
+
+    @property
+    def passes(self) -> int:
+        """Updates with each episode of a step."""
+        return 1 if self.published is None else self.published.get("actor_rollout_ref.actor.ppo_epochs", 1)
 
     @property
     def samples(self) -> int:
@@ -330,6 +279,48 @@ class RlRecipe:
         if paper is None:
             return usual
         return int(paper.get("actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", usual))
+
+    @property
+    def rate(self) -> float:
+        """The learning rate."""
+        size = self.size
+        return LORA_RATE if self.lora and size.mini_batch else size.rate
+
+    @property
+    def val_samples(self) -> int | None:
+        """Episodes of each task in a validation; None for verl's default."""
+        return math.ceil(MAX_VALIDATION / self.val_tasks) if self.preset == "train" else None
+
+    @property
+    def thinks(self) -> Thinking:
+        """How the model's reasoning is treated."""
+        return thinking_of(str(self.model), self.thinking)
+
+    @functools.cached_property
+    def model_size(self) -> ModelSize | None:
+        """The size of the model, if it is known."""
+        return model_size(str(self.model))
+
+    @functools.cached_property
+    def sizing(self) -> Sizing:
+        """The settings that decide the memory."""
+        episode, state = self.lengths.episode, self.offload is not False
+        least = Sizing(
+            gpus=self.gpus,
+            tokens=episode,
+            forward_tokens=episode,
+            offload=state,
+            activation_offload=state and self.checkpointing,
+            checkpointing=self.checkpointing,
+            reference=bool(self.kl_coef),
+            critic=self.algorithm == "ppo",
+            lora=self.lora,
+        )
+        if self.size.sized:
+            return choose(self.model_size, episode, least, memory=self.gpu_memory, offload=self.offload)
+        paper, tokens = self.published, self.micro_batch * episode
+        share = paper.get("actor_rollout_ref.rollout.gpu_memory_utilization") if paper else None
+        return replace(least, tokens=tokens, forward_tokens=tokens, utilization=share)
 
     @property
     def stages(self) -> tuple[int, ...]:
@@ -360,16 +351,21 @@ class RlRecipe:
 
         More turns than usual get proportionally more tokens.
         """
-        usual, paper = _LENGTHS.get(env.id, _ANY), self.published
+        usual, paper = LENGTHS.get(env.id, USUAL_LENGTHS), self.published
         turns = max(self.stages, default=None) or turn_limit_of(env.env_kwargs) or usual.turns
         response = max(usual.response, usual.response * turns // usual.turns)
-        if paper is None:
-            return Lengths(turns, usual.reply, usual.prompt, response)
-        longest = paper.get("data.max_response_length")
-        if longest is not None:
-            response = max(longest, longest * turns // max(paper.turns))
-        prompt = max(usual.prompt, paper.get("data.max_prompt_length"))
-        return Lengths(turns, paper.get("agent_loop.max_tokens_per_turn"), prompt, response)
+        reply, prompt = usual.reply, usual.prompt
+        if paper is not None:
+            longest = paper.get("data.max_response_length")
+            if longest is not None:
+                response = max(longest, longest * turns // max(paper.turns))
+            reply = paper.get("agent_loop.max_tokens_per_turn")
+            prompt = max(prompt, paper.get("data.max_prompt_length"))
+        if self.thinks.mode in {"hide", "keep"}:
+            # Room for reasoning in every reply, and for half of that on average: our own choice.
+            response += turns * max(0, REASONING - reply) // 2
+            reply = max(reply, REASONING)
+        return Lengths(turns, reply, prompt, response)
 
     @property
     def lengths(self) -> Lengths:
@@ -384,6 +380,17 @@ class RlRecipe:
 
     @property
     def name(self) -> str:
-        """A short name, from the environments and the algorithm."""
-        names = [env.id.rpartition("/")[2] for env in self.environments]
-        return "-".join([*names, self.algorithm, self.preset])
+        """The name of the run, different for each choice that makes another run."""
+        names = "+".join(env_part(env.id) for env in self.environments)
+        parts = [names, self.algorithm, self.preset, self.like, model_part(str(self.model))]
+        parts += [
+            self.thinks.mode and f"thinking-{self.thinks.mode}",
+            f"lora{self.lora}" if self.lora else None,
+        ]
+        parts += ["corrected" if self.rollout_correction else None]
+        parts += [None if self.seed is None else f"seed{self.seed}"]
+        return "-".join(part for part in parts if part)
+
+
+def _rate_of(paper: Published) -> float:
+    return float(paper.get("actor_rollout_ref.actor.optim.lr"))

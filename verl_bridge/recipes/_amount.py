@@ -1,0 +1,135 @@
+"""The amount of a training run: steps, updates, episodes, tokens and checkpoints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from verl_bridge.recipes._memory import GB, Estimate, estimate
+from verl_bridge.recipes._presets import PRESETS
+
+if TYPE_CHECKING:
+    from verl_bridge.recipes._recipe import RlRecipe
+
+__all__ = ["Amount", "amount_of", "describe"]
+
+_STATE = {
+    False: 12,
+    True: 4,
+}  # bytes of a parameter in a checkpoint: fp32, with Adam's moments if it is trained
+
+
+@dataclass(frozen=True)
+class Amount:
+    """The amount of a run.
+
+    Attributes:
+        steps: Training steps.
+        updates: Updates of the policy.
+        episodes: Training episodes.
+        tokens: The most tokens of these episodes.
+        validations: Validations, the one before the training included.
+        val_episodes: Episodes of each validation.
+        checkpoints: Checkpoints that are kept.
+    """
+
+    steps: int
+    updates: int
+    episodes: int
+    tokens: int
+    validations: int
+    val_episodes: int
+    checkpoints: int
+
+
+def amount_of(recipe: RlRecipe, rows: int, val_rows: int) -> Amount:
+    """Return the amount of a run.
+
+    Args:
+        recipe: The recipe.
+        rows: Rows of ``train.parquet``, of which verl leaves out those that do not fill a batch.
+        val_rows: Rows of ``val.parquet``.
+    """
+    size = recipe.size
+    steps = rows // size.batch * size.epochs
+    steps = steps if size.steps is None else min(steps, size.steps)
+    greedy = size.batch if recipe.algorithm == "remax" else 0
+    episodes = steps * (recipe.trajectories + greedy)
+    saved = math.ceil(steps / size.save_freq) if size.save_freq > 0 else 0  # verl also saves the last step
+    return Amount(
+        steps=steps,
+        updates=steps * math.ceil(size.batch / recipe.mini_batch) * recipe.passes,
+        episodes=episodes,
+        tokens=episodes * recipe.lengths.episode,
+        validations=1 + math.ceil(steps / size.test_freq) if size.test_freq > 0 else 0,
+        val_episodes=val_rows * (recipe.val_samples or 1),
+        checkpoints=saved if size.keep is None else min(saved, size.keep),
+    )
+
+
+def describe(recipe: RlRecipe, amount: Amount) -> Iterator[str]:
+    """Yield lines about the amount of a run and its memory."""
+    size, episode = recipe.size, recipe.lengths.episode
+    yield (
+        f"Training: {amount.steps:,} steps, {amount.updates:,} updates of "
+        f"{recipe.mini_batch * recipe.samples:,} episodes at learning rate {recipe.rate:g}, "
+        f"{amount.episodes:,} episodes"
+    )
+    yield (
+        f"Tokens: at most {_short(amount.tokens)} ({episode:,} an episode); about "
+        f"{_short(amount.tokens / 2)} if episodes use half of their limit"
+    )
+    if amount.validations:
+        interval = 0.98 / math.sqrt(amount.val_episodes)
+        yield (
+            f"Validation: {amount.validations:,} times {amount.val_episodes:,} episodes; 95 % interval of a "
+            f"success rate of 0.5: ± {interval:.2f}"
+        )
+    if recipe.preset == "full" and recipe.like is None:
+        usual = PRESETS["train"]
+        yield (
+            f"Few updates for learning: preset full makes {amount.updates:,} at {size.rate:g}, and preset "
+            f"train makes {(usual.steps or 0) * usual.batch // (usual.mini_batch or 1):,} at {usual.rate:g}"
+        )
+    model = recipe.model_size
+    if model is None:
+        yield (
+            f"Memory: unknown, since {recipe.model} has no config.json here and no size in its name; "
+            "the settings are those that need the least"
+        )
+        return
+    if amount.checkpoints:
+        disk = amount.checkpoints * _STATE[bool(recipe.lora)] * model.parameters / GB
+        yield f"Checkpoints: {amount.checkpoints:,} kept, about {disk:,.0f} GB of disk"
+    yield from _memory(recipe, estimate(model, recipe.sizing, recipe.gpu_memory))
+
+
+def _memory(recipe: RlRecipe, made: Estimate) -> Iterator[str]:
+    """Yield the estimate by part."""
+    model, sizing = recipe.model_size, recipe.sizing
+    assert model is not None  # noqa: S101 - checked by the caller
+    yield (
+        f"Memory of each GPU by an estimate, in GB of {recipe.gpu_memory:g} "
+        f"({model.parameters / 1e9:.1f}B parameters, from {model.source}):"
+    )
+    phases = {"update": made.update, "log-probabilities": made.forward, "generation": made.generation}
+    for when, parts in phases.items():
+        listed = ", ".join(f"{name} {value / GB:.1f}" for name, value in parts.items() if value >= 0.05 * GB)
+        yield f"  {when}: {sum(parts.values()) / GB:.0f} = {listed}"
+    cached = made.cached // recipe.lengths.episode
+    yield f"  the engines' KV caches hold {cached:,} of the longest episodes at once"
+    if made.host:
+        yield f"  offloaded to main memory: {made.host / GB:.0f} GB"
+    if not made.fits:
+        advice = ["more --gpus", "--lora 32", "fewer --turns"]
+        advice += [] if sizing.offload else ["--offload"]
+        yield f"  warning: it does not fit by this estimate; use {', '.join(advice)}, or a smaller model"
+
+
+def _short(number: float) -> str:
+    for size, unit in ((1e9, "billion"), (1e6, "million")):
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number:,.0f}"

@@ -1,0 +1,303 @@
+"""An estimate of the GPU memory of a training run, and the settings that follow from it.
+
+Bytes on each of G GPUs, for P parameters of which T are trained (all, or those of LoRA's adapters):
+
+=====================  =====================================  ==========================================
+part                   bytes                                  source
+=====================  =====================================  ==========================================
+weights                4 P / G                                verl trains in fp32 and shards over all GPUs
+                                                              (workers/engine/fsdp/transformer_impl.py)
+gradients              4 T / G                                fp32, sharded (``reduce_dtype`` fp32, there)
+Adam                   8 T / G                                two fp32 moments of each trained parameter
+reference              2 P / G; 0 if offloaded, or with LoRA  bf16, as ``forward_only`` (there); with LoRA
+                                                              it is the model without its adapters
+critic (PPO)           12 P / G; 0 if offloaded               as the actor, without gradients
+gathered layers        2 x 2 (P - V h) / L + 2 V h            FSDP gathers a layer in bf16, and the next
+                                                              one ahead; embeddings are a unit of their own
+activations            2 h L n + 34 h n                       with recomputation: the bf16 input of each
+                                                              layer, and all of one layer
+                                                              (arXiv 2205.05198: 34 h a token)
+activations, stored    34 h L n                               without recomputation
+logits                 8 V n, without gradients 6 V n         bf16: the logits, their gradients, and the
+                                                              softmax and product of the entropy
+                                                              (utils/torch_functional.py)
+other                  6 GB                                   CUDA, NCCL, and what a sleeping engine keeps:
+                                                              our own choice
+engine's weights       2 P / tensor_model_parallel_size       bf16
+KV cache               4 L k a token                          bf16 keys and values of width k
+=====================  =====================================  ==========================================
+
+h is the hidden size, L the number of layers, V the vocabulary, and n the tokens of a micro-batch. Adapters of
+rank r on all linear layers have about 18 h L r parameters.
+
+Training and generation take turns: with offload, the actor's weights and Adam's moments are in main memory
+while the engine generates, and the engine is asleep while the model trains. 5 % of the memory is left free.
+
+The estimate was compared with published configurations (docs/training/memory.md); it was not run on a GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+__all__ = ["GB", "GPU_MEMORY", "Estimate", "ModelSize", "Sizing", "choose", "estimate", "model_size"]
+
+GB = 2**30
+
+GPU_MEMORY = 80.0
+"""Default memory of a GPU, in GB."""
+
+_FREE = 0.05
+_OTHER = 6 * GB
+_VOCABULARY = 151_936  # of Qwen2 and Qwen3: the default of transformers' Qwen3Config
+_WIDTH_TO_DEPTH = 96  # hidden size by layers, between the 71 and 114 of Qwen3-4B and Qwen3-8B
+_LAYER = 34
+_FILLED = 0.85  # of the memory, at most, by micro-batches of more than one episode: our own choice
+_STEP = 1_024  # token limits are multiples of it
+_SHARES = (0.5, 0.7)  # of the engine: verl's docs/perf/perf_tuning.rst
+_ENGINE_WEIGHTS = 0.35  # of the memory of a GPU, at most: our own choice
+_IN_NAME = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """The size of a model.
+
+    Attributes:
+        parameters: Number of parameters.
+        layers: Number of layers.
+        hidden: Hidden size.
+        vocabulary: Number of tokens.
+        key_width: Key heads by their size: the width of the keys in the KV cache.
+        source: How the size is known.
+    """
+
+    parameters: float
+    layers: int
+    hidden: int
+    vocabulary: int
+    key_width: int
+    source: str
+
+
+def model_size(model: str) -> ModelSize | None:
+    """Return the size of a model, from its ``config.json`` or from its name; None if neither has it.
+
+    Args:
+        model: A local folder, or a name such as ``Qwen/Qwen3-4B``.
+    """
+    try:
+        config = json.loads((Path(model) / "config.json").read_text("utf-8"))
+        return _from_config(config)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # no folder, or not of a dense language model
+    match = _IN_NAME.search(model.rstrip("/").rpartition("/")[2])
+    if match is None or not float(match[1]):
+        return None
+    parameters = float(match[1]) * 1e9
+    layers = max(1, round((parameters / (12 * _WIDTH_TO_DEPTH**2)) ** (1 / 3)))
+    hidden = round(math.sqrt(parameters / (12 * layers)))
+    source = f"{match[1]}B in its name; layers, hidden size and vocabulary are assumed"
+    return ModelSize(parameters, layers, hidden, _VOCABULARY, hidden // 4, source)
+
+
+def _from_config(config: Mapping[str, Any]) -> ModelSize:
+    config = config.get("text_config") or config  # of a model that also sees images
+    hidden, layers, heads = (
+        int(config[key]) for key in ("hidden_size", "num_hidden_layers", "num_attention_heads")
+    )
+    vocabulary, inner = int(config["vocab_size"]), int(config["intermediate_size"])
+    head = int(config.get("head_dim") or hidden // heads)
+    keys = head * int(config.get("num_key_value_heads") or heads)
+    experts = int(config.get("num_experts") or config.get("num_local_experts") or 1)
+    inner = int(config.get("moe_intermediate_size") or inner) if experts > 1 else inner
+    layer = 2 * hidden * heads * head + 2 * hidden * keys + 3 * hidden * inner * experts
+    embeddings = vocabulary * hidden * (1 if config.get("tie_word_embeddings") else 2)
+    return ModelSize(layer * layers + embeddings, layers, hidden, vocabulary, keys, "its config.json")
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """The settings that decide the memory.
+
+    Attributes:
+        gpus: Number of GPUs.
+        tokens: Tokens of a micro-batch of an update.
+        forward_tokens: Tokens of a micro-batch without gradients.
+        offload: Whether weights and Adam's moments go to main memory.
+        activation_offload: Whether stored activations go to main memory.
+        checkpointing: Whether activations are recomputed.
+        tensor_parallel: GPUs for each copy of the model in the engine.
+        utilization: The engine's share of the memory; None for verl's default, 0.5.
+        reference: Whether there is a reference policy.
+        critic: Whether there is a critic.
+        lora: Rank of the adapters, 0 for none.
+    """
+
+    gpus: int
+    tokens: int
+    forward_tokens: int
+    offload: bool = True
+    activation_offload: bool = True
+    checkpointing: bool = True
+    tensor_parallel: int = 1
+    utilization: float | None = None
+    reference: bool = True
+    critic: bool = False
+    lora: int = 0
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Bytes on each GPU, by part.
+
+    Attributes:
+        update: While the model trains.
+        forward: While it computes log-probabilities.
+        generation: While the engine generates.
+        host: Main memory of the machine for offloaded state.
+        cached: Tokens that fit into the engine's KV caches, on all GPUs.
+        limit: Bytes that may be used.
+    """
+
+    update: Mapping[str, float]
+    forward: Mapping[str, float]
+    generation: Mapping[str, float]
+    host: float
+    cached: int
+    limit: float
+
+    @property
+    def peak(self) -> float:
+        """The largest of the sums."""
+        return max(sum(parts.values()) for parts in (self.update, self.forward, self.generation))
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits, with an engine that can hold its weights."""
+        return self.peak <= self.limit and self.cached > 0
+
+
+def estimate(size: ModelSize, sizing: Sizing, memory: float = GPU_MEMORY) -> Estimate:
+    """Return the estimated memory of a run.
+
+    Args:
+        size: Of the model.
+        sizing: The settings.
+        memory: Of a GPU, in GB.
+    """
+    whole, shard = memory * GB, size.parameters / sizing.gpus
+    adapters = 18 * size.hidden * size.layers * sizing.lora
+    trained = (adapters or size.parameters) / sizing.gpus
+    state = {"weights": 4 * shard, "Adam": 8 * trained}
+    others = {
+        "reference": 2 * shard if sizing.reference and not sizing.lora else 0,
+        "critic": 12 * shard if sizing.critic else 0,
+    }
+    embeddings = size.vocabulary * size.hidden
+    gathered = 4 * max(0, size.parameters - embeddings) / size.layers + 2 * embeddings
+    resident = {} if sizing.offload else others
+    update = {
+        **state,
+        "gradients": 4 * trained,
+        **resident,
+        "gathered layers": gathered,
+        "activations": _activations(size, sizing) * sizing.tokens,
+        "logits": 8 * size.vocabulary * sizing.tokens,
+        "other": _OTHER,
+    }
+    forward = update | {
+        "gradients": 0,
+        "activations": _LAYER * size.hidden * sizing.forward_tokens,
+        "logits": 6 * size.vocabulary * sizing.forward_tokens,
+    }
+    engine = (0.5 if sizing.utilization is None else sizing.utilization) * whole
+    generation = {"engine": engine, **({} if sizing.offload else state | others), "other": _OTHER}
+    room = engine - 2 * size.parameters / sizing.tensor_parallel
+    copies = sizing.gpus // sizing.tensor_parallel
+    cached = room * sizing.tensor_parallel / (4 * size.layers * size.key_width)
+    return Estimate(
+        update,
+        forward,
+        generation,
+        sum((*state.values(), *others.values())) * sizing.gpus if sizing.offload else 0,
+        max(0, int(cached) * copies),
+        (1 - _FREE) * whole,
+    )
+
+
+def _activations(size: ModelSize, sizing: Sizing) -> float:
+    """Return the bytes of a token's activations in an update."""
+    if not sizing.checkpointing:
+        return _LAYER * size.hidden * size.layers
+    stored = 2 if sizing.activation_offload else size.layers
+    return 2 * size.hidden * stored + _LAYER * size.hidden
+
+
+def choose(
+    size: ModelSize | None,
+    episode: int,
+    least: Sizing,
+    *,
+    memory: float = GPU_MEMORY,
+    offload: bool | None = None,
+) -> Sizing:
+    """Return the fastest settings that fit, or those that need the least memory if none fit.
+
+    Args:
+        size: Of the model; None if it is unknown, which leaves `least` as it is.
+        episode: Tokens of the longest episode, the least of a micro-batch.
+        least: The settings that need the least memory.
+        memory: Of a GPU, in GB.
+        offload: The choice of the user; None to choose.
+    """
+    forced = replace(least, offload=least.offload if offload is None else offload)
+    if size is None:
+        return forced
+    forced = replace(forced, tensor_parallel=_tensor_parallel(size, forced.gpus, memory))
+    offloads = (False, True) if offload is None else (offload,)
+    spills = (False, True) if least.activation_offload else (False,)
+    for state, activations in ((state, spill) for state in offloads for spill in spills):
+        tried = replace(forced, offload=state, activation_offload=activations)
+        tried = replace(tried, utilization=_utilization(size, tried, memory))
+        if estimate(size, tried, memory).fits and (tried.utilization or 0) >= _SHARES[0]:
+            return _with_tokens(size, tried, episode, memory)
+    return replace(forced, utilization=max(0.1, min(_SHARES[0], _utilization(size, forced, memory))))
+
+
+def _tensor_parallel(size: ModelSize, gpus: int, memory: float) -> int:
+    """Return the least number of GPUs for a copy of the model that leaves room for the KV cache."""
+    divisors = [number for number in (1, 2, 4, 8, 16, 32, 64) if gpus % number == 0]
+    most = _ENGINE_WEIGHTS * memory * GB
+    return next((each for each in divisors if 2 * size.parameters / each <= most), divisors[-1])
+
+
+def _utilization(size: ModelSize, sizing: Sizing, memory: float) -> float:
+    """Return the largest share for the engine beside what stays on the GPU, in steps of 0.05."""
+    beside = estimate(size, replace(sizing, utilization=0.0), memory)
+    left = (beside.limit - sum(beside.generation.values())) / (memory * GB)
+    return min(_SHARES[1], max(0.0, math.floor(left * 20) / 20))
+
+
+def _with_tokens(size: ModelSize, sizing: Sizing, episode: int, memory: float) -> Sizing:
+    """Return the settings with micro-batches of up to two of the longest episodes, if they fit."""
+
+    def fits(tokens: int, forward: int) -> bool:
+        tried = replace(sizing, tokens=tokens, forward_tokens=forward)
+        return estimate(size, tried, memory).peak <= max(_FILLED * memory * GB, at_least)
+
+    at_least = sum(estimate(size, sizing, memory).generation.values())
+    choices = range(2 * episode // _STEP * _STEP, episode, -_STEP)
+    tokens = next((each for each in choices if fits(each, episode)), episode)
+    more = range(2 * tokens, tokens, -_STEP)
+    return replace(
+        sizing,
+        tokens=tokens,
+        forward_tokens=next((each for each in more if fits(tokens, each)), tokens),
+    )
