@@ -77,8 +77,8 @@ def refuse_other_run(folder: Path, files: Mapping[str, str]) -> None:
     ]
     if changes:
         raise FileExistsError(
-            f"{checkpoints} has step {step} of another training ({'; '.join(changes)}), and verl would resume "
-            "from its weights: move or delete the folder, or choose another --out"
+            f"{checkpoints} has step {step} of another training ({'; '.join(changes)}), and verl would "
+            "resume from its weights: move or delete the folder, or choose another --out"
         )
 
 
