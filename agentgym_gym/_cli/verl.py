@@ -245,7 +245,7 @@ def _check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder written by init or sft")],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="settings to override, as for run.sh"),
+        typer.Argument(metavar="KEY=VALUE", help="settings to override, as for run.sh"),
     ] = None,
     timeout: Annotated[
         float, typer.Option(min=1, help="timeout of each environment call, in seconds")

@@ -1,4 +1,4 @@
-"""What ``agentgym verl check`` knows of AgentGym's environments: their tasks, and agents that play them."""
+"""AgentGym's environments for ``agentgym verl check``: their tasks, and agents that play them."""
 
 from __future__ import annotations
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
+import shlex
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -80,7 +82,7 @@ def test_a_mistake_is_found(checked, mistake):
     findings = checked(mistake.text)
     found = [each for each in findings if mistake.finding in each.text]
     assert mistake.status in {each.status for each in found}, findings
-    assert all(each.advice for each in found)
+    assert all(each.advice for each in found if each.status == mistake.status)
 
 
 def test_nothing_is_wrong_without_a_mistake(checked):
@@ -189,20 +191,26 @@ def test_each_argument_of_the_loop_has_a_rule():
     assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == set(RULES)
 
 
-def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url, model_folder):
-    """With the overrides of that page, as its commands pass them to run.sh."""
-    from verl_bridge.cpu.overrides import cpu_overrides
-
-    folder = make_folder(tmp_path, textcraft_url, MINOR)
-    changed = {
-        "actor_rollout_ref.model.path": str(model_folder("chatml")),
-        "data.max_prompt_length": 256,
-        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu": 2,
-    }
-    config(changed)(folder)
-    overrides = [*cpu_overrides(), "data.max_response_length=512", "trainer.total_training_steps=1"]
-    (without,) = compose(folder, overrides=overrides)
-    assert [each["value"] for each in without["values"]["wrong"]] == ["transformers"]
-    (answer,) = compose(folder, overrides=overrides, VERL_USE_EXTERNAL_MODULES="verl_bridge.cpu")
-    assert (answer["error"], answer["unknown"], answer["refused"]) == (None, [], None)
-    assert (answer["values"]["wrong"], answer["values"]["missing"], answer["external"]) == ([], [], {})
+def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
+    """As the page writes and checks it, with a server that is running and a model of a few texts."""
+    page = (Path(__file__).resolve().parents[2] / "docs/training/cpu.md").read_text("utf-8")
+    (block,) = (each for each in page.split("```console\n") if "verl check runs/tiny" in each)
+    block = block.split("```")[0].replace("\\\n", " ").replace("http://127.0.0.1:36001", textcraft_url)
+    lines = [line for line in block.splitlines() if "agentgym serve" not in line and "run.sh" not in line]
+    assert len(lines) == 3
+    script = "\n".join(lines).replace("agentgym verl", "python -m agentgym_gym verl")
+    script = script.replace("python ", f"{shlex.quote(sys.executable)} ")
+    (tmp_path / "texts.txt").write_text("Craft the goal from your inventory.\nGoal: craft blue bed.\n" * 9)
+    ended = subprocess.run(
+        ["bash", "-euc", script],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+        cwd=tmp_path,
+        env=programs.environment(),
+    )
+    assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-2_000:]
+    assert f"verl {metadata.version('verl')} composes them and has each one" in ended.stdout
+    assert "ok            values:" in ended.stdout
+    assert "problem" not in ended.stdout

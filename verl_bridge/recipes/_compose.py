@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,11 @@ def external_modules(folder: Path) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
-def import_modules(names: Iterable[str]) -> dict[str, str]:
+def import_modules(names: Collection[str]) -> dict[str, str]:
     """Import external modules as verl does, and return the errors of those that fail."""
-    os.environ.pop(EXTERNAL, None)  # verl would fail as a whole
+    os.environ.pop(EXTERNAL, None)  # the import of verl would fail as a whole
     importlib.import_module("verl")
+    os.environ[EXTERNAL] = ",".join(names)  # modules may read it
     errors = {}
     for name in names:
         try:
