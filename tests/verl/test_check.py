@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -200,7 +201,9 @@ def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
     assert len(lines) == 3
     script = "\n".join(lines).replace("agentgym verl", "python -m agentgym_gym verl")
     script = script.replace("python ", f"{shlex.quote(sys.executable)} ")
-    (tmp_path / "texts.txt").write_text("Craft the goal from your inventory.\nGoal: craft blue bed.\n" * 9)
+    python = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert python is not None
+    script = f"{shlex.quote(sys.executable)} -c {shlex.quote(python[1])}\n{script}"
     ended = subprocess.run(
         ["bash", "-euc", script],  # noqa: S607
         capture_output=True,
@@ -208,7 +211,7 @@ def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
         check=False,
         timeout=400,
         cwd=tmp_path,
-        env=programs.environment(),
+        env=programs.environment() | {"AGENTGYM_TEXTCRAFT_URL": textcraft_url},
     )
     assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-2_000:]
     assert f"verl {metadata.version('verl')} composes them and has each one" in ended.stdout
