@@ -53,6 +53,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutp
 
 from agentgym_gym.rollout import Episode, EpisodeWriter, StepRecord, drop_blank_system, writer_at
 from verl_bridge._episode_log import opening_of, record_of, task_id_of
+from verl_bridge._loop_arguments import RULES, check_arguments, unknown_arguments
 from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge._rollout_output import RolloutOutput
@@ -100,7 +101,7 @@ class GymAgentLoop(AgentLoopBase):
         **kwargs: Further arguments that verl passes to its agent loops, which depend on its version.
 
     Raises:
-        ValueError: A number is out of its range.
+        ValueError: An argument is invalid.
     """
 
     def __init__(
@@ -137,13 +138,23 @@ class GymAgentLoop(AgentLoopBase):
             "isolate": isolate,
             "success_at": success_at,
         }
-        EnvTask.of({}, **{"env_id": "unnamed", **{k: v for k, v in self._defaults.items() if k != "env_id"}})
-        self._max_turns = _at_least(1, "max_turns", max_turns)
-        self._horizon = Horizon.of(horizon)
-        if max_turns is not None and horizon is not None:
-            raise ValueError("max_turns and horizon both limit the turns: give one of them")
-        self._max_tokens_per_turn = _at_least(1, "max_tokens_per_turn", max_tokens_per_turn)
-        self._max_observation_tokens = _at_least(1, "max_observation_tokens", max_observation_tokens)
+        check_arguments(
+            {
+                **self._defaults,
+                "max_turns": max_turns,
+                "horizon": horizon,
+                "max_tokens_per_turn": max_tokens_per_turn,
+                "max_observation_tokens": max_observation_tokens,
+                "hide_reasoning": hide_reasoning,
+                "drop_reasoning": drop_reasoning,
+                "fault_budget": fault_budget,
+                "env_timeout": env_timeout,
+                "episodes_dir": episodes_dir,
+            }
+        )
+        self._max_turns, self._horizon = max_turns, Horizon.of(horizon)
+        self._max_tokens_per_turn = max_tokens_per_turn
+        self._max_observation_tokens = max_observation_tokens
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
@@ -366,11 +377,6 @@ def _warn_about_unknown(arguments: Mapping[str, Any]) -> None:
     # verl passes its own arguments, and each version more of them, so unknown names cannot be rejected.
     unknown = {*arguments} - _known_arguments - {*AgentLoopBase.__init__.__code__.co_varnames}
     if unknown:
-        _log.warning("GymAgentLoop has no arguments %s: check their spelling in the yaml", sorted(unknown))
+        for message in unknown_arguments(sorted(unknown), RULES):
+            _log.warning("%s: check its spelling in the yaml", message)
         _known_arguments.update(unknown)
-
-
-def _at_least(minimum: int, name: str, value: int | None) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < minimum):
-        raise ValueError(f"{name}={value!r} should be an integer from {minimum}, or null")
-    return value

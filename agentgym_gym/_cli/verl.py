@@ -280,6 +280,10 @@ def _recipe(options: InitOptions, selections: Sequence[EnvSelection]) -> RlRecip
 @verl.command("check", cls=Command)
 def _check(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder written by init or sft")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="settings to override, as for run.sh"),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(min=1, help="timeout of each environment call, in seconds")
     ] = 60.0,
@@ -288,17 +292,27 @@ def _check(
     """Validate a training folder before you rent a GPU.
 
     It composes the settings with the installed verl, reads the tasks, and plays the first turns of each
-    environment, first one episode and then two at once. Checks whose packages are not installed are skipped.
-    Exits with 1 if there is a problem. As for run.sh, the module of an environment of your own may be in the
-    working directory.
+    environment, first one episode and then two at once, and then two whole episodes. Checks whose packages
+    are not installed are skipped. Exits with 1 if there is a problem. As for run.sh, the module of an
+    environment of your own may be in the working directory.
     """
     if not folder.is_dir():
         raise BadOption(f"{folder} is not a folder: write one with agentgym verl init or sft")
+    # No other command needs these imports.
+    from agentgym_gym._cli.verl_players import players_of, task_error  # noqa: PLC0415
     from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
+    from verl_bridge.recipes._overrides import check_override  # noqa: PLC0415
 
+    try:
+        for override in overrides or ():
+            check_override(override)
+    except ValueError as error:
+        raise BadOption(str(error)) from error
     find_modules_here()
     try:
-        findings, view = recipes.check(folder, timeout=timeout)
+        findings, view = recipes.check(
+            folder, overrides=overrides or (), timeout=timeout, players=players_of, task_error=task_error
+        )
     except ModuleNotFoundError as error:
         if error.name != "yaml":
             raise

@@ -298,7 +298,7 @@ def test_check_measures_every_prompt(run, several, at, by):
     (found,) = checks_of(run, place, "prompt length")
     assert found["status"] == "warning"
     assert f"data/train.parquet, row {at}: the system prompt and the first observation of" in found["text"]
-    assert "have 25" in found["text"]  # hundred tokens, of 4 characters
+    assert "have 28" in found["text"]  # hundred tokens, of 3.5 characters
 
 
 def test_check_says_which_row_s_environment_failed(run, several):

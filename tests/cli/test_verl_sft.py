@@ -221,13 +221,15 @@ def test_a_setting_that_does_not_fit_is_found(sft, run, old, new, check, said):
 
 def test_an_earlier_training_is_told_of(sft, run):
     sft()
-    Path("sft/checkpoints").mkdir()
+    Path("sft/checkpoints/global_step_12").mkdir(parents=True)
     Path("sft/checkpoints/latest_checkpointed_iteration.txt").write_text("12\n")
     result = run("verl", "check", "sft")
     assert "verl resumes from its step 12" in result.stdout
     assert result.exit_code == 0
     edit("total_epochs", "resume_mode: disable\n  total_epochs")
-    assert "step 12" not in run("verl", "check", "sft").stdout
+    printed = run("verl", "check", "sft").stdout
+    assert "resumes" not in printed
+    assert "which new ones replace step by step" in printed
 
 
 def rewritten(change):

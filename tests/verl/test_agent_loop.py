@@ -311,6 +311,10 @@ def test_an_environment_that_nobody_registered_is_an_error(play):
         ("max_turns", 0, "an integer"),
         ("max_tokens_per_turn", 1.5, "an integer"),
         ("fault_budget", -1, "a number of seconds from 0"),
+        ("fault_budget", "ten minutes", "a number of seconds from 0"),
+        ("max_tokens_per_turn", 0, "an integer from 1, or null: write max_tokens_per_turn: null"),
+        ("max_turns", "20", "an integer from 1, or null: write max_turns: 20"),
+        ("hide_reasoning", "no", "true or false"),
     ],
 )
 def test_a_number_that_cannot_be_is_an_error(play, name, value, should):

@@ -238,6 +238,7 @@ def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_ur
     model = tmp_path / "model"
     tokenizer.save_pretrained(model)
     (model / "config.json").write_text('{"max_position_embeddings": 4096}')
+    (model / "model.safetensors").touch()  # the weights are not read
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
     folder = tmp_path / "folder"
     env_id = "agentgym_gym:agentgym/TextCraft-v0"

@@ -7,26 +7,35 @@ import json
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verl_bridge._loop_arguments import loop_errors
 from verl_bridge._observations import LEAST, default_limit
-from verl_bridge.horizon import Horizon
+from verl_bridge._reasoning import MARKS
+from verl_bridge.recipes._check_played import percentile_tokens
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._recipe import turn_limit_of
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
 if TYPE_CHECKING:
+    from verl_bridge.recipes._check_played import PlayedEpisode
     from verl_bridge.recipes._check_tasks import FirstPrompt
     from verl_bridge.recipes._view import View
 
-__all__ = ["check_lengths", "context_length", "estimate_tokens", "tokenizer_of"]
+__all__ = ["CHARACTERS", "check_lengths", "context_length", "estimate_tokens", "tokenizer_of"]
 
 USUAL_REPLY = 100
 """Assumed tokens of a reply: a thought of a few sentences, and an action."""
 
-_CHARACTERS = 4  # in a token, if there is no tokenizer
+CHARACTERS = 3.5
+"""Assumed characters of a token, if there is no tokenizer."""
+
+_LIMITS = ("max_turns", "horizon", "max_tokens_per_turn", "max_observation_tokens")
+
+THINKING_REPLY = 2_048
+"""Tokens that a reply of a thinking model may need at least."""
 
 
 def check_lengths(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
@@ -44,9 +53,11 @@ def check_lengths(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
     if why:
         yield skipped(
             "lengths",
-            f"{why}: a token is assumed to be {_CHARACTERS} characters",
+            f"{why}: a token is assumed to be {CHARACTERS} characters",
             "check again when it is available",
         )
+    else:
+        yield from _of_thinking(view, tokenizer)
     if not starts:
         yield skipped("lengths", "no episode could be started: prompts were not measured")
         return
@@ -137,13 +148,9 @@ def _episodes(
     view: View, of: Mapping[str, list[FirstPrompt]], conversations: Mapping[bool, TokenizedChat], limit: int
 ) -> Iterator[Finding]:
     given = view.arguments()
-    turns, reply = given.get("max_turns"), given.get("max_tokens_per_turn")
-    try:
-        horizon = Horizon.of(given.get("horizon"))
-    except (TypeError, ValueError) as error:
-        yield problem("horizon", str(error), "write it as in {turns: [10, 20, 30], every: 100}")
-        return
-    turns = turns if horizon is None else horizon.longest
+    if any(loop_errors({name: given[name] for name in _LIMITS if name in given})):
+        return  # the check of the loop reports them
+    turns, reply = view.turn_limit(), given.get("max_tokens_per_turn")
     if reply is not None and reply > limit:
         yield problem(
             "response length",
@@ -158,7 +165,7 @@ def _episodes(
         own = max((turn_limit_of(start.task.env_kwargs) or math.inf for start in starts), default=math.inf)
         named = f"{env_id}: " if len(of) > 1 else ""
         yield from _of_environment(
-            starts, conversation, named, min(turns or math.inf, own), (answer, most, limit)
+            starts, conversation, named, min(turns or math.inf, own), (answer, reply, most, limit)
         )
 
 
@@ -167,7 +174,7 @@ def _of_environment(
     conversation: TokenizedChat | None,
     named: str,
     turns: float,
-    tokens: tuple[int, int, int],
+    tokens: tuple[int, int | None, int, int],
 ) -> Iterator[Finding]:
     """Compare the episodes of one environment with the token limits.
 
@@ -176,9 +183,9 @@ def _of_environment(
         conversation: Counts tokens; without it, they are estimated.
         named: Prefix of the findings.
         turns: Its turn limit, or infinity.
-        tokens: Those of a reply; the limit of an observation; the limit of all.
+        tokens: Those of a reply; the limits of a reply, of an observation and of all.
     """
-    answer, most, limit = tokens
+    answer, _, most, limit = tokens
     if turns == math.inf:
         text = f"{named}no turn limit is set"
         yield warning("response length", text, "set max_turns in the yaml of the loop")
@@ -190,6 +197,7 @@ def _of_environment(
         return len(conversation.after([], text))
 
     later = [text for start in starts for text in start.observations[1:] or start.observations]
+    later += [text for start in starts for episode in start.episodes for text in episode.observations]
     lengths = [count(text) for text in later]
     usual = math.ceil(statistics.median(min(length, most) for length in lengths))
     if max(lengths) > most:
@@ -198,6 +206,10 @@ def _of_environment(
             f"{named}one has {max(lengths)} tokens, and {most} are allowed: its middle will be omitted",
             f"set max_observation_tokens in the yaml of the loop above {max(lengths)}",
         )
+    whole = [episode for start in starts for episode in start.episodes]
+    if whole:
+        yield _of_whole_episodes(whole, count, named, turns, tokens)
+        return
     needed = int(turns) * (usual + answer)
     sum_ = f"{named}{turns} turns of {answer} tokens, with observations of {usual}, are {needed}"
     if needed <= limit:
@@ -207,6 +219,53 @@ def _of_environment(
             "response length",
             f"{sum_}, and {limit} are allowed: long episodes will be cut off",
             f"set data.max_response_length to about {needed}, or fewer turns",
+        )
+
+
+def _of_whole_episodes(
+    episodes: list[PlayedEpisode],
+    count: Callable[[str], int],
+    named: str,
+    turns: float,
+    tokens: tuple[int, int | None, int, int],
+) -> Finding:
+    answer, reply_limit, most, limit = tokens
+    needed = percentile_tokens(
+        episodes, count, turns=turns, reply=answer, reply_limit=reply_limit, observation_limit=most
+    )
+    players = " and ".join(dict.fromkeys(episode.player for episode in episodes))
+    text = (
+        f"{named}90 % of the episodes have at most some {needed} tokens, by {len(episodes)} "
+        f"episodes of {players} up to {turns:g} turns with replies of {answer} or more"
+    )
+    if needed <= limit:
+        return ok("response length", f"{text}; {limit} are allowed")
+    return warning(
+        "response length",
+        f"{text}, and {limit} are allowed: long episodes will be cut off",
+        f"set data.max_response_length to about {needed}, or fewer turns, or smaller observations",
+    )
+
+
+def _of_thinking(view: View, tokenizer: Any) -> Iterator[Finding]:
+    """Warn if a model thinks, and its replies are too short for it."""
+    template = str(tokenizer.chat_template)
+    if "enable_thinking" not in template and not any(begin in template for begin, _ in MARKS):
+        return
+    options = view.get("data.apply_chat_template_kwargs") or {}
+    if options.get("enable_thinking") is False:
+        return
+    reply = view.arguments().get("max_tokens_per_turn")
+    limit = view.number("data.max_response_length", 512)
+    allowed = min(reply, limit) if type(reply) is int else limit
+    if allowed < THINKING_REPLY:
+        off = "set data.apply_chat_template_kwargs.enable_thinking: false, or "
+        yield warning(
+            "thinking",
+            f"the model's chat template supports thinking, and a reply may have only {allowed} tokens: "
+            "a thought that is cut off has no action",
+            f"{off if 'enable_thinking' in template else ''}set max_tokens_per_turn to {THINKING_REPLY} or "
+            "more in the yaml of the loop",
         )
 
 
@@ -257,4 +316,4 @@ def tokenizer_of(name: str) -> tuple[Any, str]:
 
 def estimate_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
     """Estimate the tokens of messages without a tokenizer."""
-    return sum(math.ceil(len(message["content"]) / _CHARACTERS) for message in messages)
+    return sum(math.ceil(len(message["content"]) / CHARACTERS) for message in messages)

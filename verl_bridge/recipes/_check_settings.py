@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
+from verl_bridge.recipes._check_values import check_arguments
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._view import NotReadable, View, load_yaml
 
@@ -127,6 +128,9 @@ def check_loop(view: View) -> Iterator[Finding]:
             f"the rows select the interaction {missing}, which {_INTERACTIONS} does not have",
             f"give one of its entries that name; it has {', '.join(sorted(named)) or 'none'}",
         )
+    yield from check_arguments(entries)
+    for error in (view.result or {}).get("loops") or ():
+        yield problem("loop", f"agent_loop.yaml: {error}", "correct it in agent_loop.yaml")
     yield from _check_turn_limits(view, interactions)
     yield from _check_classes(view, [*entries, *interactions])
 

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge.recipes._check_lengths import context_length, estimate_tokens, tokenizer_of
+from verl_bridge.recipes._check_lengths import CHARACTERS, context_length, estimate_tokens, tokenizer_of
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 
 if TYPE_CHECKING:
@@ -17,10 +17,15 @@ __all__ = ["check_sft"]
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def check_sft(view: View) -> Iterator[Finding]:
-    """Yield the findings of a folder, except whether verl composes its settings."""
-    yield from _check_sizes(view)
-    yield from _check_earlier_run(view)
+def check_sft(view: View, *, sizes: bool = True) -> Iterator[Finding]:
+    """Yield the findings of a folder's data.
+
+    Args:
+        view: The folder.
+        sizes: Whether to check the batches, which must be integers.
+    """
+    if sizes:
+        yield from _check_sizes(view)
     yield from _read_rows(view)
     yield from _check_split_leakage(view)
     yield from _check_dataset(view)
@@ -49,19 +54,6 @@ def _check_sizes(view: View) -> Iterator[Finding]:
         yield problem("sizes", text, f"change {setting}")
     if not wrong:
         yield ok("sizes", f"{batch} games a step on {gpus} GPUs")
-
-
-def _check_earlier_run(view: View) -> Iterator[Finding]:
-    """Report checkpoints from which verl would resume; they may be of other games."""
-    folder = view.path("trainer.default_local_dir")
-    latest = folder / "latest_checkpointed_iteration.txt" if folder is not None else None
-    if view.get("trainer.resume_mode", "auto") == "auto" and latest is not None and latest.is_file():
-        step = latest.read_text("utf-8").strip()
-        yield warning(
-            "checkpoints",
-            f"{folder} has the checkpoints of an earlier training, and verl resumes from its step {step:.20}",
-            "to start from the beginning, remove it, or run run.sh trainer.resume_mode=disable",
-        )
 
 
 def _read_rows(view: View) -> Iterator[Finding]:
@@ -168,7 +160,9 @@ def _check_lengths(view: View) -> Iterator[Finding]:
     tokenizer, why = tokenizer_of(str(view.get("model.tokenizer_path") or model))
     if why:
         yield skipped(
-            "lengths", f"{why}: a token is assumed to be 4 characters", "check again when it is available"
+            "lengths",
+            f"{why}: a token is assumed to be {CHARACTERS} characters",
+            "check again when it is available",
         )
     options = view.get("data.apply_chat_template_kwargs") or {}
     key = str(view.get("data.messages_key", "messages"))

@@ -8,19 +8,28 @@ import importlib
 import itertools
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout import close_all, drop_blank_system
 from verl_bridge.recipes._check_episodes import Case, examine
+from verl_bridge.recipes._check_played import play_whole
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
+    from verl_bridge.recipes._check_played import PlayedEpisode, Player
     from verl_bridge.recipes._view import View
 
-__all__ = ["FirstPrompt", "check_shares", "check_split_leakage", "play_first_turns", "read_rows"]
+__all__ = [
+    "FirstPrompt",
+    "check_shares",
+    "check_split_leakage",
+    "check_task_ids",
+    "play_first_turns",
+    "read_rows",
+]
 
 MAX_STARTS = 16
 """Maximum number of environments, with different arguments, that are started with one task each."""
@@ -38,6 +47,7 @@ class FirstPrompt:
         system: The messages of the row; the longest among the rows with the same environment and arguments.
         observations: The first observation, and the responses to empty replies.
         other: Another task of the same environment, if there is one.
+        episodes: Whole episodes of the environment, or their beginnings.
     """
 
     task: EnvTask
@@ -45,6 +55,7 @@ class FirstPrompt:
     system: list[dict[str, Any]]
     observations: list[str] = field(default_factory=list)
     other: Case | None = None
+    episodes: list[PlayedEpisode] = field(default_factory=list)
 
 
 def read_rows(view: View) -> Iterator[Finding]:
@@ -145,6 +156,33 @@ def _key(row: Mapping[str, Any]) -> str | None:
     return json.dumps([task.env_id, task.options, task.seed], sort_keys=True, default=str)
 
 
+def check_task_ids(view: View, task_error: Callable[[str, Any], str | None] | None) -> Iterator[Finding]:
+    """Check whether the environments have the tasks that the rows select by number.
+
+    Args:
+        view: The folder, with its rows.
+        task_error: Returns why an environment has no such task, or None.
+    """
+    if task_error is None:
+        return
+    env_id = view.arguments().get("env_id")
+    for part, rows in view.rows.items():
+        wrong: list[str] = []
+        for index, row in enumerate(rows):
+            with contextlib.suppress(ValueError, AttributeError):
+                task = EnvTask.of(row, env_id=env_id)
+                error = (
+                    task_error(task.env_id, task.options["task_id"]) if "task_id" in task.options else None
+                )
+                if error:
+                    wrong.append(f"{view.location(part, index)}: {error}")
+        if wrong:
+            more = f" ({len(wrong)} such rows in {part})" if len(wrong) > 1 else ""
+            yield problem(
+                "tasks", f"{wrong[0]}{more}", "write the rows again with agentgym verl init --force"
+            )
+
+
 def check_shares(view: View) -> Iterator[Finding]:
     """Report the rows of each environment, if there are several."""
     of = {part: _tasks_of(view, rows) for part, rows in view.rows.items()}
@@ -183,12 +221,17 @@ def _times(keys: list[str | None]) -> str:
     return f"{len(keys)} row{'s' if len(keys) > 1 else ''}{again}"
 
 
-def play_first_turns(view: View, timeout: float) -> tuple[list[Finding], list[FirstPrompt]]:
+def play_first_turns(
+    view: View,
+    timeout: float,
+    players: Callable[[str], Sequence[Callable[[], Player]]] | None = None,
+) -> tuple[list[Finding], list[FirstPrompt]]:
     """Play a task of each environment, as the loop would.
 
     Args:
         view: The folder, with its rows.
         timeout: Seconds for each call of an environment.
+        players: Returns the makers of players for whole episodes of an environment by its id.
     """
     given = view.arguments()
     names = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
@@ -220,7 +263,7 @@ def play_first_turns(view: View, timeout: float) -> tuple[list[Finding], list[Fi
         left = f"{len(starts) - len(chosen)} of {len(starts)} environments with different arguments"
         findings.append(skipped("environment", f"{left} were not started"))
     if chosen:
-        findings += asyncio.run(_play(chosen, timeout))
+        findings += asyncio.run(_play(chosen, timeout, players or (lambda _: ()), view.turn_limit()))
     return findings, [start for start in chosen if start.observations]
 
 
@@ -237,18 +280,28 @@ def _characters(start: FirstPrompt) -> int:
     return sum(len(str(message["content"])) for message in start.system)
 
 
-async def _play(starts: list[FirstPrompt], timeout: float) -> list[Finding]:
-    """Play the task of each start; the first of each environment also at the same time as another one."""
+async def _play(
+    starts: list[FirstPrompt],
+    timeout: float,
+    players: Callable[[str], Sequence[Callable[[], Player]]],
+    max_turns: int | None,
+) -> list[Finding]:
+    """Play the task of each start; the first of each environment also beside another one, and to its end."""
     findings: list[Finding] = []
     examined: set[str] = set()
     try:
         for start in starts:
-            at_once = start.task.env_id not in examined
+            first = start.task.env_id not in examined
             examined.add(start.task.env_id)
-            found, start.observations = await examine(
-                Case(start.place, start.task), timeout, other=start.other, at_once=at_once
-            )
+            case = Case(start.place, start.task)
+            found, start.observations = await examine(case, timeout, other=start.other, at_once=first)
             findings += found
+            if first and all(finding.status != "problem" for finding in found):
+                cases = [case, *([start.other] if start.other else [])]
+                found, start.episodes = await play_whole(
+                    cases, players(start.task.env_id), timeout=timeout, max_turns=max_turns
+                )
+                findings += found
     finally:
         await asyncio.to_thread(close_all)
     return findings

@@ -1,5 +1,7 @@
 """Check with the installed verl: ``python -m verl_bridge.recipes._compose FOLDER...`` prints JSON for each.
 
+Arguments after ``--`` are overrides of the settings, as ``run.sh`` passes them to verl.
+
 It runs in a separate process, because importing verl takes ten seconds, starts threads, and may fail.
 """
 
@@ -7,13 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import json
+import os
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SFT", "base_of", "compose", "unknown_keys"]
+from verl_bridge._loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
+from verl_bridge.recipes._compose_values import wrong_values
+
+__all__ = ["SFT", "base_of", "compose", "external_modules", "unknown_keys"]
 
 SFT = "sft_trainer_engine"
 """verl's configuration of its trainer for fine-tuning."""
@@ -21,23 +29,62 @@ SFT = "sft_trainer_engine"
 TRIED = 16
 """Number of rows with which the dataset is tried."""
 
+EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
+"""The variable with the modules that verl imports in each of its processes."""
 
-def compose(folder: Path) -> dict[str, Any]:
+_ASSIGNED = re.compile(rf"^[^#\n]*\b{EXTERNAL}=(?P<mark>[\"']?)(?P<names>.*?)(?P=mark)\s*$", re.MULTILINE)
+_EXPANSION = re.compile(r"\$\{[^}]*\}|\$\w+")
+
+
+def external_modules(folder: Path) -> list[str]:
+    """Return the modules that verl imports if ``run.sh`` starts it from this environment."""
+    try:
+        script = (folder / "run.sh").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        script = ""
+    texts = [_EXPANSION.sub("", match["names"]) for match in _ASSIGNED.finditer(script)]
+    names = ",".join([*texts, os.environ.get(EXTERNAL, "")]).split(",")
+    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+
+
+def import_modules(names: Collection[str]) -> dict[str, str]:
+    """Import external modules as verl does, and return the errors of those that fail."""
+    os.environ.pop(EXTERNAL, None)  # the import of verl would fail as a whole
+    importlib.import_module("verl")
+    os.environ[EXTERNAL] = ",".join(names)  # modules may read it
+    errors = {}
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001 - a module may fail in any way
+            errors[name] = _error_text(error)
+    return errors
+
+
+def compose(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     """Return the result of composing a folder with verl.
+
+    Args:
+        folder: The folder.
+        overrides: Further settings, in hydra's syntax.
 
     Returns:
         ``config``: all settings, or None with the reason in ``error``; ``unknown``: settings that verl does
         not have; ``refused``: the error of verl's own check, or None; ``classes``: by its description, the
-        error of each class that the yamls and the reward name, or None.
+        error of each class that the yamls and the reward name, or None; ``values``: the result of
+        :func:`verl_bridge.recipes._compose_values.wrong_values`; ``loops``: the errors of arguments in the
+        yaml of the loop.
     """
     hydra = importlib.import_module("hydra")
     conf = importlib.import_module("omegaconf").OmegaConf
     place = str(folder.resolve())
     result: dict[str, Any] = {"config": None, "error": None, "unknown": [], "refused": None, "classes": {}}
+    result |= {"values": {}, "loops": []}
     try:
         raw = conf.to_container(conf.load(f"{place}/config.yaml"), resolve=False)
         with hydra.initialize_config_dir(config_dir=place, version_base=None):
-            config = hydra.compose("config", overrides=[f"folder='{place}'"] if "folder" in raw else [])
+            own_folder = [f"folder='{place}'"] if "folder" in raw else []
+            config = hydra.compose("config", overrides=[*own_folder, *overrides])
         with hydra.initialize_config_module(config_module="verl.trainer.config", version_base=None):
             base = conf.to_container(hydra.compose(base_of(raw)), resolve=False)
         result["config"] = conf.to_container(config, resolve=True)
@@ -47,8 +94,14 @@ def compose(folder: Path) -> dict[str, Any]:
     result["unknown"] = list(unknown_keys(own, base))
     sft = base_of(raw) == SFT
     result["refused"] = _sft_error(config) if sft else _ppo_error(config)
+    result["values"] = wrong_values(result["config"], critic=not sft and _need_critic(config), sft=sft)
     result["classes"] = dict(_try_dataset(config) if sft else _try_classes(result["config"], folder))
+    result["loops"] = [] if sft else list(_argument_errors(result["config"], folder))
     return result
+
+
+def _need_critic(config: Any) -> bool:
+    return bool(importlib.import_module("verl.trainer.ppo.utils").need_critic(config))
 
 
 def base_of(raw: Mapping[str, Any]) -> str:
@@ -132,10 +185,8 @@ def _try_dataset(config: Any) -> Iterator[tuple[str, str | None]]:
 def _try_classes(config: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str | None]]:
     rollout = config["actor_rollout_ref"]["rollout"]
     conf = importlib.import_module("omegaconf").OmegaConf
-    loops = rollout["agent"]["agent_loop_config_path"]
-    if loops and (folder / loops).is_file():
-        for entry in conf.to_container(conf.load(folder / loops)):
-            yield f"agent loop {entry['name']}", _loop_error(entry)
+    for entry in _loops(config, folder):
+        yield f"agent loop {entry['name']}", _loop_error(entry)
     interactions = rollout["multi_turn"].get("interaction_config_path")
     if interactions and (folder / interactions).is_file():
         for entry in conf.to_container(conf.load(folder / interactions))["interaction"]:
@@ -143,6 +194,46 @@ def _try_classes(config: Mapping[str, Any], folder: Path) -> Iterator[tuple[str,
     reward = config["reward"]["custom_reward_function"]
     if reward["path"]:
         yield f"reward {reward['path']}", _reward_error(reward["path"], reward["name"])
+
+
+def _loops(config: Mapping[str, Any], folder: Path) -> list[Mapping[str, Any]]:
+    """Return the entries of the loop's yaml; another check reports entries of a wrong form."""
+    conf = importlib.import_module("omegaconf").OmegaConf
+    file = config["actor_rollout_ref"]["rollout"]["agent"]["agent_loop_config_path"]
+    if not file or not (folder / file).is_file():
+        return []
+    entries = conf.to_container(conf.load(folder / file))
+    return [entry for entry in entries if isinstance(entry, dict) and {"name", "_target_"} <= set(entry)]
+
+
+def _argument_errors(config: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Yield the errors of the arguments of loops that are not ours; ours needs no verl to be checked."""
+    for entry in _loops(config, folder):
+        if entry["_target_"] == LOOP:
+            continue
+        try:
+            loop = importlib.import_module("hydra.utils").get_class(entry["_target_"])
+        except Exception:  # noqa: BLE001, S112 - reported with the classes
+            continue
+        arguments = {key: value for key, value in entry.items() if key not in {"name", "_target_"}}
+        known = _argument_names(loop)
+        yield from unknown_arguments(arguments, known, str(entry["_target_"]))
+        if any(f"{each.__module__}.{each.__qualname__}" == LOOP for each in loop.__mro__):
+            own = set(inspect.signature(loop).parameters)
+            yield from loop_errors({k: v for k, v in arguments.items() if k in RULES and k not in own})
+
+
+def _argument_names(loop: type) -> set[str]:
+    """Return the names that a class and its bases accept as keyword arguments."""
+    names: set[str] = set()
+    for each in loop.__mro__:
+        if "__init__" not in vars(each) or each is object:
+            continue
+        parameters = inspect.signature(each.__init__).parameters.values()  # type: ignore[misc]
+        names |= {one.name for one in parameters if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}}
+        if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+            break  # it passes nothing on
+    return names - {"self"}
 
 
 def _loop_error(entry: Mapping[str, Any]) -> str | None:
@@ -182,8 +273,17 @@ def _error_text(error: BaseException) -> str:
     return " ".join(f"{type(cause).__name__}: {cause}".split())[:1_000]
 
 
-if __name__ == "__main__":
-    for argument in sys.argv[1:]:
-        with contextlib.redirect_stdout(sys.stderr):  # verl prints
-            output = compose(Path(argument))
+def _main(arguments: Sequence[str]) -> None:
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    folders, overrides = [Path(each) for each in arguments[:at]], arguments[at + 1 :]
+    with contextlib.redirect_stdout(sys.stderr):  # verl prints
+        names = dict.fromkeys(name for folder in folders for name in external_modules(folder))
+        errors = import_modules(names)
+    for folder in folders:
+        with contextlib.redirect_stdout(sys.stderr):
+            output = compose(folder, overrides) | {"external": errors}
         print(json.dumps(output, default=str), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1:])

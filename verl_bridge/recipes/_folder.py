@@ -6,6 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from verl_bridge._replays import FAULT_BUDGET
+from verl_bridge.recipes._check_earlier import refuse_other_run
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
 from verl_bridge.recipes._papers import LOOP_KEYS
 from verl_bridge.recipes._recipe import ALGORITHMS
@@ -219,7 +220,8 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
         The paths written.
 
     Raises:
-        FileExistsError: One of the names exists and ``force`` is false; nothing was written.
+        FileExistsError: One of the names exists and ``force`` is false, or the folder has checkpoints of
+            another environment, model or algorithm; nothing was written.
         OSError: The folder cannot be written to.
     """
     existing = [name for name in names if (folder / name).exists()]
@@ -227,6 +229,7 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
         raise FileExistsError(
             f"{folder} already has {', '.join(existing)}: choose another folder, or pass --force"
         )
+    refuse_other_run(folder, files)
     folder.mkdir(parents=True, exist_ok=True)
     for name in existing:  # also the interaction of an earlier recipe, and its tasks
         (folder / name).unlink()

@@ -8,10 +8,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from verl_bridge.horizon import Horizon
+from verl_bridge.recipes._overrides import override_settings
 
 __all__ = ["NotReadable", "View", "load_yaml"]
 
@@ -29,7 +32,8 @@ class View:
 
     Attributes:
         folder: The folder.
-        raw: The contents of ``config.yaml``.
+        raw: The contents of ``config.yaml``, with the overrides.
+        overrides: Further settings, as given to ``run.sh``.
         result: The result of :func:`verl_bridge.recipes._compose.compose`, or None without verl.
         failed: Why there is no result although verl is installed, or empty.
         rows: Rows of the data by ``"train"`` and ``"val"``, once they have been read.
@@ -38,14 +42,19 @@ class View:
 
     folder: Path
     raw: Mapping[str, Any]
+    overrides: Sequence[str] = ()
     result: Mapping[str, Any] | None = None
     failed: str = ""
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     files: dict[str, list[tuple[Path, int]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path) -> View:
+    def of(cls, folder: Path, overrides: Sequence[str] = ()) -> View:
         """Load a folder.
+
+        Args:
+            folder: The folder.
+            overrides: Further settings, as given to ``run.sh``.
 
         Raises:
             NotReadable: ``config.yaml`` cannot be read.
@@ -54,7 +63,9 @@ class View:
         raw = load_yaml(folder / "config.yaml")
         if not isinstance(raw, Mapping):
             raise NotReadable(f"{folder / 'config.yaml'} should be a mapping of settings")
-        view = cls(folder, raw)
+        if _adds_wandb(folder):
+            overrides = ["trainer.logger=[console,wandb]", *overrides]
+        view = cls(folder, override_settings(raw, overrides), overrides)
         if importlib.util.find_spec("verl") is not None:
             view._compose()
         return view
@@ -76,7 +87,7 @@ class View:
         return default if value is None else value
 
     def number(self, key: str, default: int) -> int:
-        """Return an integer setting, or the default for any other value, which verl itself rejects."""
+        """Return an integer setting, or the default for any other value, which another check reports."""
         value = self.get(key, default)
         return value if type(value) is int else default
 
@@ -148,8 +159,19 @@ class View:
                     return settings
         return {}
 
+    def turn_limit(self) -> int | None:
+        """Return the highest turn limit of the loop; None without one, or if it is invalid."""
+        arguments = self.arguments()
+        try:
+            horizon = Horizon.of(arguments.get("horizon"))
+        except (TypeError, ValueError):
+            return None
+        turns = arguments.get("max_turns") if horizon is None else horizon.longest
+        return turns if type(turns) is int and turns > 0 else None
+
     def _compose(self) -> None:
         command = [sys.executable, "-m", "verl_bridge.recipes._compose", str(self.folder)]
+        command += ["--", *self.overrides]
         # `python -m` puts its working directory first; this process may have imported the package from
         # elsewhere.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
@@ -167,6 +189,16 @@ class View:
             self.failed = f"verl could not be imported in {COMPOSE_SECONDS:g} s"
         except (IndexError, ValueError):
             self.failed = (ended.stderr.strip().splitlines() or ["it printed nothing"])[-1][:500]
+
+
+def _adds_wandb(folder: Path) -> bool:
+    """Return whether ``run.sh`` would log to Weights & Biases."""
+    if not os.environ.get("WANDB_API_KEY"):
+        return False
+    try:
+        return "WANDB_API_KEY" in (folder / "run.sh").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def load_yaml(file: Path) -> Any:

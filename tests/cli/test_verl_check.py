@@ -1,0 +1,158 @@
+"""`agentgym verl check`: realistic mistakes, overrides, earlier trainings; without verl."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentgym_gym._cli.verl_players import players_of, task_error
+from check_mistakes import MISTAKES, TEXTCRAFT, checkpoint, config, loop, make_folder
+from verl_bridge.recipes import RlRecipe, check, write
+
+DOCS = Path(__file__).resolve().parents[2] / "docs/training/check.md"
+
+
+def checked(folder, *overrides):
+    findings, _ = check(folder, overrides=overrides, players=players_of, task_error=task_error)
+    return findings
+
+
+def test_the_docs_have_this_table():
+    text = DOCS.read_text("utf-8")
+    rows = [f"| {each.text} | {each.status} | {each.finding} |" for each in MISTAKES]
+    table = text[text.index("| mistake |") :].split("\n\n")[0].splitlines()[2:]
+    assert table == rows
+    assert len(rows) >= 24
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [pytest.param(each, id=each.text, marks=pytest.mark.slow) for each in MISTAKES if not each.needs],
+)
+def test_a_mistake_is_found(tmp_path, textcraft_url, mistake):
+    folder = make_folder(tmp_path, textcraft_url)
+    mistake.make(folder)
+    findings = checked(folder)
+    found = [each for each in findings if mistake.finding in each.text]
+    assert mistake.status in {each.status for each in found}, findings
+    assert all(each.advice for each in found if each.status == mistake.status)
+
+
+def test_nothing_is_wrong_without_a_mistake(tmp_path, textcraft_url):
+    findings = checked(make_folder(tmp_path, textcraft_url))
+    assert not [each for each in findings if each.status in {"problem", "warning"}]
+    (length,) = (each for each in findings if each.check == "response length")
+    assert "by 2 episodes of oracle and random up to 20 turns" in length.text
+
+
+# overrides
+
+
+def test_overrides_apply_as_in_the_script(run, tmp_path, textcraft_url):
+    folder = make_folder(tmp_path, textcraft_url)
+    result = run("verl", "check", folder, "trainer.n_gpus_per_node=3", "--json")
+    assert result.exit_code == 1
+    assert "cannot be divided among 3 GPUs" in result.stdout
+    config({"trainer.n_gpus_per_node": 3})(folder)
+    result = run(
+        "verl", "check", folder, "trainer.n_gpus_per_node=4", "data.max_response_length=5000", "--json"
+    )
+    findings = json.loads(result.stdout)["findings"]
+    assert any("5000" in each["text"] for each in findings if each["check"] == "response length")
+    assert not any("GPUs" in each["text"] for each in findings if each["status"] == "problem")
+
+
+@pytest.mark.parametrize("text", ["n_gpus_per_node", "=3", "trainer n=3"])
+def test_an_override_has_a_key_and_a_value(run, tmp_path, text):
+    result = run("verl", "check", tmp_path, text)
+    assert result.exit_code == 2
+    assert "is not an override; write KEY=VALUE as for run.sh" in " ".join(result.stderr.split())
+
+
+def test_an_override_with_an_earlier_training(tmp_path, textcraft_url):
+    folder = make_folder(tmp_path, textcraft_url)
+    checkpoint(folder)
+    texts = [each.text for each in checked(folder, "trainer.resume_mode=disable")]
+    assert not any("resumes from" in text for text in texts)
+    (found,) = (each for each in checked(folder, "trainer.total_training_steps=40") if "resumes" in each.text)
+    assert "it has done all 40 training steps" in found.text
+
+
+# an earlier training
+
+
+def test_force_does_not_continue_from_other_weights(run, tmp_path):
+    out = tmp_path / "run"
+    assert run("verl", "init", "--env", "TextCraft", "--out", out).exit_code == 0
+    checkpoint(out)
+    before = (out / "config.yaml").read_bytes()
+    for options, change in {
+        (
+            "--env",
+            "WebShop",
+        ): "environment agentgym_gym:agentgym/TextCraft-v0, now agentgym_gym:agentgym/WebShop-v0",
+        (
+            "--env",
+            "TextCraft",
+            "--env",
+            "Maze",
+        ): "environment agentgym_gym:agentgym/TextCraft-v0, now agentgym",
+        ("--env", "TextCraft", "--model", "Qwen/Qwen3-4B"): "now Qwen/Qwen3-4B",
+        ("--env", "TextCraft", "--algorithm", "rloo"): "algorithm grpo, now rloo",
+    }.items():
+        result = run("verl", "init", *options, "--out", out, "--force")
+        assert result.exit_code == 2
+        printed = " ".join(result.stderr.split())
+        assert change in printed
+        assert "step 40" in printed
+        assert "choose another --out" in printed
+        assert (out / "config.yaml").read_bytes() == before
+    assert run("verl", "init", "--env", "TextCraft", "--gpus", "8", "--out", out, "--force").exit_code == 0
+
+
+def test_force_knows_several_environments(tmp_path):
+    def recipe(*names):
+        from verl_bridge.recipes import EnvChoice
+
+        return RlRecipe(verl="0.9", envs=[EnvChoice(f"agentgym_gym:agentgym/{name}-v0") for name in names])
+
+    write(recipe("Maze", "TextCraft"), tmp_path)
+    checkpoint(tmp_path)
+    write(recipe("TextCraft", "Maze"), tmp_path, force=True)
+    with pytest.raises(FileExistsError, match=r"now agentgym_gym:agentgym/Maze-v0, .*Wordle"):
+        write(recipe("Maze", "Wordle"), tmp_path, force=True)
+
+
+def test_episodes_of_an_earlier_training_are_reported(tmp_path, textcraft_url):
+    folder = make_folder(tmp_path, textcraft_url)
+    (folder / "episodes").mkdir()
+    (folder / "episodes/episodes.jsonl").write_text("{}\n")
+    (found,) = (each for each in checked(folder) if each.check == "checkpoints")
+    assert (found.status, "reports will mix both" in found.text) == ("warning", True)
+
+
+def test_checkpoints_without_the_file_of_the_last_step(tmp_path, textcraft_url):
+    folder = make_folder(tmp_path, textcraft_url)
+    checkpoint(folder)
+    (folder / "checkpoints/latest_checkpointed_iteration.txt").unlink()
+    (found,) = (each for each in checked(folder) if each.check == "checkpoints")
+    assert "no latest_checkpointed_iteration.txt: verl starts from step 1" in found.text
+
+
+# tasks
+
+
+def test_all_rows_are_compared_with_the_catalogue():
+    assert task_error(TEXTCRAFT, 5) is None
+    assert task_error("other:own/Env-v0", 10**9) is None
+    assert task_error(TEXTCRAFT, "5") is not None
+    assert "TextCraft has no task 999999; it has 544, from 0 to 543" in str(task_error(TEXTCRAFT, 999_999))
+
+
+def test_a_turn_limit_that_is_wrong_ends_no_check(tmp_path, textcraft_url):
+    folder = make_folder(tmp_path, textcraft_url)
+    loop({"max_turns": None, "horizon": {"turns": "many"}})(folder)
+    wrong = [each for each in checked(folder) if each.status == "problem"]
+    assert [each.check for each in wrong] == ["loop"]

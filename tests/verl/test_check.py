@@ -1,0 +1,219 @@
+"""`agentgym verl check` beside the verl that is installed: each mistake of the docs, and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shlex
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import programs
+from check_mistakes import MISTAKES, config, make_folder
+
+pytest.importorskip("verl", reason="verl is not installed here")
+
+from agentgym_gym._cli.verl_players import players_of, task_error
+from verl_bridge._loop_arguments import RULES
+from verl_bridge.recipes import VERSIONS, check
+from verl_bridge.recipes._view import View
+
+MINOR = ".".join(metadata.version("verl").split(".")[:2])
+pytestmark = pytest.mark.skipif(MINOR not in VERSIONS, reason="recipes are not written for this version")
+
+HERE = [each for each in MISTAKES if each.needs in {"", "verl", MINOR}]
+MODULE = """
+from verl.trainer.ppo.core_algos import register_adv_est
+
+@register_adv_est("own_estimator")
+def compute(*args, **kwargs):
+    raise NotImplementedError
+"""
+
+
+def compose(*folders, overrides=(), **variables):
+    """Return what verl makes of folders, all in one process."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders), "--", *overrides],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=500,
+        env=programs.environment() | variables,
+    )
+    return [json.loads(line) for line in ended.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, textcraft_url):
+    """What verl makes of the folder of each mistake, and of one without."""
+    place = tmp_path_factory.mktemp("mistakes")
+    folders = {"": make_folder(place / "right", textcraft_url, MINOR)}
+    for number, mistake in enumerate(HERE):
+        folders[mistake.text] = folder = make_folder(place / str(number), textcraft_url, MINOR)
+        mistake.make(folder)
+    answers = compose(*folders.values())
+    scripts = {text: (folder / "run.sh").read_text() for text, folder in folders.items()}
+    for (text, folder), answer in zip(folders.items(), answers, strict=True):
+        if "triner" not in scripts[text]:
+            answer["external"] = {}  # of another folder in this process
+        assert folder.is_dir()
+    return dict(zip(folders, zip(folders.values(), answers, strict=True), strict=True))
+
+
+@pytest.fixture
+def checked(results, monkeypatch):
+    """Checks a folder with the result of that one process, since importing verl takes long."""
+
+    def check_folder(name):
+        folder, answer = results[name]
+        monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
+        return check(folder, players=players_of, task_error=task_error)[0]
+
+    return check_folder
+
+
+@pytest.mark.parametrize("mistake", HERE, ids=lambda each: each.text)
+def test_a_mistake_is_found(checked, mistake):
+    findings = checked(mistake.text)
+    found = [each for each in findings if mistake.finding in each.text]
+    assert mistake.status in {each.status for each in found}, findings
+    assert all(each.advice for each in found if each.status == mistake.status)
+
+
+def test_nothing_is_wrong_without_a_mistake(checked):
+    findings = checked("")
+    assert not [each for each in findings if each.status in {"problem", "warning"}]
+    assert [each.status for each in findings if each.check == "values"] == ["ok"]
+
+
+def test_a_wrong_value_is_named_with_all_that_is_allowed(results):
+    _, answer = results["`adv_estimator: gprpo`"]
+    (wrong,) = answer["values"]["wrong"]
+    assert (wrong["key"], wrong["value"], wrong["used"]) == ("algorithm.adv_estimator", "gprpo", True)
+    assert {"gae", "grpo", "rloo", "remax", "reinforce_plus_plus"} <= set(wrong["allowed"])
+
+
+def test_no_choice_is_left_unchecked(results):
+    assert {text: answer["values"].get("unchecked", []) for text, (_, answer) in results.items()} == {
+        text: [] for text in results
+    }
+
+
+def test_the_accepted_names_are_those_of_verl(tmp_path, textcraft_url):
+    """Each name of the table that verl's own functions and registries accept, and no other."""
+    folder = make_folder(tmp_path, textcraft_url, MINOR)
+    wrong = {
+        "algorithm.use_kl_in_reward": True,
+        "algorithm.kl_penalty": "k4",
+        "algorithm.kl_ctrl.type": "adaptiv",
+        "actor_rollout_ref.actor.policy_loss.loss_mode": "x",
+        "reward.reward_manager.name": "naiv",
+        "actor_rollout_ref.actor.fsdp_config.model_dtype": "fp23",
+    }
+    config(wrong)(folder)
+    (answer,) = compose(folder)
+    found = {each["key"]: each["allowed"] for each in answer["values"]["wrong"]}
+    assert set(found) == set(wrong) - {"algorithm.use_kl_in_reward"}
+    core = importlib.import_module("verl.trainer.ppo.core_algos")
+    assert found["actor_rollout_ref.actor.policy_loss.loss_mode"] == sorted(core.POLICY_LOSS_REGISTRY)
+    assert found["algorithm.kl_ctrl.type"] == ["adaptive", "fixed"]
+    assert {"kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3"} <= set(found["algorithm.kl_penalty"])
+    assert "naive" in found["reward.reward_manager.name"]
+
+
+def test_an_estimator_of_a_module_in_the_script_is_known(tmp_path, textcraft_url):
+    (tmp_path / "own_estimators.py").write_text(MODULE)
+    folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
+    path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
+    estimator = ["algorithm.adv_estimator=own_estimator"]
+    (before,) = compose(folder, overrides=estimator, PYTHONPATH=path)
+    assert [each["value"] for each in before["values"]["wrong"]] == ["own_estimator"]
+    (named,) = compose(
+        folder, overrides=estimator, PYTHONPATH=path, VERL_USE_EXTERNAL_MODULES="own_estimators"
+    )
+    script = folder / "run.sh"
+    script.write_text(
+        script.read_text().replace('="verl_bridge.trainer', '="own_estimators,verl_bridge.trainer')
+    )
+    (scripted,) = compose(folder, overrides=estimator, PYTHONPATH=path)
+    for answer in (named, scripted):
+        assert (answer["external"], answer["values"]["wrong"]) == ({}, [])
+
+
+def test_a_package_of_a_logger_is_missing(tmp_path, textcraft_url):
+    folder = make_folder(tmp_path, textcraft_url, MINOR)
+    (answer,) = compose(folder, overrides=["trainer.logger=[console,swanlab]"])
+    assert answer["values"]["wrong"] == []
+    assert [each["module"] for each in answer["values"]["missing"]] == ["swanlab"]
+
+
+LOOPS = """
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase
+from verl_bridge.agent_loop import GymAgentLoop
+
+class Ours(GymAgentLoop):
+    def __init__(self, *args, colour="red", **kwargs):
+        super().__init__(*args, **kwargs)
+
+class Theirs(AgentLoopBase):
+    def __init__(self, *args, temperature=1.0, **kwargs):
+        super().__init__(*args, **kwargs)
+"""
+
+
+def test_arguments_of_other_loops(tmp_path, textcraft_url):
+    (tmp_path / "own_loops.py").write_text(LOOPS)
+    path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
+    folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
+    (folder / "agent_loop.yaml").write_text(
+        "- {name: gym_env, _target_: own_loops.Ours, color: blue, max_turns: 0}\n"
+        "- {name: other, _target_: own_loops.Theirs, temperatur: 2}\n"
+    )
+    (answer,) = compose(folder, PYTHONPATH=path)
+    assert answer["loops"] == [
+        "Ours has no argument color; did you mean colour?",
+        "max_turns=0 should be an integer from 1, or null: write max_turns: null for no limit",
+        "Theirs has no argument temperatur; did you mean temperature?",
+    ]
+
+
+def test_each_argument_of_the_loop_has_a_rule():
+    import inspect
+
+    from verl_bridge.agent_loop import GymAgentLoop
+
+    parameters = inspect.signature(GymAgentLoop.__init__).parameters.values()
+    assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == set(RULES)
+
+
+def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
+    """As the page writes and checks it, with a server that is running and a model of a few texts."""
+    page = (Path(__file__).resolve().parents[2] / "docs/training/cpu.md").read_text("utf-8")
+    (block,) = (each for each in page.split("```console\n") if "verl check runs/tiny" in each)
+    block = block.split("```")[0].replace("\\\n", " ").replace("http://127.0.0.1:36001", textcraft_url)
+    lines = [line for line in block.splitlines() if "agentgym serve" not in line and "run.sh" not in line]
+    assert len(lines) == 3
+    script = "\n".join(lines).replace("agentgym verl", "python -m agentgym_gym verl")
+    script = script.replace("python ", f"{shlex.quote(sys.executable)} ")
+    python = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert python is not None
+    script = f"{shlex.quote(sys.executable)} -c {shlex.quote(python[1])}\n{script}"
+    ended = subprocess.run(
+        ["bash", "-euc", script],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+        cwd=tmp_path,
+        env=programs.environment() | {"AGENTGYM_TEXTCRAFT_URL": textcraft_url},
+    )
+    assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-2_000:]
+    assert f"verl {metadata.version('verl')} composes them and has each one" in ended.stdout
+    assert "ok            values:" in ended.stdout
+    assert "problem" not in ended.stdout
