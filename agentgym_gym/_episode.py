@@ -7,6 +7,7 @@ its siblings only drive them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
@@ -274,6 +275,7 @@ class RemoteEpisode:
             yield from self._release()
             raise
         lease.fresh = False
+        self.stats.note_task(lease.server)
         self._served_by = memory.served_by
         return start
 
@@ -288,16 +290,17 @@ class RemoteEpisode:
             # Until the reply arrives, the state of the server is unknown: after an interrupt here, the
             # episode must not look as if it could continue.
             self._playing, lease.maybe_busy, lease.answered = False, True, False
+            began = time.monotonic()
             answer = yield from run_own(lease, begin, self.stats, keep=keep)
         except Fault as fault:
             lease.maybe_busy = fault.was_sent and isinstance(fault, (ServerTimeout, ConnectionLost))
             if isinstance(fault, ServerUnreachable) and fault.refused is None:
-                lease.revoke()  # the server may have been restarted and may have reassigned the id
+                lease.revoke("could not be reached, and may have assigned the id to another client since")
             yield from lease.pool.note_fault(fault)
             self.stats.fault(fault, server=lease.server, stage=stage)
             raise
         lease.maybe_busy = False
-        lease.pool.note_reply()
+        lease.pool.note_reply(time.monotonic() - began if stage == "step" else None)
         return answer
 
     def _release(self, *, but: Lease | None = None, again: bool = False) -> WaitingFlow[bool]:

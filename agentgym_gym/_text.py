@@ -6,8 +6,9 @@ import re
 import reprlib
 from collections.abc import Iterable
 from typing import NoReturn
+from urllib.parse import urlsplit
 
-__all__ = ["no_constant", "reason", "redact", "redact_within", "scrub", "shown"]
+__all__ = ["no_constant", "reason", "redact", "redact_within", "scrub", "server_name", "shown"]
 
 _USER = re.compile(r"^(\s*[a-z]*://)?[^/?#]*@", re.IGNORECASE)
 
@@ -51,6 +52,15 @@ def scrub(value: str) -> str:
 def redact(url: str) -> str:
     """Return a URL, or a comma-separated list, without user names and passwords."""
     return ",".join(_USER.sub(r"\1***@", part) for part in url.split(","))
+
+
+def server_name(url: str) -> str:
+    """Return the host, port and path of a URL, to name a server in metrics."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # such as an unclosed bracket
+        return redact(url)
+    return parts.netloc.rpartition("@")[2] + parts.path.rstrip("/") or redact(url)
 
 
 def redact_within(text: str, secrets: Iterable[str] = ()) -> str:

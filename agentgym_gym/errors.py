@@ -279,7 +279,7 @@ class EnvironmentFailed(Fault):
 
 
 class LeaseLost(Fault):
-    """The remote environment no longer belongs to this client: its server was restarted."""
+    """The remote environment no longer belongs to this client: its server was restarted, or is down."""
 
 
 class ServerFull(Fault):

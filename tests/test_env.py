@@ -308,6 +308,8 @@ def test_what_is_counted(textcraft_url):
         "reconnects": 0,
         "looks": 0,
         "faults": {},
+        "server_tasks": {textcraft_url.removeprefix("http://"): 1},
+        "server_faults": {},
         "queued": 0.0,
     }
     env.step("Action: inventory")

@@ -241,7 +241,7 @@ def test_a_fault_is_raised_where_it_is_wanted(textcraft_url, silent_url):
 def test_a_fault_that_is_raised_ends_one_episode_and_no_other(make):
     envs = make(2, max_turns=2, on_fault="raise", autoreset_mode="NextStep")
     envs.reset(seed=0)
-    envs.unwrapped.envs[1]._episode.lease.revoke()
+    envs.unwrapped.envs[1]._episode.lease.revoke("was restarted")
     with pytest.raises(errors.LeaseLost):
         envs.step([LOOK, LOOK])
     _, _, _, truncated, infos = envs.step([LOOK, LOOK])

@@ -78,7 +78,10 @@ class ControlTokens:
             return self._tokenize(text)
         # encode() holds Python's lock; the batch method lets other threads run.
         (encoding,) = self._copy.encode_batch_fast([text], add_special_tokens=False)
-        return [self._real.get(id_, id_) for id_ in encoding.ids]
+        ids: list[int] = encoding.ids
+        if not self._real or self._real.keys().isdisjoint(ids):  # the copies of most have the same ids
+            return ids
+        return [self._real.get(id_, id_) for id_ in ids]
 
     def escape(self, text: str) -> str:
         """Return the text with a blank after the first character of each control token in it.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agentgym_gym.rollout import split_id
+from verl_bridge._timing import LABEL, Timing
 
 if TYPE_CHECKING:
     from verl_bridge.tasks import EnvTask
@@ -17,16 +18,17 @@ __all__ = ["labels_of", "name_of", "server_of", "without_passwords"]
 _MOST_CHARS = 500
 
 
-def labels_of(task: EnvTask, fault: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the task and the fault of an episode as labels, always under the same keys.
+def labels_of(task: EnvTask, fault: Mapping[str, str] | None, timing: Timing | None = None) -> dict[str, str]:
+    """Return the task, the fault and the timing of an episode as labels, always under the same keys.
 
     Args:
         task: The task of the episode.
         fault: Its ``kind`` and ``message``, if it failed.
+        timing: Its timing; None if it was not played.
 
     Returns:
         ``env_id``, ``env_task``, ``env_server``, ``fault_kind`` and ``fault_message``, of at most 500
-        characters each; empty if there is no value.
+        characters each, empty if there is no value; and ``env_timing``, the JSON of `Timing`.
     """
     kind, message = (fault["kind"], fault["message"]) if fault else ("", "")
     return {
@@ -35,6 +37,7 @@ def labels_of(task: EnvTask, fault: Mapping[str, str] | None) -> dict[str, str]:
         "env_server": server_of(task),
         "fault_kind": kind,
         "fault_message": without_passwords(message)[:_MOST_CHARS],
+        LABEL: (timing or Timing()).label(),
     }
 
 

@@ -16,28 +16,29 @@ from numbers import Real
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-__all__ = ["MEANS", "by_environment", "failure_message", "records_of", "without_faulted"]
+from verl_bridge._timing import timings_of
 
-MEANS: Mapping[str, str] = {
-    "success": "success",
-    "return": "score",
-    "turns": "turns",
-    "parse_errors": "parse_errors",
-    "invalid_actions": "invalid_actions",
-    "ignored_actions": "ignored_actions",
-    "turn_limit": "turn_limit",
-}
-"""Keys of a record that are averaged over the episodes without a fault, and the names of the averages.
-All other numbers are summed over all episodes."""
+__all__ = ["COUNTS", "by_environment", "failure_message", "records_of", "without_faulted"]
+
+COUNTS = ("retries", "replays")
+"""Numbers of a record that are summed over all episodes.
+
+All other numbers are averaged over the episodes without a fault, so that steps and runs of different size
+compare.
+"""
+
+_NAMES = {"return": "score"}
+"""Metrics whose name differs from that of the number."""
 
 _MOST_SHOWN = 8
 """Kinds of fault that an error message quotes for one environment."""
 
 
-def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") -> dict[str, float]:
+def by_environment(records: Sequence[Mapping[str, Any]], prefix: str = "env") -> dict[str, float]:
     """Return the metrics of each environment, as ``{prefix}/{env_id}/{name}``.
 
-    If all episodes of an environment are faulted, its averages are left out. An average is also left out if
+    Numbers of episodes, faults and `COUNTS` are counts, all others are means over the episodes without a
+    fault. If all episodes of an environment are faulted, its means are left out. A mean is also left out if
     its number is unknown (NaN) in all episodes.
 
     Args:
@@ -50,6 +51,7 @@ def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") ->
         if record.get("env_id"):
             groups[str(record["env_id"])].append(record)
     metrics: dict[str, float] = {}
+    timings = timings_of(records)
     for env_id, own in sorted(groups.items()):
         at = f"{prefix}/{env_id}"
         played = [record for record in own if not record.get("fault")]
@@ -58,11 +60,12 @@ def by_environment(records: Iterable[Mapping[str, Any]], prefix: str = "env") ->
         for kind, count in sorted(Counter(_kind(record) for record in own if record.get("fault")).items()):
             metrics[f"{at}/fault/{kind}"] = float(count)
         for name, values in _numbers(played).items():
-            if name in MEANS:
-                metrics[f"{at}/{MEANS[name]}"] = math.fsum(values) / len(values)
+            if name not in {*COUNTS, "fault", "score"}:  # verl's own score is the return, too
+                metrics[f"{at}/{_NAMES.get(name, name)}"] = math.fsum(values) / len(values)
         for name, values in _numbers(own).items():
-            if name not in {*MEANS, *MEANS.values(), "fault"}:
+            if name in COUNTS:
                 metrics[f"{at}/{name}"] = math.fsum(values)
+        metrics |= timings[env_id].metrics(at)
     return metrics
 
 

@@ -14,6 +14,7 @@ from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
+    from verl_bridge._timing import Timing
     from verl_bridge.tasks import EnvTask
     from verl_bridge.tokens import TokenizedChat
 
@@ -45,7 +46,7 @@ class RolloutOutput:
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
         """Append a reply from the server, of at most `limit` tokens."""
-        reply = [int(token) for token in output.token_ids][:limit]
+        reply = list(map(int, output.token_ids))[:limit]
         self._merge_fields(dict(getattr(output, "extra_fields", None) or {}))
         if getattr(output, "num_preempted", None) is not None:
             self.preempted = max(self.preempted, 0) + output.num_preempted
@@ -54,7 +55,7 @@ class RolloutOutput:
         if getattr(output, "routed_experts", None) is not None:
             self.routed_experts = output.routed_experts
         if self.with_logprobs:
-            logprobs = [float(value) for value in output.log_probs or []][:limit]
+            logprobs = list(map(float, output.log_probs or ()))[:limit]
             if len(logprobs) != len(reply):
                 raise RuntimeError(
                     f"the generation server returned {len(logprobs)} log-probabilities for {len(reply)} "
@@ -91,13 +92,14 @@ class RolloutOutput:
         """Mark the episode as faulted for a reason that does not lie in its environment."""
         self.fault = {"kind": "PromptTooLong", "message": message}
 
-    def add_result(self, episode: Episode, task: EnvTask, replays: int) -> None:
+    def add_result(self, episode: Episode, task: EnvTask, replays: int, timing: Timing) -> None:
         """Copy the rewards, the fault and the numbers of the episode.
 
         Args:
             episode: The finished episode.
             task: The task of the episode.
             replays: How often it was played before.
+            timing: The timing of these earlier tries; that of this one is added.
         """
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
@@ -110,7 +112,8 @@ class RolloutOutput:
         }
         if self.fault is not None:
             numbers["success"] = 0.0
-        self.record = {**numbers, **labels_of(task, self.fault)}
+        timing.note(episode)
+        self.record = {**numbers, **labels_of(task, self.fault, timing)}
 
     def output(self, conversation: TokenizedChat) -> AgentLoopOutput:
         """Return the collected data as verl's ``AgentLoopOutput``.

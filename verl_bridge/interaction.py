@@ -42,6 +42,7 @@ from verl_bridge._log_labels import labels_of
 from verl_bridge._observations import CutEpisodes
 from verl_bridge._prompt_budget import PromptBudget
 from verl_bridge._replays import Replays, budget_of, log_excluded
+from verl_bridge._timing import Timing
 from verl_bridge.numbers import numbers_of
 from verl_bridge.reward import TurnScore
 from verl_bridge.tasks import EnvTask
@@ -149,12 +150,13 @@ class GymInteraction(BaseInteraction):
                 "reply within it is never played, and max_user_turns at least 1"
             )
         task = EnvTask.of({"interaction_kwargs": kwargs}, **self._defaults)
-        replays = Replays(task, self._fault_budget)
+        replays, timing = Replays(task, self._fault_budget), Timing()
         episode = await task.episode().begin()
         while await replays.wait(episode):
             await episode.end()
+            timing.note(episode)
             episode = await task.episode().begin()
-        self._played[instance_id] = played = _LimitedEpisode(task, episode, limit, replays.count)
+        self._played[instance_id] = played = _LimitedEpisode(task, episode, limit, replays.count, timing)
         self._restart_timer(instance_id, played)
         player = asyncio.current_task()
         if player is not None:
@@ -253,11 +255,12 @@ _ending: set[asyncio.Task[None]] = set()  # asyncio itself keeps weak references
 class _LimitedEpisode:
     """An episode, its turn limit, and its idle timer."""
 
-    def __init__(self, task: EnvTask, episode: Episode, limit: float, replays: int) -> None:
+    def __init__(self, task: EnvTask, episode: Episode, limit: float, replays: int, earlier: Timing) -> None:
         self.task = task
         self.episode = episode
         self.limit = limit
         self.replays = replays
+        self._earlier = earlier  # the timing of the tries before
         self.timer: asyncio.TimerHandle | None = None
         self.cut_by: str | None = None
 
@@ -272,10 +275,13 @@ class _LimitedEpisode:
         verl's loop does not report that the response is full. So an unfinished episode without a next turn
         was cut off.
         """
+        timing = Timing()
+        timing.add(self._earlier)
+        timing.note(self.episode)
         return {
             **numbers_of(self.episode, self.replays),
             "cut": float(self.cut_by is not None or not self.over),
-            **labels_of(self.task, self.episode.fault),
+            **labels_of(self.task, self.episode.fault, timing),
         }
 
     def stop_timer(self) -> None:

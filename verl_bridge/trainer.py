@@ -2,8 +2,8 @@
 
 ``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` makes verl import this in each of its processes. verl has no
 hooks for either, so these functions of its trainer are wrapped when their module is imported (in
-``verl.trainer.ppo``; ``PPOTrainer`` is that of ``v1.trainer_base``, and ``AgentLoopWorker`` that of
-``verl.experimental.agent_loop.agent_loop``):
+``verl.trainer.ppo``; ``PPOTrainer`` is that of ``v1.trainer_base``, ``ReplayBuffer`` that of
+``v1.replay_buffer``, and ``AgentLoopWorker`` that of ``verl.experimental.agent_loop.agent_loop``):
 
 =====================================================  ==============  =====================================
 function                                               verl            what is added
@@ -24,6 +24,8 @@ function                                               verl            what is a
 ``PPOTrainer._balance_batch``                          0.9.1           an error if all episodes faulted
 ``PPOTrainer._compute_metrics``                        0.9.1           finds the records of a step
 ``PPOTrainer._dump_generations``                       0.9.1           the records in the dump of a step
+``PPOTrainer.fit``                                     0.9.1           finds the rollout workers
+``ReplayBuffer._wait_for_next_poll``                   0.9.1           an error if a rollout worker has died
 ``AgentLoopWorker._run_agent_loop``                    0.7.1 to 0.9.1  passes the training step to the agent
                                                                        loop
 =====================================================  ==============  =====================================
@@ -49,6 +51,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
+from verl_bridge._timing import server_warnings
+from verl_bridge._worker_check import WorkerCheck
 from verl_bridge.horizon import Moment, now
 
 __all__ = ["NothingPlayed", "install"]
@@ -69,6 +73,9 @@ _by_key: ContextVar[Mapping[str, dict[str, Any]] | None] = ContextVar("_by_key",
 
 _lost_groups: ContextVar[int] = ContextVar("_lost_groups", default=0)
 """Groups of this step that faults left with fewer than two episodes to compare."""
+
+_worker_check: ContextVar[WorkerCheck | None] = ContextVar("_worker_check", default=None)
+"""The check of the rollout workers of verl 0.9's trainer."""
 
 _FAULTED = "verl_bridge_faulted"
 """The column of a batch with whether each episode faulted."""
@@ -120,6 +127,8 @@ def _data_metrics(original: Callable[..., Any], arguments: Arguments, call: Call
         if len(records) == len(batch):
             metrics = {**metrics, **by_environment(records), _LOST_GROUPS: float(_lost_groups.get())}
             _lost_groups.set(0)
+            for line in server_warnings(records):
+                _log.warning(line)
             played = [index for index, record in enumerate(records) if not record.get("fault")]
             if 0 < len(played) < len(records):
                 # verl computes them itself, so that they have the same meaning as without faults.
@@ -218,6 +227,24 @@ def _dump(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) 
     return call()
 
 
+def _fit(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+    workers: Sequence[Any] = ()
+    with _warned("a check of verl's rollout workers"):
+        workers = arguments["agent_loop_manager"].agent_loop_workers
+    token = _worker_check.set(WorkerCheck(workers))
+    try:
+        return call()
+    finally:
+        _worker_check.reset(token)
+
+
+def _poll(_: Callable[..., Any], __: Arguments, call: Callable[[], Any]) -> Any:
+    check = _worker_check.get()
+    if check is not None:
+        check.check()
+    return call()
+
+
 def _run_agent_loop(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     """Return a coroutine whose own context has the training step."""
     moment = None
@@ -258,7 +285,9 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
         _Wrap("PPOTrainer._balance_batch", ("self", "batch"), _balance),
         _Wrap("PPOTrainer._compute_metrics", ("self", "batch"), _step_metrics),
         _Wrap("PPOTrainer._dump_generations", ("self", "reward_extra_infos_dict"), _dump),
+        _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), _fit),
     ),
+    "verl.trainer.ppo.v1.replay_buffer": (_Wrap("ReplayBuffer._wait_for_next_poll", ("self",), _poll),),
 }
 
 

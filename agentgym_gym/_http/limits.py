@@ -11,7 +11,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._logging import log
-from agentgym_gym._text import redact
+from agentgym_gym._text import redact, server_name
 from agentgym_gym.errors import BadOption, BadReply, Fault
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ DEFAULT_TIMEOUT = 300.0
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Size limit of a reply, in bytes."""
+
+_BY_NAME = ("faults", "server_tasks", "server_faults")
+"""Attributes of `Stats` with a count for each name."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,8 @@ class Stats:
             last reply was lost.
         faults: Calls that failed for good, by kind of fault, even if another server or a new remote
             environment replaced the failed one.
+        server_tasks: Tasks started, by host and port of the server.
+        server_faults: The same faults, by host and port of the server.
         queued: Seconds spent waiting for a slot on a server, before a request was sent.
         seconds: Seconds spent waiting for servers, and between retries.
     """
@@ -117,6 +122,8 @@ class Stats:
     reconnects: int = 0
     looks: int = 0
     faults: Counter[str] = field(default_factory=Counter)
+    server_tasks: Counter[str] = field(default_factory=Counter)
+    server_faults: Counter[str] = field(default_factory=Counter)
     queued: float = 0.0
     seconds: float = 0.0
 
@@ -124,7 +131,7 @@ class Stats:
     def of(cls, counted: Mapping[str, Any]) -> Stats:
         """Restore the result of `as_dict`; unknown keys are ignored."""
         known = {each.name: counted[each.name] for each in fields(cls) if each.name in counted}
-        return cls(**{**known, "faults": Counter(known.get("faults", {}))})
+        return cls(**known | {name: Counter(known.get(name, {})) for name in _BY_NAME})
 
     def add(self, other: Stats) -> None:
         """Add the metrics of another object."""
@@ -139,7 +146,12 @@ class Stats:
 
     def copy(self) -> Stats:
         """Return a snapshot."""
-        return replace(self, faults=Counter(self.faults))
+        copies: dict[str, Any] = {name: Counter(getattr(self, name)) for name in _BY_NAME}
+        return replace(self, **copies)
+
+    def note_task(self, server: str) -> None:
+        """Count a task that a server started."""
+        self.server_tasks[server_name(server)] += 1
 
     def fault(self, fault: Fault, *, server: str, stage: Stage) -> None:
         """Count a fault and log it, unless that was done before.
@@ -153,6 +165,7 @@ class Stats:
             return
         fault.counted = True
         self.faults[fault.kind] += 1
+        self.server_faults[server_name(server)] += 1
         log(
             logging.INFO,
             "fault",
@@ -164,7 +177,7 @@ class Stats:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the metrics as plain numbers, for JSON."""
-        return {**asdict(self), "faults": dict(self.faults)}
+        return {**asdict(self), **{name: dict(getattr(self, name)) for name in _BY_NAME}}
 
 
 def check_size(call: Call, size: int) -> None:

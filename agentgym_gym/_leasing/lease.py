@@ -51,8 +51,8 @@ class LeaseIssuer(Protocol):
     def note_answered(self, lease: Lease) -> None:
         """Record that no request runs in an environment any more."""
 
-    def note_reply(self) -> None:
-        """Record that the server answered a call."""
+    def note_reply(self, latency: float | None = None) -> None:
+        """Record that the server answered a call, and the seconds that a step took."""
 
     def note_fault(self, fault: Fault) -> WaitingFlow[None]:
         """Record the fault of a failed call."""
@@ -100,7 +100,7 @@ class Lease:
         self.memory = memory or Memory()
         self._epoch = epoch
         self._process = _lifecycle.ProcessId()
-        self._revoked = False
+        self._revoked = ""
 
     @property
     def server(self) -> str:
@@ -109,7 +109,7 @@ class Lease:
 
     @property
     def current(self) -> bool:
-        """Whether the remote environment may still exist: the server has not gone down since."""
+        """Whether the remote environment may still exist: the server was not seen down since."""
         return self.ours and not self._revoked and self._epoch == self.pool.epoch
 
     @property
@@ -127,9 +127,13 @@ class Lease:
         """The state of a gateway in front of the server."""
         return self.pool.gateway
 
-    def revoke(self) -> None:
-        """Invalidate this lease: its id belongs to another lease now, or may belong to another client."""
-        self._revoked = True
+    def revoke(self, reason: str) -> None:
+        """Invalidate this lease: its id belongs to another lease now, or may belong to another client.
+
+        Args:
+            reason: The end of the error message of a later use, which begins with the server's URL.
+        """
+        self._revoked = self._revoked or reason
 
     def forget(self) -> WaitingFlow[None]:
         """Invalidate this lease and remove its record: the id belongs to another client."""
@@ -139,12 +143,16 @@ class Lease:
         """Raise unless the remote environment may be used.
 
         Raises:
-            LeaseLost: The lease belongs to another process, or the server gave its id to another client.
+            LeaseLost: The lease belongs to another process, the server was down since, or it gave the id to
+                another client.
         """
         if not self.ours:
             raise LeaseLost("this environment was made in another process; make one in each process")
         if not self.current:
-            raise LeaseLost(f"{redact(self.server)} was restarted and lost remote environment {self.env_id}")
+            down = (
+                f"went down (it refused a connection), and remote environment {self.env_id} was lost with it"
+            )
+            raise LeaseLost(f"{redact(self.server)} {self._revoked or down}")
 
     def __repr__(self) -> str:
         return f"Lease({redact(self.server)!r}, {self.env_id})"

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LeasePool", "Waiter"]
 
+_RECENT = 0.2
+"""The weight of the latest step in the mean latency."""
+
 
 class LeasePool:
     """All leases of this process on one server.
@@ -49,6 +52,7 @@ class LeasePool:
         identified: Whether a check has confirmed that the server provides the environment.
         epoch: How often the server went down.
         gateway: The state of a gateway in front of the server.
+        latency: The exponential mean of the seconds of recent steps; 0 before the first one.
         waiting: Callers that wait for a place, first come, first served.
         clock: Returns the time in seconds; `time.monotonic`, or the clock of a test.
     """
@@ -62,6 +66,7 @@ class LeasePool:
         self.breaker = CircuitBreaker(server, clock=clock)
         self.epoch = 0
         self.gateway = Gateway()
+        self.latency = 0.0
         self.waiting: dict[Waiter, None] = {}
         self._held: dict[int, Lease] = {}
         self._unclosed: weakref.WeakValueDictionary[int, Lease] = weakref.WeakValueDictionary()
@@ -148,7 +153,7 @@ class LeasePool:
                 return None
             self._memories[lease.env_id] = lease.memory
             heir = self.add_lease(lease.env_id, holder, fresh=False, slot=lease.slot)
-            lease.revoke()
+            lease.revoke(f"has another episode in remote environment {lease.env_id}")
             lease.slot = None
             return heir
 
@@ -184,11 +189,11 @@ class LeasePool:
             if before is not None:
                 if self.environment.wire.reissues_ids and before.current:
                     raise self.id_in_use(env_id)
-                before.revoke()  # such ids repeat only after a restart
+                before.revoke(_restarted(env_id))  # such ids repeat only after a restart
                 self._log("lease lost", env_id)
             unclosed = self._unclosed.pop(env_id, None)
             if unclosed is not None:
-                unclosed.revoke()  # for the same reason
+                unclosed.revoke(_restarted(env_id))  # for the same reason
             if env_id in self._free:
                 self._free.remove(env_id)
             self._memories[env_id] = memory or Memory()
@@ -302,7 +307,7 @@ class LeasePool:
     def forget(self, lease: Lease) -> WaitingFlow[None]:
         """Give up a lease whose id belongs to another environment."""
         with self._lock:
-            lease.revoke()
+            lease.revoke(f"has another client's environment under the id {lease.env_id}, or none")
             # Another lease may have the id by now.
             journal = self.journal if self._held.get(lease.env_id, lease) is lease else None
             if journal is not None:
@@ -311,9 +316,15 @@ class LeasePool:
         if journal is not None:
             yield InThread(journal.flush)
 
-    def note_reply(self) -> None:
-        """Record that the server answered a call."""
+    def note_reply(self, latency: float | None = None) -> None:
+        """Record that the server answered a call.
+
+        Args:
+            latency: The seconds of the call, if it was a step.
+        """
         self.breaker.note(None)
+        if latency is not None:  # without the lock: a lost update does no harm
+            self.latency += (latency - self.latency) * _RECENT if self.latency else latency
 
     def note_fault(self, fault: Fault) -> WaitingFlow[None]:
         """Record the fault of a failed call; if the server was down, its environments may be lost.
@@ -359,6 +370,10 @@ class LeasePool:
 
     def _log(self, event: str, env_id: int, **facts: Any) -> None:
         log(logging.DEBUG, event, server=redact(self.server), env_id=env_id, **facts)
+
+
+def _restarted(env_id: int) -> str:
+    return f"was restarted: it gave out the id {env_id} again, and the remote environment under it is lost"
 
 
 class Waiter(NamedTuple):

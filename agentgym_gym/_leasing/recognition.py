@@ -120,8 +120,8 @@ class Recognisable(Protocol):
     def gateway(self) -> Gateway:
         """The state of a gateway in front of the server."""
 
-    def revoke(self) -> None:
-        """Give up the environment, but keep its record."""
+    def revoke(self, reason: str) -> None:
+        """Give up the environment for a reason, but keep its record."""
 
     def forget(self) -> WaitingFlow[None]:
         """Give up the environment, and remove its record."""
@@ -275,7 +275,7 @@ def _lose(lease: Recognisable, *, uncertain: bool) -> WaitingFlow[NoReturn]:
     """
     where = f"remote environment {lease.env_id} on {redact(lease.server)}"
     if uncertain:
-        lease.revoke()
+        lease.revoke(f"may have given remote environment {lease.env_id} to another client")
         raise LeaseLost(
             f"the connection to {where} broke before all replies arrived, and the environment "
             "there may belong to another client now: it is neither used nor closed"

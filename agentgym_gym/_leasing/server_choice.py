@@ -31,14 +31,15 @@ def reserve_place(
     """Return a reservation in a pool, or an idle lease; wait if there is neither.
 
     Args:
-        pools: The pools of the servers; the least loaded one without a recent failure comes first.
+        pools: The pools of the servers; the least loaded one without a recent failure comes first, and among
+            equally loaded ones the one whose steps took the least time recently.
         most: Limit of environments per pool for this process; None for no limit.
         holder: The holder of an idle lease.
 
     Raises:
         ServerFull: There was no free place in time.
     """
-    ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load))
+    ranked = sorted(pools, key=lambda pool: (pool.breaker.deprioritized, pool.load, pool.latency))
     for pool in ranked:
         place = pool.reserve(most, holder)
         if place is not None:

@@ -71,6 +71,7 @@ class Episode:
         parse_errors: Number of replies without an action, by kind.
         invalid_actions: Number of actions that the environment rejected, including parse errors.
         env_seconds: Seconds spent waiting for the environment.
+        reset_seconds: The part of them that the reset took.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Episode:
         self.steps: list[StepRecord] = []
         self.parse_errors: Counter[str] = Counter()
         self.invalid_actions = 0
-        self.env_seconds = 0.0
+        self.env_seconds = self.reset_seconds = 0.0
         self._unplayed = False  # whether the environment has not executed the last reply
         self._stepping = False
         self._counters = EnvCounters()
@@ -327,6 +328,7 @@ class Episode:
             self._max_turns = worker.facts.max_turns
         self._counters.begin(worker.env)
         self._choose_task(worker.facts.task_option)
+        resets = time.perf_counter()
         try:
             answer = await worker.reset(self.seed, self.options)
             observation, info = check_reset(answer, worker.facts.env_id)
@@ -337,7 +339,8 @@ class Episode:
             worker.broken = True
             raise
         finally:
-            self.env_seconds = time.perf_counter() - began
+            ended = time.perf_counter()
+            self.env_seconds, self.reset_seconds = ended - began, ended - resets
         self.info = info
         if info.get("fault"):
             self._fail_as_stated(info["fault"])

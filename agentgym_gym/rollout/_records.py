@@ -244,7 +244,8 @@ def _counted(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     numbers = [number for key, number in value.items() if key in _COUNTERS]
-    return all(map(_number, numbers)) and _values(_is(int))(value.get("faults", {}))
+    by_name = (value.get(key, {}) for key in ("faults", "server_tasks", "server_faults"))
+    return all(map(_number, numbers)) and all(map(_values(_is(int)), by_name))
 
 
 def _step(value: Any) -> bool:

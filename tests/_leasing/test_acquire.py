@@ -61,6 +61,29 @@ def test_those_that_begin_at_once_spread_too(counted):
     assert [server.open for server in servers] == [set(), set(), set()]
 
 
+def test_of_equally_loaded_servers_the_quicker_one_is_used(counted):
+    """By the steps that this process has seen; with an equal load, and only then."""
+    servers = [counted(), counted(), counted()]
+    envs = [textcraft(*servers) for _ in range(3)]
+    for env in envs:
+        env.reset(seed=0)
+    seconds = dict(zip(where(envs), (0.3, 0.1, 0.2), strict=True))  # by the order of choice
+    for env in envs:
+        pool = pool_of(find("TextCraft"), env._episode.lease.server)
+        assert pool.latency == 0
+        env.step("Action: inventory")
+        assert 0 < pool.latency < 5
+        pool.latency = seconds[pool.server]
+        env.close()
+    later = [textcraft(*servers) for _ in range(4)]
+    for env in later:
+        env.reset(seed=0)
+    first, second, third = list(seconds)
+    assert [env._episode.lease.server for env in later] == [second, third, first, second]
+    for env in later:
+        env.close()
+
+
 @pytest.mark.parametrize("path", ["/create", "/reset"])
 def test_a_server_that_fails_is_deprioritized_and_tried_again_later(counted, path):
     """Holding nothing, it would be the least loaded one, and everybody's first choice."""

@@ -288,3 +288,24 @@ def test_an_id_of_zero_is_an_id():
     play(playing.reset(0, ["http://zero"]), IDENTIFY, created(0), ("reset", SEEN))
     _, asked = play(playing.step("inventory"), ("step", STEPPED))
     assert asked[0].body == {"id": 0, "action": "inventory"}
+
+
+def test_a_lost_lease_names_the_true_reason(pool):
+    lease, _ = play(acquire_on(pool, 0), IDENTIFY, created(0))
+    list(pool.note_fault(errors.ServerUnreachable("nobody listens", refused=True)))
+    with pytest.raises(errors.LeaseLost, match=r"^http://hand went down \(it refused a connection\)") as down:
+        lease.check()
+    assert "restarted" not in str(down.value)
+    earlier = pool.add_new(5, None)
+    pool.add_new(5, None)
+    with pytest.raises(errors.LeaseLost, match=r"^http://hand was restarted: it gave out the id 5 again"):
+        earlier.check()
+
+
+def test_the_latency_of_a_server_is_that_of_its_recent_steps(pool):
+    for seconds in (1.0, 1.0, None, 2.0):
+        pool.note_reply(seconds)
+    assert pool.latency == pytest.approx(1.2)
+    for _ in range(30):
+        pool.note_reply(0.1)
+    assert pool.latency == pytest.approx(0.1, abs=0.01)

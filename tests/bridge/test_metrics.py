@@ -22,6 +22,7 @@ from task_play import begin
 from verl_bridge import trainer
 from verl_bridge._log_labels import labels_of
 from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
+from verl_bridge._timing import Timing
 from verl_bridge.tasks import EnvTask
 
 MAZE, CRAFT = "agentgym/Maze-v0", "my/Craft-v1"
@@ -85,10 +86,27 @@ def test_a_kind_of_fault_may_be_anything():
     assert len(kind) < 100
 
 
-def test_any_number_of_a_record_becomes_a_metric():
-    found = by_environment([record(cut=1.0, new=2), record(cut=1.0, new=3, note="text")])
-    assert (found[f"env/{MAZE}/cut"], found[f"env/{MAZE}/new"]) == (2, 5)
+def test_any_number_of_a_record_becomes_a_mean():
+    """Over the episodes that were played: verl's own `reward` is 0 in a faulted one."""
+    played = [record(cut=1.0, reward=2.0), record(cut=0.0, reward=3, note="text")]
+    found = by_environment([*played, record(fault="LeaseLost", cut=0.0, reward=0.0)])
+    assert (found[f"env/{MAZE}/cut"], found[f"env/{MAZE}/reward"]) == (0.5, 2.5)
     assert f"env/{MAZE}/note" not in found
+
+
+def test_validations_of_different_size_compare():
+    """All but the counts, which grow with the number of episodes."""
+    records = [
+        record(success=1.0, reward=3.0, cut=1.0, retries=1.0, replays=1.0, **{"return": 3.0}),
+        record(success=0.0, reward=1.0, cut=0.0, retries=0.0, **{"return": 1.0}),
+        record(fault="LeaseLost", reward=0.0, cut=0.0, retries=2.0),
+    ]
+    one, four = (by_environment(records * times, "val-env") for times in (1, 4))
+    counts = {"episodes", "faults", "fault/LeaseLost", "retries", "replays"}
+    at = f"val-env/{MAZE}/"
+    assert {name for name in one if four[name] != one[name]} == {at + name for name in counts}
+    assert all(four[at + name] == 4 * one[at + name] for name in counts)
+    assert one[f"{at}reward"] == 2.0
 
 
 def test_a_number_of_verl_s_own_does_not_take_the_place_of_an_average():
@@ -271,6 +289,7 @@ def test_the_labels_of_an_episode():
 
     found = asyncio.run(work())
     assert "server" in found.pop("fault_message")
+    assert Timing.of(found.pop("env_timing")) == Timing()
     assert found == {
         "env_id": "bridge/Count-v0",
         "env_task": '{"start": 1, "seed": 7}',

@@ -195,7 +195,7 @@ class Played:
 
 KEYS = ("return", "success", "turns", "invalid_actions", "fault", "cut", "replays")
 COUNTS = ("parse_errors", "ignored_actions", "retries", "turn_limit")
-LABELS = ("env_id", "env_task", "env_server", "fault_kind", "fault_message")
+LABELS = ("env_id", "env_task", "env_server", "fault_kind", "fault_message", "env_timing")
 
 _numbers = itertools.count()
 

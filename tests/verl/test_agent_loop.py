@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import re
@@ -202,6 +203,23 @@ def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
     assert played.record(1)["return"] == 3
 
 
+def test_the_first_episode_of_a_worker_freezes_all_imports(play):
+    """A full garbage collection of them would stop the event loop for a quarter of a second."""
+    gc.unfreeze()
+    agent_loop._freeze_imports.cache_clear()
+    try:
+        before = len(gc.get_objects())
+        play(scripted(["1", "2", "3"]), [row(), row()])
+        frozen = gc.get_freeze_count()
+        assert before > 100_000  # those of PyTorch, transformers, Ray and verl
+        assert frozen > 0.9 * before
+        assert len(gc.get_objects()) < 0.1 * before
+        play(scripted(["1", "2", "3"]), [row()])
+        assert gc.get_freeze_count() <= frozen  # once in each process: nothing is added
+    finally:
+        gc.unfreeze()
+
+
 @pytest.mark.parametrize("where", ["make", "reset", "step 0", "step 1"])
 def test_a_fault_is_masked_and_counted(play, where):
     model = scripted(["1", "2", "3"])
@@ -211,7 +229,9 @@ def test_a_fault_is_masked_and_counted(play, where):
     assert set(played.mask(0)) == {0}
     assert played.score(0) == 0.0
     assert played.field(0, "env_fault") == {"kind": "RuntimeError", "message": f"broken at {where}"}
-    assert played.labels(0) == {
+    labels = played.labels(0)
+    assert json.loads(labels.pop("env_timing"))["total"]["steps"] == max(0, turns - 1)  # that were answered
+    assert labels == {
         "env_id": "bridge/Count-v0",
         "env_task": '{"start": 0}',
         "env_server": "",

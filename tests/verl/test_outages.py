@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,10 +60,19 @@ class Outage:
     Args:
         happens: What happens; it is given this.
         budget: Seconds for which a faulted episode is played anew.
+        modules: What verl imports in each of its processes.
     """
 
-    def __init__(self, tiny: Path, folder: Path, happens: Callable[[Outage], None], *, budget: float):
-        self.folder, self.temporary = folder, folder / "tmp"
+    def __init__(
+        self,
+        tiny: Path,
+        folder: Path,
+        happens: Callable[[Outage], None],
+        *,
+        budget: float,
+        modules: str = "verl_bridge.cpu",
+    ):
+        self.folder, self.temporary, self.modules = folder, folder / "tmp", modules
         self.temporary.mkdir()
         self.servers = [LocalServer("textcraft")]
         self.at = 0.0
@@ -136,7 +146,8 @@ class Outage:
             "trainer.resume_mode=disable",
             f"trainer.default_local_dir={folder}/checkpoints",
         ]
-        self.run = Run(arguments, {"TMPDIR": str(self.temporary)}, folder)
+        variables = {"TMPDIR": str(self.temporary), "VERL_USE_EXTERNAL_MODULES": self.modules}
+        self.run = Run(arguments, variables, folder)
 
     def _leases(self) -> list[object]:
         """What `agentgym leases` says of all processes of the run."""
@@ -210,3 +221,26 @@ def test_a_run_that_is_killed_gives_back_what_it_held(tiny, tmp_path):
     assert outage.run.code == -signal.SIGKILL
     assert len(outage.proxy.journal.created) >= BATCH * SAMPLES
     assert (outage.still_open, outage.held) == ([], [])
+
+
+def test_a_run_ends_when_its_rollout_worker_is_killed(tiny, tmp_path):
+    """Trainers up to verl 0.8 await their workers; that of 0.9 would poll its replay buffer for ever."""
+    killed: list[int] = []
+
+    def happens(outage: Outage) -> None:
+        for process in processes_of(outage):
+            if b"AgentLoopWorker" in Path(f"/proc/{process}/cmdline").read_bytes():
+                killed.append(process)
+                os.kill(process, signal.SIGKILL)
+
+    modules = "verl_bridge.cpu,verl_bridge.trainer"
+    outage = Outage(tiny, tmp_path, happens, budget=60, modules=modules)
+    text = outage.run.text
+    assert killed
+    assert outage.run.code not in {0, None}, text[-6_000:]
+    assert outage.took < 150  # of which most is verl's own end
+    assert "step:2 - " not in text
+    assert "ActorDiedError" in text
+    if not metadata.version("verl").startswith("0.7."):
+        assert re.search(rf"WorkerDied: .* pid: {killed[0]} name: agent_loop_worker_0_", text)
+    assert (outage.still_open, outage.held, outage.run.left) == ([], [], [])
