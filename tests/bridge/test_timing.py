@@ -7,9 +7,8 @@ import time
 
 import pytest
 
-from agentgym_gym._leasing.pools import pool_of
-from agentgym_gym.catalogue import find
 from agentgym_gym.rollout import close_all
+from inside import pool_at
 from task_play import begin
 from verl_bridge._log_labels import labels_of
 from verl_bridge._metrics import by_environment
@@ -103,7 +102,7 @@ def test_a_server_that_is_gone_is_named_though_another_played_its_episodes(count
     assert metrics[f"{AT}/server/{name_of(other)}/episodes"] == 2
     (warning,) = server_warnings(records)
     assert warning.startswith(f"{CRAFT}: the server {name_of(gone)} answers no more: ")
-    assert pool_of(find("TextCraft"), gone.url).breaker.deprioritized
+    assert pool_at("TextCraft", gone.url).breaker.deprioritized
 
 
 def test_earlier_tries_of_an_episode_count_too(counted):

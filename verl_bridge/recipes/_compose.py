@@ -8,6 +8,7 @@ It runs in a separate process, because importing verl takes ten seconds, starts 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import inspect
 import json
@@ -85,8 +86,7 @@ def compose(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         with hydra.initialize_config_dir(config_dir=place, version_base=None):
             own_folder = [f"folder='{place}'"] if "folder" in raw else []
             config = hydra.compose("config", overrides=[*own_folder, *overrides])
-        with hydra.initialize_config_module(config_module="verl.trainer.config", version_base=None):
-            base = conf.to_container(hydra.compose(base_of(raw)), resolve=False)
+        base = _own_settings(base_of(raw))
         result["config"] = conf.to_container(config, resolve=True)
     except Exception as error:  # noqa: BLE001 - hydra raises many kinds
         return result | {"error": _error_text(error)}
@@ -98,6 +98,15 @@ def compose(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
     result["classes"] = dict(_try_dataset(config) if sft else _try_classes(result["config"], folder))
     result["loops"] = [] if sft else list(_argument_errors(result["config"], folder))
     return result
+
+
+@functools.cache
+def _own_settings(name: str) -> Any:
+    """Return a configuration of verl's own, unresolved."""
+    hydra = importlib.import_module("hydra")
+    with hydra.initialize_config_module(config_module="verl.trainer.config", version_base=None):
+        composed = hydra.compose(name)
+    return importlib.import_module("omegaconf").OmegaConf.to_container(composed, resolve=False)
 
 
 def _need_critic(config: Any) -> bool:
