@@ -26,6 +26,7 @@ import agentgym_gym
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
 
 TASK = 3
+LATE_SECONDS = 10
 MOST = 100
 """The most attempts for each interrupt: one may come too late."""
 
@@ -114,21 +115,32 @@ def solution(name: str, url: str) -> list[str]:
 def interrupt(operation: Callable[[], object], span: float, moments: random.Random) -> bool:
     """Run an operation with a Ctrl-C at a random moment; return whether it came before the end.
 
+    Python ignores one in a finalizer, where nothing can be raised; it counts as too late.
+
     Args:
         operation: The operation.
         span: The longest time to the Ctrl-C, in seconds.
         moments: Draws the moment.
+
+    Raises:
+        RuntimeError: The operation kept the Ctrl-C for itself.
     """
     came = False
+    ignored = list[object]()
+    sys.unraisablehook = lambda error: ignored.append(error.object)
     sending = threading.Timer(moments.uniform(0, span), os.kill, (os.getpid(), signal.SIGINT))
     try:
         sending.start()
         operation()
         came = True
-        while True:  # it comes too late
-            time.sleep(0.01)
+        sending.join()  # it comes too late
+        time.sleep(0 if ignored else LATE_SECONDS)
+        if not ignored:
+            raise RuntimeError("a Ctrl-C was swallowed")
     except KeyboardInterrupt:
         pass
+    finally:
+        sys.unraisablehook = sys.__unraisablehook__
     sending.join()
     return not came
 
