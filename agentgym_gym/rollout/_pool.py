@@ -79,8 +79,8 @@ class Pool:
         self._memory_limit = memory_limit
         self._capacity = capacity
         self._facts: EnvFacts | None = None
-        self._probing = False  # whether creation of the first environment is in progress
-        self._open = 0
+        self._claims = set[object]()  # one for each environment that is open, being created or being closed
+        self._probe: object = None  # the claim of the first environment while it is being created
         self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
 
     @property
@@ -131,29 +131,32 @@ class Pool:
             Exception: The error of the environment's constructor.
         """
         loop = asyncio._get_running_loop()  # noqa: SLF001 - the public function raises without a loop
-        while True:
-            with _lock:
-                worker = _take_idle(self, loop)
-                if worker is not None:
-                    return worker
-                if self._may_open():
-                    self._open += 1
-                    self._probing = self._facts is None
-                    break
-                other = _take_idle(self, None)
-                if other is None:
-                    waiter = asyncio.get_running_loop().create_future()
-                    self._waiting.append((asyncio.get_running_loop(), waiter))
-            if other is not None:  # it belongs to another event loop, but counts toward this pool's capacity
-                await self.discard(other)
-                continue
-            await self._wait_for(waiter)
-        worker = await self._start()
-        with _lock:
-            first, self._probing = self._probing, False
-        if first:
-            self._wake(all_waiters=True)
-        return worker
+        claim, made = object(), list[Worker]()
+        try:
+            while True:
+                with _lock:
+                    worker = _take_idle(self, loop)
+                    if worker is not None:
+                        return worker
+                    if self._may_open():
+                        self._claims.add(claim)
+                        if self._facts is None:
+                            self._probe = claim
+                        break
+                    other = _take_idle(self, None)
+                    if other is None:
+                        waiter = asyncio.get_running_loop().create_future()
+                        self._waiting.append((asyncio.get_running_loop(), waiter))
+                if other is not None:  # it has another event loop, but counts toward this pool's capacity
+                    await self.discard(other)
+                    continue
+                await self._wait_for(waiter)
+            await self._start(claim, made)
+            self._end_probe(claim)
+            return made[0]
+        except BaseException:  # also an interrupt before anything was created
+            self._abandon(claim, made)
+            raise
 
     def release(self, worker: Worker) -> None:
         """Return an environment to the pool for other episodes."""
@@ -186,29 +189,41 @@ class Pool:
 
     def _may_open(self) -> bool:
         if self._facts is None:
-            return not self._probing  # the capacity is known after the first environment
+            return self._probe is None  # the capacity is known after the first environment
         most = self._facts.capacity if self._capacity is None else self._capacity
-        return most is None or self._open < most
+        return most is None or len(self._claims) < most
 
-    async def _start(self) -> Worker:
+    async def _start(self, claim: object, made: list[Worker]) -> None:
+        """Create an environment in a worker, the only one in `made`."""
         if self.isolate == "process":
             worker: ThreadWorker = ProcessWorker(self.make_env, self._timeout, self._memory_limit)
         else:
             worker = ThreadWorker(self.make_env, self._timeout)
-        try:
-            await worker.make()
-            check_isolation(self.isolate, worker.facts)
-        except BaseException:
-            with _lock:
-                self._probing = False
-            self._close(worker, all_waiters=self._facts is None)
-            raise
+        worker.claim = claim
+        made.append(worker)
+        await worker.make()
+        check_isolation(self.isolate, worker.facts)
         self._facts = self._facts or worker.facts
         if worker.facts.awaited and self.isolate in {None, "loop"}:
-            return worker.to_loop()
-        if worker.facts.awaited and self.isolate == "thread":
+            made[0] = worker.to_loop()
+            made[0].claim = claim
+        elif worker.facts.awaited and self.isolate == "thread":
             worker.keep_in_thread()
-        return worker
+
+    def _end_probe(self, claim: object) -> None:
+        """Let all waiters try again if this was the first environment, after which the capacity is known."""
+        if self._probe is claim:
+            self._probe = None
+            self._wake(all_waiters=True)
+
+    def _abandon(self, claim: object, made: list[Worker]) -> None:
+        """Close the worker that was made, if there is one, and give up its claim."""
+        if made:
+            self._close(made[0], all_waiters=self._facts is None)
+        elif claim in self._claims:
+            self._claims.discard(claim)
+            self._wake()
+        self._end_probe(claim)
 
     async def _wait_for(self, waiter: asyncio.Future[None]) -> None:
         entry = asyncio.get_running_loop(), waiter
@@ -228,7 +243,7 @@ class Pool:
 
         def closed(_: object = None) -> None:
             with contextlib.suppress(IndexError):
-                self._note_closed(all_waiters=pending.pop())
+                self._note_closed(worker, all_waiters=pending.pop())
 
         closing = worker.close()
         if closing is None:
@@ -239,10 +254,10 @@ class Pool:
                 asyncio.get_running_loop().call_later(CLOSE_SECONDS, closed)
         return closing
 
-    def _note_closed(self, *, all_waiters: bool = False) -> None:
-        """Update the number of open environments after one was closed."""
+    def _note_closed(self, worker: Worker, *, all_waiters: bool = False) -> None:
+        """Give up the claim of an environment that was closed."""
         with _lock:
-            self._open -= 1
+            self._claims.discard(worker.claim)
         self._wake(all_waiters=all_waiters)
 
     def _wake(self, *, all_waiters: bool = False) -> None:

@@ -61,11 +61,13 @@ class Worker(ABC):
         facts: Its properties.
         timeout: Timeout in seconds for each call; None for no limit.
         broken: Whether a call was interrupted, so that the state of the environment is unknown.
+        claim: Its place in the capacity of its pool, if it has a pool.
     """
 
     env: Any = None
     facts: EnvFacts
     broken = False
+    claim: object = None
 
     def __init__(self, timeout: float | None = None) -> None:
         self.timeout = timeout
