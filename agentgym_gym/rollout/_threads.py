@@ -78,12 +78,12 @@ class CallThread:
             reuse: Whether another `CallThread` may take over the thread; nothing may then depend on its
                 identity.
         """
-        if self._calls is not None:
+        calls, self._calls = self._calls, None  # first: after an interrupt, a thread must not have two owners
+        if calls is not None:
             if reuse:
-                _offer(self._calls)
+                _offer(calls)
             else:
-                self._calls.put(None)
-            self._calls = None
+                calls.put(None)
 
 
 _lock = threading.Lock()
