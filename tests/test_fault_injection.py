@@ -44,7 +44,7 @@ pytestmark = [
 def garbage_collected_at_the_end():
     """Collects the garbage of all these tests, so that no other test has it reported."""
     yield
-    for _ in range(2):  # what finalizers hold is garbage when they have run
+    for _ in range(5):  # what finalizers hold is garbage when they have run
         gc.collect()
 
 
