@@ -19,7 +19,7 @@ from verl_bridge.recipes._finding import Finding, problem
 from verl_bridge.recipes._view import NotReadable, View
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_played import Player
+    from verl_bridge.recipes._check_played import ReplySource
 
 __all__ = ["check"]
 
@@ -29,7 +29,7 @@ def check(
     *,
     overrides: Sequence[str] = (),
     timeout: float = 60.0,
-    players: Callable[[str], Sequence[Callable[[], Player]]] | None = None,
+    players: Callable[[str], Sequence[Callable[[], ReplySource]]] | None = None,
     task_error: Callable[[str, Any], str | None] | None = None,
 ) -> tuple[list[Finding], View | None]:
     """Check a folder.

@@ -14,7 +14,7 @@ from verl_bridge.recipes._finding import Finding, warning
 if TYPE_CHECKING:
     from verl_bridge.recipes._check_episodes import Case
 
-__all__ = ["EPISODES", "PERCENTILE", "PlayedEpisode", "Player", "percentile_tokens", "play_whole"]
+__all__ = ["EPISODES", "PERCENTILE", "PlayedEpisode", "ReplySource", "percentile_tokens", "play_whole"]
 
 EPISODES = 2
 """Whole episodes of each environment."""
@@ -23,7 +23,7 @@ PERCENTILE = 0.9
 """The share of episodes that should fit."""
 
 
-class Player(Protocol):
+class ReplySource(Protocol):
     """Plays one episode. Both methods may be coroutine functions.
 
     Attributes:
@@ -58,7 +58,7 @@ class PlayedEpisode:
 
 async def play_whole(
     cases: Sequence[Case],
-    makers: Sequence[Callable[[], Player]],
+    makers: Sequence[Callable[[], ReplySource]],
     *,
     timeout: float,
     max_turns: int | None,
@@ -105,7 +105,7 @@ async def play_whole(
 
 
 async def _play_one(
-    case: Case, player: Player, played: list[PlayedEpisode], timeout: float, max_turns: int | None
+    case: Case, player: ReplySource, played: list[PlayedEpisode], timeout: float, max_turns: int | None
 ) -> None:
     task = case.task
     episode = task.episode(timeout=timeout, max_turns=max_turns)

@@ -19,7 +19,7 @@ from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_played import PlayedEpisode, Player
+    from verl_bridge.recipes._check_played import PlayedEpisode, ReplySource
     from verl_bridge.recipes._view import View
 
 __all__ = [
@@ -224,7 +224,7 @@ def _times(keys: list[str | None]) -> str:
 def play_first_turns(
     view: View,
     timeout: float,
-    players: Callable[[str], Sequence[Callable[[], Player]]] | None = None,
+    players: Callable[[str], Sequence[Callable[[], ReplySource]]] | None = None,
 ) -> tuple[list[Finding], list[FirstPrompt]]:
     """Play a task of each environment, as the loop would.
 
@@ -283,7 +283,7 @@ def _characters(start: FirstPrompt) -> int:
 async def _play(
     starts: list[FirstPrompt],
     timeout: float,
-    players: Callable[[str], Sequence[Callable[[], Player]]],
+    players: Callable[[str], Sequence[Callable[[], ReplySource]]],
     max_turns: int | None,
 ) -> list[Finding]:
     """Play the task of each start; the first of each environment also beside another one, and to its end."""
