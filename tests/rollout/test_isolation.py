@@ -310,7 +310,12 @@ def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
         pid = int(running.stdout.readline())
         wait_until(begun.exists, 60)
         os.killpg(running.pid, signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        try:
+            out, err = running.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            # CPython itself loses a Ctrl-C that comes just before `asyncio.run` waits: the next one counts.
+            os.killpg(running.pid, signal.SIGINT)
+            out, err = running.communicate(timeout=60)
     finally:
         running.kill()
         running.communicate()

@@ -209,12 +209,12 @@ def test_a_worker_ends_when_its_parent_is_gone_and_its_memory_is_bounded():
     process.stdin.write(json.dumps({**asked, "right": "VALUES (1)", "steps": 10**6, "seconds": 5}).encode())
     process.stdin.write(b"\n")
     process.stdin.flush()
-    assert process.stdout.readline() == worker.BEGUN
-    assert json.loads(process.stdout.readline()) == {"state": "[(1,)]", "right": True}
-    assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (512_000_000, 512_000_000)
-    process.stdin.close()
-    assert process.wait(30) == 0
-    process.stdout.close()
+    with process.stdout:
+        assert process.stdout.readline() == worker.BEGUN
+        assert json.loads(process.stdout.readline()) == {"state": "[(1,)]", "right": True}
+        assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (512_000_000, 512_000_000)
+        process.stdin.close()
+        assert process.wait(30) == 0
 
 
 @pytest.fixture(params=["default", "ignored", "blocked"])
@@ -238,13 +238,14 @@ def test_the_system_ends_a_worker_at_its_limit_of_processor_time(seconds):
     request = {"database": "a", "open": {"script": "CREATE TABLE b (c);", "path": None}, "sql": STUCK}
     process.stdin.write(json.dumps({**request, "right": "", "steps": 10**9, "seconds": seconds}).encode())
     process.stdin.close()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == -signal.SIGPROF
-    used = usage.ru_utime + usage.ru_stime
-    assert seconds < used < seconds + 1  # its start included
-    assert process.stdout.read() == worker.BEGUN
-    process.stdout.close()
+    with process.stdout:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == -signal.SIGPROF
+        used = usage.ru_utime + usage.ru_stime
+        # The timer of the system and its accounting differ by some milliseconds; the start is included.
+        assert 0.9 * seconds < used < seconds + 1
+        assert process.stdout.read() == worker.BEGUN
 
 
 def right_answers(judges, ids):
