@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import gymnasium
 
+from agentgym_gym._draw import draw
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -140,6 +141,21 @@ class Environment:
             return self.splits[name]
         except (KeyError, TypeError):
             raise BadOption(f"split={name!r} is not one of {sorted(self.splits)} of {self.name}") from None
+
+    def sample_tasks(self, count: int, seed: int = 0, split: str | None = None) -> list[int]:
+        """Return randomly drawn task ids, as ``agentgym eval --sample`` draws them.
+
+        The sample is the same on every machine, and a larger one with the same seed begins with it.
+
+        Args:
+            count: Number of tasks.
+            seed: The random seed.
+            split: The split to draw from; None for the default split.
+
+        Raises:
+            BadOption: There is no such split, or it has fewer tasks.
+        """
+        return draw(self.split(split), count, seed)
 
     @property
     def task_ids(self) -> Sequence[int]:

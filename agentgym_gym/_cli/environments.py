@@ -14,6 +14,7 @@ from agentgym_gym._cli.declared import marked
 from agentgym_gym._cli.options import text_of
 from agentgym_gym._cli.plans import EnvArgument, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import Chosen, resolve
+from agentgym_gym._cli.selection import select_tasks
 from agentgym_gym._cli.sources import require_server
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions
@@ -42,8 +43,10 @@ class PlannedEnvironment:
         headers: HTTP headers for the server.
         any_split: Whether ``all`` means the tasks of all splits if the plan names no split; otherwise it
             means the split for evaluation.
+        seed: Seed of a random sample of the tasks.
 
     Attributes:
+        selection: The tasks to play.
         isolate: Where each environment runs, as for `agentgym_gym.rollout.Pool`.
         success_at: The return at which a task counts as solved, as for `agentgym_gym.rollout.Episode`.
         deadline: The timeout of each call to the environment, in seconds; None for AgentGym's environments,
@@ -55,16 +58,14 @@ class PlannedEnvironment:
             read.
     """
 
-    def __init__(self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False) -> None:
+    def __init__(
+        self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False, seed: int = 0
+    ) -> None:
         self.plan = plan
         self.chosen: Chosen = resolve(plan.id)
         self._headers = headers
-        self.split = plan.split
-        if plan.split is None and not any_split and plan.tasks == "all":
-            self.split = self.chosen.evaluation_split()
-        whole = any_split and plan.tasks == "all" and plan.split is None
-        # Without a split, a range covers all splits, while `all` covers only the first.
-        self.tasks = self.chosen.tasks(":" if whole and self.chosen.environment else plan.tasks, self.split)
+        self.selection = select_tasks(self.chosen, plan, seed, any_split=any_split)
+        self.tasks = self.selection.tasks
         self.isolate = isolation_of(plan.isolate)
         self.success_at = _threshold(plan.success_at)
         self.deadline = _deadline(plan.env_timeout, self.chosen)
@@ -113,12 +114,18 @@ class PlannedEnvironment:
         per_server = self.plan.env_kwargs.get("max_envs_per_server")
         return Servers(None if per_server is None else per_server * len(served_by))
 
+    @property
+    def tool_schemas(self) -> list[Any]:
+        """The schemas that a request with native tool calls contains."""
+        return list(getattr(self._sample(tools=True), "tools", None) or ())
+
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return the metadata of the environment that a run records."""
         own = self._describe(tools=tools).system_prompt
         return {
             "env_id": self.chosen.id,
             "tasks": self.plan.tasks,
+            "selection": self.selection.facts,
             "options": self._options(tools=tools),
             "system_prompt": own if self.system_prompt is None else self.system_prompt,
             "isolate": self.isolate,
@@ -179,7 +186,7 @@ class PlannedEnvironment:
         }
         return {
             **shown,
-            "split": self.split,
+            "split": self.selection.split,
             "max_turns": environment.max_turns if turns is None else turns or None,
             **public,
         }

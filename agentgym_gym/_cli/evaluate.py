@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from agentgym_gym._cli.declared import GivenOptions, command
+from agentgym_gym._cli.dry_run import preview
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.plans import AgentName, AgentPlan, EnvironmentPlan, RunPlan, read_plan
 from agentgym_gym._cli.resolve_env import complete_name
@@ -48,6 +49,18 @@ class EvalOptions:
             rich_help_panel="Options of the run",
         ),
     ] = False
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="play over 1,000 episodes unasked", rich_help_panel="Options of the run"),
+    ] = False
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="print episodes, tokens and cost, and play nothing",
+            rich_help_panel="Options of the run",
+        ),
+    ] = False
     header: Header = None
     model: Annotated[
         list[str] | None,
@@ -76,17 +89,19 @@ def evaluate(options: EvalOptions) -> None:
 
     Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
     an environment has no numbered tasks, they are seeds, and all means 1000. The default split applies to
-    all; ids and files may be of any split.
+    all and --positions; ids and files may be of any split. --limit and --sample choose among these tasks.
+
+    A model plays over 1,000 episodes only after a confirmation, or with --yes. Exits with 1 if a budget
+    (--max-cost, --max-tokens-total) ended the run; --resume with a larger budget continues it.
 
     Other users of this machine can see --header in the list of processes. To hide it, set the variable
     AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
-    play(
-        _plan(options),
-        headers=headers_of(options.header),
-        resume=options.resume,
-        retry_faulted=options.retry_faulted,
-    )
+    plan, headers = _plan(options), headers_of(options.header)
+    if options.dry_run:
+        preview(plan, headers=headers)
+        return
+    play(plan, headers=headers, resume=options.resume, retry_faulted=options.retry_faulted, yes=options.yes)
 
 
 def _plan(options: EvalOptions) -> RunPlan:

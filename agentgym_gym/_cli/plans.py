@@ -79,6 +79,12 @@ class EnvironmentPlan:
         typer.Option(help="split of the tasks", show_default="test, else dev, else the first"),
         EnvArgument(),
     ] = None
+    positions: Annotated[
+        str | None,
+        typer.Option(metavar="RANGES", help="positions in the split from 0, such as 0:50"),
+    ] = None
+    limit: Annotated[int | None, typer.Option(min=1, help="play only the first N tasks")] = None
+    sample: Annotated[int | None, typer.Option(min=1, help="play N random tasks, drawn with --seed")] = None
     server: Annotated[Server, EnvArgument(recorded=False)] = None
     action_format: Annotated[ActionFormat, EnvArgument()] = None
     parser: Annotated[Parser, EnvArgument()] = None
@@ -281,6 +287,18 @@ class RunPlan:
         str | None,
         typer.Option(help="TOML or JSON file with prices per million tokens", rich_help_panel=_RUN),
         _FILE,
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        typer.Option(help="stop when the models cost this much; needs --prices", rich_help_panel=_RUN),
+    ] = None
+    max_tokens_total: Annotated[
+        int | None,
+        typer.Option(min=1, help="stop after this many prompt and reply tokens", rich_help_panel=_RUN),
+    ] = None
+    requests_per_minute: Annotated[
+        float | None,
+        typer.Option(help="maximum rate of requests to a model server", rich_help_panel=_RUN),
     ] = None
     ray: Annotated[
         str | None,

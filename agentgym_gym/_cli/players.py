@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,15 @@ from agentgym_gym._cli.plans import AgentPlan, ChatArgument
 from agentgym_gym._cli.resolve_env import find_modules_here
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import Agent, maker_from
+from agentgym_gym.evaluate._chat.prompt import ChatPrompt
+from agentgym_gym.evaluate._figures.prices import Price, price_of
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.evaluate._chat.agent import ChatAgent
+    from agentgym_gym.evaluate._chat.limits import RequestLimits
     from agentgym_gym.evaluate._engines import Engine
+    from agentgym_gym.rollout._messages import Message
 
 __all__ = ["Player", "players_of"]
 
@@ -52,12 +56,27 @@ class Player:
         """Whether the agent uses native tool calls for its actions."""
         return self.plan.tools == "native"
 
-    def maker(self, environment: Environment | None, system_prompt: str | None = None) -> Callable[[], Agent]:
+    @property
+    def server_key(self) -> str:
+        """A text that is equal for models on the same server."""
+        return self.plan.base_url or "" if self.engine is None else f"engine of {self.name}"
+
+    def price(self, prices: Mapping[str, Price]) -> Price | None:
+        """Return the price of a model's tokens, or None."""
+        return price_of(self.name, prices) if self.is_model else None
+
+    def maker(
+        self,
+        environment: Environment | None,
+        system_prompt: str | None = None,
+        limits: RequestLimits | None = None,
+    ) -> Callable[[], Agent]:
         """Return a factory for the agent; the runner calls it once per concurrent episode.
 
         Args:
             environment: The environment's entry in the catalogue; None for an environment of another library.
             system_prompt: System prompt for a model, in place of the environment's.
+            limits: The limits of a model's requests.
 
         Raises:
             BadOption: The agent does not exist, or one of its options is invalid.
@@ -67,7 +86,28 @@ class Player:
             find_modules_here()
             return maker_from(self.plan.agent, environment, self.seed or 0)
         base_url = self.plan.base_url if self.engine is None else self.engine.base_url
-        return self._chat_agent(base_url, system_prompt).clone
+        agent = self._chat_agent(base_url, system_prompt)
+        if limits is not None:
+            agent.limits = limits
+        return agent.clone
+
+    async def check_server(self) -> None:
+        """Check that the server of a model accepts connections; an engine is checked when it starts.
+
+        Raises:
+            SetupError: It does not.
+        """
+        if self.is_model and self.engine is None:
+            await self._chat_agent(self.plan.base_url, None).check_server()
+
+    def messages_before(self, system_prompt: str | None) -> list[Message]:
+        """Return the messages before the first observation that a model receives.
+
+        Args:
+            system_prompt: The system prompt of the environment, or its replacement.
+        """
+        prompt = ChatPrompt() if self.plan.prompt is None else ChatPrompt.read(self.plan.prompt)
+        return list(prompt.messages(system_prompt))
 
     def settings(
         self, environment: Environment | None, system_prompt: str | None = None
@@ -95,7 +135,6 @@ class Player:
 
     def _chat_agent(self, base_url: str | None, system_prompt: str | None) -> ChatAgent:
         from agentgym_gym.evaluate._chat.agent import ChatAgent  # noqa: PLC0415 - not always needed
-        from agentgym_gym.evaluate._chat.prompt import ChatPrompt  # noqa: PLC0415 - not always needed
 
         plan = self.plan
         arguments: dict[str, Any] = {

@@ -1,9 +1,10 @@
-"""The progress bar of a run."""
+"""The progress of a run: a bar on a terminal, otherwise a line every 30 seconds."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -16,27 +17,38 @@ if TYPE_CHECKING:
 
     from agentgym_gym.rollout._records import EpisodeRecord
 
-__all__ = ["MAX_KINDS", "Progress"]
+__all__ = ["MAX_KINDS", "Progress", "duration"]
 
 MAX_KINDS = 20
 """The maximum number of fault kinds to report."""
+
+BAR_SECONDS = 1.0
+LINE_SECONDS = 30.0
 
 _MAX_LINE = 300  # maximum characters of a fault line
 
 
 class Progress:
-    """Shows the progress of a run on standard error if it is a terminal.
+    """Shows the progress of a run on standard error: a bar if it is a terminal, otherwise lines.
 
-    Next to the bar, it shows the success rate so far, the number of faults, the models' tokens per second,
-    and the remaining time. It prints the first fault of each kind as it happens, on a terminal or not.
+    Next to the bar, it shows the success rate so far, the number of faults, retries of the models' requests,
+    tokens per second, and the remaining time. It prints the first fault of each kind as it happens.
 
     Args:
         before: The records of earlier episodes, when a run is resumed.
         left: The number of remaining episodes; None if unknown.
         success: Whether to show the success rate.
+        state: Returns more metrics, as words.
     """
 
-    def __init__(self, before: Sequence[EpisodeRecord], left: int | None, *, success: bool = True) -> None:
+    def __init__(
+        self,
+        before: Sequence[EpisodeRecord],
+        left: int | None,
+        *,
+        success: bool = True,
+        state: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -46,27 +58,52 @@ class Progress:
             console=err,
             disable=not err.is_terminal,
         )
-        played = sum(1 for record in before if record.scored)
-        total = None if left is None else left + played
-        self._task = self._bar.add_task("episodes", total=total, completed=played, metrics="")
+        self._done = sum(1 for record in before if record.scored)
+        self._left = left
+        total = None if left is None else left + self._done
+        self._task = self._bar.add_task("episodes", total=total, completed=self._done, metrics="")
         self._success = success
-        self._solved = self._judged = self._faults = self._tokens = 0
+        self._state = state
+        self._ended = threading.Event()
+        self._updates = threading.Thread(target=self._update, name="agentgym-progress", daemon=True)
+        self._solved = self._judged = self._faults = self._tokens = self._retries = self._played = 0
         self._began = time.monotonic()
         self._kinds: set[tuple[bool, str]] = set()
         for record in before:
             self._count(record)
-        self._tokens = 0  # count only tokens of this session
+        self._tokens = self._retries = 0  # count only those of this session
 
     def __enter__(self) -> Self:
         self._bar.start()
+        self._updates.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._updates.join()
         self._bar.stop()
+
+    def _update(self) -> None:
+        """Update the metrics of the bar, or print lines."""
+        seconds = BAR_SECONDS if err.is_terminal else LINE_SECONDS
+        while not self._ended.wait(seconds):
+            if err.is_terminal:
+                self._bar.update(self._task, metrics=self._metrics())
+            else:
+                err.print(self._line(), soft_wrap=True)
+
+    def _line(self) -> str:
+        done, elapsed = self._done + self._played, time.monotonic() - self._began
+        total = "" if self._left is None else f"/{self._done + self._left}"
+        parts = [f"{done}{total} episodes", duration(elapsed), *filter(None, [self._metrics()])]
+        if self._played and self._left is not None:
+            parts.append(f"about {duration(elapsed / self._played * (self._left - self._played))} left")
+        return "  ".join(parts)
 
     def note(self, record: EpisodeRecord) -> None:
         """Count an episode."""
         self._count(record)
+        self._played += 1
         self._print_fault(record)
         self._bar.update(self._task, advance=1, metrics=self._metrics())
 
@@ -76,6 +113,7 @@ class Progress:
             self._judged += 1
             self._solved += record.success
         self._tokens += sum(step.get("completion_tokens", 0) for step in record.steps)
+        self._retries += sum(step.get("retries", 0) for step in record.steps)
 
     def _print_fault(self, record: EpisodeRecord) -> None:
         fault = record.fault or record.agent_fault
@@ -95,6 +133,19 @@ class Progress:
             metrics.append(f"success {self._solved / self._judged:.2f}")
         if self._faults:
             metrics.append(f"faults {self._faults}")
+        if self._retries:
+            metrics.append(f"retries {self._retries}")
+        metrics += self._state()
         if self._tokens:
             metrics.append(f"{self._tokens / max(1e-9, time.monotonic() - self._began):,.0f} tokens/s")
         return "  ".join(metrics)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words, such as ``8.5 s``, ``2 min 13 s`` or ``1 h 5 min``."""
+    whole = round(seconds)
+    if seconds < 60:  # noqa: PLR2004 - seconds
+        return f"{seconds:.1f} s"
+    if whole < 3600:  # noqa: PLR2004 - seconds
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,17 +15,22 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentgym_gym._cli.console import ERROR, err, report
+from agentgym_gym._cli.budgets import MOST_UNASKED, SharedLimits, check_servers, confirm
+from agentgym_gym._cli.closing import print_closing
+from agentgym_gym._cli.console import ERROR, err, in_options, report
 from agentgym_gym._cli.environments import PlannedEnvironment
 from agentgym_gym._cli.interrupts import INTERRUPTED, interruptible
 from agentgym_gym._cli.players import Player, players_of
 from agentgym_gym._cli.progress import Progress
 from agentgym_gym._cli.results import print_results
 from agentgym_gym.errors import AgentFault, BadOption
+from agentgym_gym.evaluate._chat.limits import BudgetUsedUp, RequestLimits
 from agentgym_gym.evaluate._episode_workers import Job
-from agentgym_gym.evaluate._figures.prices import price_of, read_prices
+from agentgym_gym.evaluate._figures.prices import Price, read_prices
 from agentgym_gym.evaluate._folder import RunFolder
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs
+from agentgym_gym.evaluate._runs import EPISODES, counting
+from agentgym_gym.rollout import read_records
 
 if TYPE_CHECKING:
     from agentgym_gym._cli.plans import RunPlan
@@ -38,22 +44,27 @@ _FILES = 256  # open files besides the connections
 
 @dataclass(frozen=True)
 class _Entry:
-    """An agent in an environment, with the folder of the run and the remaining episodes."""
+    """An agent in an environment, with the folder of the run and its episodes."""
 
     player: Player
     environment: PlannedEnvironment
     folder: RunFolder
+    limits: RequestLimits | None
+    planned: Sequence[tuple[int, int]]
     left: Sequence[tuple[int, int]]
 
     def job(self, on_episode: Callable[[EpisodeRecord], object]) -> Job:
         """Return the entry in the form that the runner accepts."""
-        make_agent = self.player.maker(self.environment.chosen.environment, self.environment.system_prompt)
+        make_agent = self.player.maker(
+            self.environment.chosen.environment, self.environment.system_prompt, self.limits
+        )
         served = getattr(make_agent(), "served", None)
 
         def add(record: EpisodeRecord) -> None:
-            self.folder.add(record)
+            self.store_usage()
             if callable(served):
                 self.folder.run["model_server"] = served()
+            self.folder.add(record)
             on_episode(record)
 
         make_env = self.environment.maker(tools=self.player.uses_tools)
@@ -68,8 +79,20 @@ class _Entry:
             success_at=self.environment.success_at,
         )
 
+    def store_usage(self) -> None:
+        """Store the usage of the model, including that of unfinished episodes, in the run's record."""
+        if self.limits is not None:
+            self.folder.run["usage"] = self.limits.usage.as_dict()
 
-def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool) -> None:
+    @property
+    def unfinished(self) -> bool:
+        """Whether episodes are left to play."""
+        return bool(self.folder.remaining(self.planned))
+
+
+def play(
+    plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_faulted: bool, yes: bool = False
+) -> None:
     """Run each agent in each environment and print the results.
 
     Args:
@@ -77,79 +100,144 @@ def play(plan: RunPlan, *, headers: Mapping[str, str], resume: bool, retry_fault
         headers: HTTP headers for the environments' servers.
         resume: Whether to resume existing runs in the folders.
         retry_faulted: Whether to retry faulted episodes of resumed runs.
+        yes: Whether models may play any number of episodes without a confirmation.
     """
-    environments = [PlannedEnvironment(each, headers) for each in plan.environments]
+    began = time.monotonic()
+    environments = [PlannedEnvironment(each, headers, seed=plan.seed or 0) for each in plan.environments]
     players = players_of(plan.agents, plan.seed)
-    settings = {
-        "several": len(environments) * len(players) > 1,
-        "resume": resume,
-        "retry_faulted": retry_faulted,
-    }
-    problem: AgentFault | None = None
-    interrupted = False
+    prices = {} if plan.prices is None else read_prices(Path(plan.prices))
+    limits = SharedLimits(plan, players, prices)
+    several = len(environments) * len(players) > 1
+    runs = [_Run(plan, player, each, several) for player in players for each in environments]
+    confirm(sum(run.left(resume=resume) for run in runs if run.player.is_model), yes=yes)
+    check_servers(players)
+    ending = _Ending()
     with contextlib.ExitStack() as stack:
         entries = [
-            stack.enter_context(_opened(plan, player, environment, **settings))
-            for player in players
-            for environment in environments
+            stack.enter_context(run.opened(limits, prices, resume=resume, retry_faulted=retry_faulted))
+            for run in runs
         ]
         _allow_connections(plan.concurrency)
         before = [record for entry in entries for record in entry.folder.records]
-        try:
-            with Progress(before, sum(len(entry.left) for entry in entries)) as progress:
+        with ending.noted(entries):
+            left = sum(len(entry.left) for entry in entries)
+            with Progress(before, left, state=limits.state) as progress:
                 make_worker = stack.enter_context(_cluster(plan, players)).worker if plan.ray else None
                 for engine, served in groupby(entries, key=lambda entry: entry.player.engine):
                     with _same_directory(), engine if engine is not None else contextlib.nullcontext():
                         jobs = [entry.job(progress.note) for entry in served]
                         work = play_jobs(jobs, concurrency=plan.concurrency, make_worker=make_worker)
                         asyncio.run(interruptible(work))
-        except KeyboardInterrupt:
-            interrupted = True
-        except AgentFault as fault:
-            problem = fault
-    print_results([entry.folder for entry in entries])
-    if problem is not None:
-        report(f"{problem}. The episodes are kept; give --resume --retry-faulted to continue")
-        raise typer.Exit(ERROR)
-    if interrupted:
-        err.print("Interrupted; give --resume to continue the run.")
-        raise typer.Exit(INTERRUPTED)
-    summaries = [entry.folder.summary for entry in entries]
+    folders = [entry.folder for entry in entries]
+    print_results(folders)
+    unfinished = [entry.unfinished for entry in entries]
+    print_closing(folders, unfinished, time.monotonic() - began, raised=ending.raised)
+    ending.exit()
+    summaries = [folder.summary for folder in folders]
     if any(summary.episodes for summary in summaries) and not any(summary.scored for summary in summaries):
         raise typer.Exit(1)
 
 
-@contextlib.contextmanager
-def _opened(
-    plan: RunPlan,
-    player: Player,
-    environment: PlannedEnvironment,
-    *,
-    several: bool,
-    resume: bool,
-    retry_faulted: bool,
-) -> Iterator[_Entry]:
-    """Open the run folder of an agent in an environment, and yield the entry with its remaining episodes."""
-    name = _slug(f"{environment.chosen.id.rpartition('/')[2]}-{player.name}")
-    out = Path(plan.out or f"runs/{'run' if several else name}")
-    run = {
-        "agent": player.name,
-        "agent_settings": player.settings(environment.chosen.environment, environment.system_prompt),
-        "seed": plan.seed if player.is_model else plan.seed or 0,
-        "samples": plan.samples,
-        "concurrency": plan.concurrency,
-        **environment.facts(tools=player.uses_tools),
-    }
-    episodes = episodes_of(environment.tasks, plan.samples)
-    prices = {} if plan.prices is None else read_prices(Path(plan.prices))
-    with RunFolder(
-        out / name if several else out,
-        run,
-        resume=resume,
-        planned=episodes,
-        price=price_of(player.name, prices) if player.is_model else None,
-    ) as folder:
-        yield _Entry(player, environment, folder, folder.remaining(episodes, retry_faulted=retry_faulted))
+@dataclass
+class _Ending:
+    """Why a command ended before all episodes were played.
+
+    Attributes:
+        problem: The error that ended it; None if all episodes were played.
+    """
+
+    problem: AgentFault | BudgetUsedUp | KeyboardInterrupt | None = None
+
+    @contextlib.contextmanager
+    def noted(self, entries: Sequence[_Entry]) -> Iterator[None]:
+        """Catch the errors that end a run in an orderly way, and store the reason in the folders."""
+        try:
+            yield
+        except (AgentFault, BudgetUsedUp, KeyboardInterrupt) as problem:
+            self.problem = problem
+        finally:
+            for entry in entries:
+                entry.store_usage()
+                entry.folder.stopped = self.reason or None
+
+    @property
+    def reason(self) -> str:
+        """The reason in words; empty if all episodes were played."""
+        if isinstance(self.problem, KeyboardInterrupt):
+            return "interrupted"
+        return "" if self.problem is None else str(self.problem)
+
+    @property
+    def raised(self) -> str:
+        """The option of the budget that was used up; empty if none was."""
+        options = [f"--{name.replace('_', '-')}" for name in ("max_cost", "max_tokens_total")]
+        used_up = isinstance(self.problem, BudgetUsedUp)
+        return next((each for each in options if used_up and each in in_options(self.reason, options)), "")
+
+    def exit(self) -> None:
+        """Print the reason and end the command, unless all episodes were played.
+
+        Raises:
+            typer.Exit: There is a reason.
+        """
+        if isinstance(self.problem, KeyboardInterrupt):
+            err.print("Interrupted; give --resume to continue the run.")
+            raise typer.Exit(INTERRUPTED)
+        if isinstance(self.problem, BudgetUsedUp):
+            reason = in_options(self.reason, [self.raised])
+            err.print(f"Stopped: {reason}. Episodes in progress do not count.", soft_wrap=True)
+            raise typer.Exit(1)
+        if self.problem is not None:
+            report(f"{self.problem}. The episodes are kept; give --resume --retry-faulted to continue")
+            raise typer.Exit(ERROR)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """An agent in an environment, before its folder is opened."""
+
+    plan: RunPlan
+    player: Player
+    environment: PlannedEnvironment
+    several: bool
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        name = _slug(f"{self.environment.chosen.id.rpartition('/')[2]}-{self.player.name}")
+        out = Path(self.plan.out or f"runs/{'run' if self.several else name}")
+        return out / name if self.several else out
+
+    def left(self, *, resume: bool) -> int:
+        """Return the number of episodes to play, without those that a resumed run has already."""
+        planned = len(self.environment.tasks) * self.plan.samples
+        if not resume or planned <= MOST_UNASKED or not (self.folder / EPISODES).exists():
+            return planned
+        return max(0, planned - len(counting(read_records(self.folder / EPISODES, torn_end=True)[0])))
+
+    @contextlib.contextmanager
+    def opened(
+        self, limits: SharedLimits, prices: Mapping[str, Price], *, resume: bool, retry_faulted: bool
+    ) -> Iterator[_Entry]:
+        """Open the folder of the run, and yield the entry with its remaining episodes."""
+        plan, player, environment = self.plan, self.player, self.environment
+        facts = {
+            "agent": player.name,
+            "agent_settings": player.settings(environment.chosen.environment, environment.system_prompt),
+            "seed": plan.seed if player.is_model else plan.seed or 0,
+            "samples": plan.samples,
+            "concurrency": plan.concurrency,
+            **environment.facts(tools=player.uses_tools),
+        }
+        planned = episodes_of(environment.tasks, plan.samples)
+        with RunFolder(
+            self.folder, facts, resume=resume, planned=planned, price=player.price(prices)
+        ) as folder:
+            own = limits.of(player)
+            if own is not None:
+                own.add(folder.previous.get("usage") or {})
+            left = folder.remaining(planned, retry_faulted=retry_faulted)
+            yield _Entry(player, environment, folder, own, planned, left)
 
 
 def _cluster(plan: RunPlan, players: Sequence[Player]) -> RayCluster:

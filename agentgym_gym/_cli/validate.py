@@ -49,7 +49,8 @@ class ValidateOptions:
     ] = None
     split: Split = None
     environment: Annotated[
-        Mapping[str, Any], GivenOptions(EnvironmentPlan, without=("split", "system_prompt"))
+        Mapping[str, Any],
+        GivenOptions(EnvironmentPlan, without=("split", "positions", "limit", "sample", "system_prompt")),
     ]
     header: Header = None
     concurrency: Annotated[int, typer.Option(min=1, help="maximum number of concurrent episodes")] = 16

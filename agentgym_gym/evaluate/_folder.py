@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock, Timeout
 
 from agentgym_gym._files import replaces
+from agentgym_gym._logging import logger
 from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate._run_metadata import git_state, versions
@@ -37,13 +39,15 @@ _SAME_IF_KNOWN = ("agent_settings", "system_prompt", "rescored")  # summaries of
 _MAY_DIFFER = frozenset({"base_url", "api_key_variable", "timeout", "retry_seconds", "openai"})
 
 _LOCK = ".lock"
+_UPDATE_SECONDS = 1.0
 
 
 class RunFolder:
     """Stores the episodes of a run: one line each in ``episodes.jsonl``, and a ``summary.json`` of all.
 
-    The summary is written when the run starts and when it ends, even with an error. Its ``run.finished``
-    records whether all episodes were played. Only one process at a time can write into a folder.
+    The summary is written when the run starts, about once per second while episodes end, and when the run
+    ends, even with an error. Its ``run.finished`` records whether all episodes were played, and
+    ``run.stopped`` why they were not. Only one process at a time can write into a folder.
 
     Args:
         path: The folder; created if it does not exist.
@@ -57,6 +61,9 @@ class RunFolder:
     Attributes:
         path: The folder as an absolute path, because environments may change the working directory.
         run: The facts about the run.
+        previous: The facts of the run before it was resumed; empty for a new run.
+        stopped: Why the run ended before all episodes were played, or None. An error that ends the run
+            replaces None.
         records: The episodes so far, including those from before a resume.
 
     Raises:
@@ -76,6 +83,10 @@ class RunFolder:
     ) -> None:
         self.path = path = path.absolute()
         self.records: list[EpisodeRecord] = []
+        self.previous: Mapping[str, Any] = {}
+        self.stopped: str | None = None
+        self._changed, self._ended = threading.Event(), threading.Event()
+        self._updates = threading.Thread(target=self._update, name="agentgym-summary", daemon=True)
         self.run = _without_headers(run)
         self._price = price
         self._planned = None if planned is None else list(planned)
@@ -98,7 +109,12 @@ class RunFolder:
 
         The counters include all other episodes too, because their requests were sent.
         """
-        return replace(summarise(counting(self.records), self._price), counters=counted(self.records))
+        records = list(self.records)  # episodes may end meanwhile
+        return replace(summarise(counting(records), self._price), counters=counted(records))
+
+    def counting(self) -> list[EpisodeRecord]:
+        """Return the episodes that count, one for each task and sample."""
+        return counting(list(self.records))
 
     def remaining(
         self, episodes: Iterable[tuple[int, int]], *, retry_faulted: bool = False
@@ -118,12 +134,27 @@ class RunFolder:
         """Append an episode to the file immediately."""
         self._file.append(record.to_json())
         self.records.append(record)
+        self._changed.set()
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds of the run, including those before it was resumed."""
+        before = self.previous.get("wall_seconds")
+        return (before if isinstance(before, float) else 0.0) + time.monotonic() - self._began
 
     def __enter__(self) -> Self:
         self._write_summary(finished=False)
+        self._updates.start()
         return self
 
-    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        self._ended.set()
+        self._changed.set()
+        self._updates.join()
+        if error_type is not None and self.stopped is None:
+            self.stopped = f"{error_type.__name__}: {error}"
         try:
             self._file.close()
             if error_type is not None and not self.records:
@@ -136,6 +167,17 @@ class RunFolder:
     @property
     def _episodes(self) -> Path:
         return self.path / EPISODES
+
+    def _update(self) -> None:
+        """Write the summary after new episodes, for at most a twentieth of the time."""
+        while self._changed.wait() and not self._ended.is_set():
+            self._changed.clear()
+            began = time.monotonic()
+            try:
+                self._write_summary(finished=False)
+            except OSError as error:
+                logger.warning("cannot write %s: %s", self.path / SUMMARY, error)
+            self._ended.wait(max(_UPDATE_SECONDS, 20 * (time.monotonic() - began)))
 
     def _start(self) -> LineFile:
         try:
@@ -157,7 +199,7 @@ class RunFolder:
         if not summary.exists():
             return
         try:
-            before = json.loads(summary.read_bytes())["run"]
+            before = self.previous = json.loads(summary.read_bytes())["run"]
             keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
             different = [key for key in keys if _relevant(before.get(key)) != _relevant(self.run.get(key))]
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -173,8 +215,9 @@ class RunFolder:
         run = {
             **self.run,
             "finished": finished,
+            "stopped": None if finished else self.stopped,
             "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "wall_seconds": time.monotonic() - self._began,
+            "wall_seconds": self.seconds,
             "versions": versions(),
             "git": self._git,
             "process": os.getpid(),

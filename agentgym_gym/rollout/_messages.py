@@ -110,6 +110,11 @@ class Conversation:
     _first: int = 0  # the first turn to send; a turn that was omitted once is not sent again
     _head_tokens: int | None = None
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is no reply yet."""
+        return not self._turns
+
     def add_reply(self, reply: Message, answers: Iterable[Message] = ()) -> None:
         """Start a turn with a reply of the model."""
         self._turns.append(_Turn([reply, *answers]))

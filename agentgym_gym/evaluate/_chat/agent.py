@@ -16,6 +16,7 @@ from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import AgentReply
 from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
+from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._chat.server import ModelServer
 from agentgym_gym.evaluate._chat.thinking import without_thinking
@@ -26,6 +27,7 @@ from agentgym_gym.rollout._records import StepRecord
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
     from agentgym_gym.evaluate._chat.reply import ChatToolCall, Completion
+    from agentgym_gym.evaluate._figures.prices import Price
 
 __all__ = ["ChatAgent", "request_seed"]
 
@@ -71,6 +73,12 @@ class ChatAgent:
         headers: Headers for every request, such as a gateway's token. Their values are never shown.
         http_client: Replaces this library's HTTP engine: an ``httpx.AsyncClient``, a callable that creates
             one, or the import path ``"module:function"`` of such a callable.
+        requests_per_minute: Maximum number of requests per minute, of this agent and its clones together;
+            None for no limit.
+        max_tokens_total: Maximum number of tokens of all prompts and replies, of this agent and its clones
+            together; None for no limit. `act` then raises a `SetupError` instead of sending a request.
+        max_cost: Maximum cost of these tokens, also in total; requires ``price``.
+        price: Price of the model's tokens.
 
     Attributes:
         name: The model's name.
@@ -100,6 +108,10 @@ class ChatAgent:
         retry_seconds: float = 300.0,
         headers: Mapping[str, str] | None = None,
         http_client: HttpClient | None = None,
+        requests_per_minute: float | None = None,
+        max_tokens_total: int | None = None,
+        max_cost: float | None = None,
+        price: Price | None = None,
     ) -> None:
         for option, value, allowed in (("tools", tools, Tools), ("on_cut_reply", on_cut_reply, OnCutReply)):
             if value not in get_args(allowed):
@@ -116,6 +128,8 @@ class ChatAgent:
         self.name = self.model = model
         self._server = ModelServer(base_url, api_key_variable, headers=headers, http_client=http_client)
         self._client = ChatClient(self._server, timeout=timeout, retry_seconds=retry_seconds)
+        budget = Budget(max_tokens_total, max_cost)
+        self._client.limits = RequestLimits(Gate(requests_per_minute), budget, price)
         self._native = tools == "native"
         self._system_prompt = None if system_prompt is None else scrub(system_prompt)
         self._prompt = ChatPrompt() if prompt is None else prompt
@@ -136,6 +150,23 @@ class ChatAgent:
     def __repr__(self) -> str:
         """Return the model and its server."""
         return f"ChatAgent({self.model!r}, base_url={self._server.url!r})"
+
+    @property
+    def limits(self) -> RequestLimits:
+        """The limits of the requests of this agent and its clones, and their usage."""
+        return self._client.limits
+
+    @limits.setter
+    def limits(self, limits: RequestLimits) -> None:
+        self._client.limits = limits
+
+    async def check_server(self) -> None:
+        """Connect to the model server and disconnect, to find a wrong address before the first episode.
+
+        Raises:
+            SetupError: No connection can be made.
+        """
+        await self._client.check_server()
 
     def clone(self) -> ChatAgent:
         """Return another agent with the same settings, for concurrent episodes."""
@@ -196,7 +227,8 @@ class ChatAgent:
         """Request the model's next reply.
 
         Raises:
-            SetupError: The server rejects the request: the key, the model or an option.
+            SetupError: The server rejects the request: the key, the model or an option; or a budget is used
+                up.
             AgentFault: The server's faults lasted longer than ``retry_seconds``.
         """
         conversation = self._conversation

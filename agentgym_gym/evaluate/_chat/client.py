@@ -31,6 +31,7 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     SetupError,
 )
+from agentgym_gym.evaluate._chat.limits import RequestLimits
 from agentgym_gym.evaluate._chat.reply import (
     Completion,
     context_window,
@@ -49,10 +50,12 @@ __all__ = ["ChatClient", "CompletionResult"]
 CONNECT_SECONDS = 30.0
 FIRST_PAUSE_SECONDS = 0.5
 MAX_PAUSE_SECONDS = 30.0
+_CHECK_SECONDS = 10.0
 _MODELS_SECONDS = 10.0
 _MODELS_SHOWN = 20
 _DENIED = frozenset({401, 403, 407})
 _MAYBE_OVERFLOW = frozenset({400, 413, 422})
+_NO_QUOTA = b'"insufficient_quota"'  # the code of OpenAI's error
 _MAYBE_FIELD = frozenset({400, 422})
 _TRANSIENT: Mapping[int, type[AgentFault]] = {
     408: ModelTimeout,
@@ -102,6 +105,9 @@ class ChatClient:
         timeout: Timeout of each attempt in seconds, up to the last byte of the reply.
         retry_seconds: Seconds after the first fault of a request during which it is retried.
 
+    Attributes:
+        limits: The limits of the requests, shared with all clones.
+
     Raises:
         BadOption: ``timeout`` or ``retry_seconds`` is out of range.
     """
@@ -115,6 +121,8 @@ class ChatClient:
         self.server = server
         self.timeout = timeout
         self.retry_seconds = retry_seconds
+        self.limits = RequestLimits()
+        self._waited = 0.0  # seconds spent in the gate
         self._connection: ModelConnection | None = None
 
     def clone(self) -> ChatClient:
@@ -134,6 +142,28 @@ class ChatClient:
         elif connection is not None:
             await connection.aclose()
 
+    async def check_server(self) -> None:
+        """Connect to the server and disconnect. A server behind a proxy is not checked.
+
+        Raises:
+            SetupError: No connection can be made.
+        """
+        server = self.server
+        call = Call("identify", "GET", "/models", server=server.base_url)
+        seconds = min(self.timeout, _CHECK_SECONDS)
+        try:
+            connection = await server.connect(Send(call, time.monotonic() + seconds, seconds))
+        except Fault as fault:
+            raise SetupError(
+                f"cannot reach the model server {server.url}: {self._agent_fault(fault, call)}; start it, or "
+                "set base_url to its address"
+            ) from None
+        if isinstance(connection, Connection):
+            connection.abandon()
+            await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
+        else:
+            await connection.aclose()
+
     async def complete(
         self, request: Mapping[str, Any], optional: Mapping[str, Any] | None = None
     ) -> CompletionResult:
@@ -147,7 +177,8 @@ class ChatClient:
             optional: Body fields that are dropped if the server rejects them.
 
         Raises:
-            SetupError: The server rejects the request: the key, the model or an option.
+            SetupError: The server rejects the request: the key, the model or an option; or a budget is used
+                up.
             AgentFault: The server's faults lasted too long.
         """
         began = None
@@ -156,7 +187,7 @@ class ChatClient:
             try:
                 completion, ending = await self._attempt(request, optional or {})
             except _Failed as failed:
-                now = time.monotonic()
+                now = time.monotonic() - self._waited
                 began = now if began is None else began
                 pause = (
                     backoff(retries, FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
@@ -166,9 +197,12 @@ class ChatClient:
                 if now + pause > began + self.retry_seconds:
                     raise self._final_fault(failed, retries, now - began) from None
             else:
+                if completion is not None:
+                    self.limits.charge(completion.usage)
                 return CompletionResult(completion, ending, retries)
             await asyncio.sleep(pause)
             retries += 1
+            self.limits.usage.retries += 1
 
     def _final_fault(self, failed: _Failed, retries: int, seconds: float) -> AgentFault:
         wait = f"; the server requested a wait of {failed.wait:.0f} s" if failed.wait is not None else ""
@@ -231,17 +265,29 @@ class ChatClient:
         return reply
 
     async def _post(self, request: Mapping[str, Any]) -> Reply:
-        """Send a request for a completion.
+        """Send a request for a completion once the limits permit it.
 
         Raises:
             _Failed: There was no reply.
+            BudgetUsedUp: The budget is used up.
             BadOption: The server redirects the request.
         """
         call = Call("step", "POST", "/chat/completions", request, server=self.server.base_url)
+        gate, began = self.limits.gate, time.monotonic()
+        self.limits.budget.check()
+        admitted = await gate.enter()
+        self._waited += admitted - began
+        status = None
         try:
-            return await self._exchange(call, self.timeout)
+            self.limits.budget.check()
+            self.limits.usage.requests += 1
+            reply = await self._exchange(call, self.timeout)
+            status = reply.status
         except Fault as fault:
             raise _Failed(self._agent_fault(fault, call)) from None
+        finally:
+            gate.leave(admitted, status)
+        return reply
 
     async def _exchange(self, call: Call, seconds: float) -> Reply:
         """Send a call and return the reply, over a new connection if the last one is unusable.
@@ -298,14 +344,15 @@ class ChatClient:
             return "content_filter"
         message = self.server.hide_secrets(error_message(body) or _excerpt(reply.content))
         error = f"HTTP {status}" + (f": {message}" if message else "")
+        if status == 402 or _NO_QUOTA in reply.content:  # noqa: PLR2004 - as the RFC has it
+            raise AccessDenied(
+                f"{self.server.url}: the quota is used up ({error}); raise it, then resume the run"
+            )
         if status in _TRANSIENT or status >= 500:  # noqa: PLR2004
             kind = _TRANSIENT.get(status, ModelError)
             raise _Failed(kind(error), _retry_after(reply.headers))
         if status in _DENIED:
-            raise AccessDenied(
-                f"{self.server.url} rejects the request ({error}); set the variable "
-                f"{self.server.api_key_variable} to a valid key"
-            )
+            raise AccessDenied(f"{self.server.url} rejects the request ({error}); {self.server.key_advice()}")
         if status == 404:  # noqa: PLR2004
             raise BadOption(
                 f"{self.server.url} has no model {request['model']!r:.200}, or no chat completions "

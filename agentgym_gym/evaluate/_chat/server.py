@@ -112,6 +112,15 @@ class ModelServer:
                 text = text.replace(secret, "***")
         return text
 
+    def key_advice(self) -> str:
+        """Return what to do if the server rejects the credentials."""
+        if self._authorization:
+            return "correct the user name and password in base_url"
+        variable = self.api_key_variable
+        if os.environ.get(variable, "").strip():
+            return f"replace the key in the variable {variable} by a valid one"
+        return f"the variable {variable} is not set: set it to a valid key, or name another variable"
+
     def _own_headers(self) -> HiddenHeaders:
         """Return the user's headers: from the argument, and otherwise from the environment variables.
 

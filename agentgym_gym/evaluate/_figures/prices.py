@@ -46,11 +46,19 @@ class Price:
         """
         if tokens.prompt is None or tokens.completion is None or tokens.uncounted:
             return None
-        cached = min(tokens.cached or 0, tokens.prompt)
+        return self.of(tokens.prompt, tokens.completion, tokens.cached)
+
+    def of(self, prompt: int, completion: int, cached: int | None = None) -> float:
+        """Return the cost of token counts.
+
+        Args:
+            prompt: Prompt tokens.
+            completion: Completion tokens.
+            cached: Prompt tokens from the server's cache.
+        """
+        cached = min(cached or 0, prompt)
         cached_price = self.input if self.cached_input is None else self.cached_input
-        return (
-            (tokens.prompt - cached) * self.input + cached * cached_price + tokens.completion * self.output
-        ) / _PER
+        return ((prompt - cached) * self.input + cached * cached_price + completion * self.output) / _PER
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:

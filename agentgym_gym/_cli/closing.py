@@ -1,0 +1,122 @@
+"""Print the end of ``agentgym eval``: tasks, requests, wall time, faults, and the command that continues."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentgym_gym._cli.console import ARGUMENTS, clean, out
+from agentgym_gym._cli.progress import duration
+from agentgym_gym._text import redact_within
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate._folder import RunFolder
+
+__all__ = ["continue_command", "environment_requests", "fault_lines", "print_closing"]
+
+_MOST = 300  # characters of a message
+_FLAGS = ("--resume", "--retry-faulted", "--yes")
+
+
+def print_closing(
+    folders: Sequence[RunFolder], unfinished: Sequence[bool], seconds: float, *, raised: str = ""
+) -> None:
+    """Print what follows the metrics of the runs.
+
+    Args:
+        folders: The folders of the runs.
+        unfinished: For each run, whether episodes are left to play.
+        seconds: Wall-clock seconds of the command.
+        raised: The option of the budget that ended the command; empty if none did.
+    """
+    for folder in folders:
+        run = folder.run
+        prefix = f"{run['env_id'].rpartition('/')[2]} by {run['agent']}: " if len(folders) > 1 else ""
+        if text := run["selection"]["text"]:
+            _print(f"{prefix}{text[0].upper()}{text[1:]}.")
+        if line := _model_requests(run):
+            _print(f"{prefix}{line}")
+        for ending, advice in _ADVICE.items():
+            if count := folder.summary.endings.get(ending):
+                _print(f"{prefix}{count} ended by {ending}: {advice}.")
+    _print(f"Wall time {duration(seconds)}.")
+    faulted = any(folder.summary.faulted for folder in folders)
+    if any(unfinished) or faulted:
+        larger = f" with a larger {raised}" if raised else ""
+        _print(f"Continue{larger}: {continue_command(retry_faulted=faulted, raised=raised)}")
+
+
+_ADVICE = {"reply_cut": "raise --max-tokens, or give --on-cut-reply play"}
+"""Advice for episodes that the token limit ended, by ending."""
+
+
+def fault_lines(folder: RunFolder) -> list[str]:
+    """Return a line for each kind of fault, with its commonest message."""
+    messages: dict[str, Counter[str]] = {}
+    for record in folder.counting():
+        fault = record.fault or record.agent_fault
+        if fault is not None:
+            messages.setdefault(fault["kind"], Counter())[fault["message"]] += 1
+    lines = []
+    for kind, counts in sorted(messages.items()):
+        (message, count), total = counts.most_common(1)[0], counts.total()
+        share = "" if count == total else f" ({count} of them)"
+        lines.append(f"{total} ended by {kind}; not scored. {_one_line(message)}{share}")
+    return lines
+
+
+def environment_requests(counters: Mapping[str, Any], servers: Sequence[str]) -> str:
+    """Return the number of requests to the servers of an environment, in words."""
+    return f"{counters['requests']} requests to {', '.join(servers) or 'the environment'}"
+
+
+def continue_command(*, retry_faulted: bool, raised: str = "") -> str:
+    """Return the command that continues the current one, without the values of secrets.
+
+    Args:
+        retry_faulted: Whether it retries faulted episodes.
+        raised: An option whose value has to be raised; the command has ``N`` in its place.
+    """
+    context = click.get_current_context(silent=True)
+    given = [] if context is None else context.meta.get(ARGUMENTS, [])
+    words, skip = [], False
+    for word in given:
+        name, equals, value = word.partition("=")
+        if skip:
+            skip = False
+        elif name == "--header":
+            secret = value if equals else "NAME: VALUE"
+            words += [name, f"{secret.partition(':')[0]}: ***"]
+            skip = not equals
+        elif raised and name == raised:
+            skip = not equals
+        elif word not in _FLAGS:
+            words.append(redact_within(word))
+    if raised:
+        words += [raised, "N"]
+    words += ["--resume", *(["--retry-faulted"] if retry_faulted else [])]
+    return shlex.join(["agentgym", "eval", *words])
+
+
+def _model_requests(run: Mapping[str, Any]) -> str:
+    usage = run.get("usage")
+    if not usage:
+        return ""
+    url = (run.get("agent_settings") or {}).get("base_url") or "its engine"
+    line = f"{usage['requests']} requests to the model {run['agent']} at {url}"
+    if usage["retries"]:
+        line += f"; {usage['retries']} of them retries"
+    return line + "."
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(clean(text).split())
+    return line if len(line) <= _MOST else f"{line[:_MOST]}…"
+
+
+def _print(line: str) -> None:
+    out.print(clean(line), soft_wrap=True)

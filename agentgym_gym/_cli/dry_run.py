@@ -1,0 +1,127 @@
+"""Print what ``agentgym eval`` would play and cost, without a request to a model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentgym_gym._cli.console import clean, out
+from agentgym_gym._cli.environments import PlannedEnvironment
+from agentgym_gym._cli.players import Player, players_of
+from agentgym_gym._draw import draw
+from agentgym_gym.evaluate._agents import load_oracle
+from agentgym_gym.evaluate._chat.forecast import Forecast, forecast
+from agentgym_gym.evaluate._episode_workers import Job
+from agentgym_gym.evaluate._figures.prices import Price, price_of, read_prices
+from agentgym_gym.evaluate._runner import episodes_of, play_jobs
+from agentgym_gym.rollout._messages import History, estimate
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.plans import RunPlan
+    from agentgym_gym.rollout import EpisodeRecord
+
+__all__ = ["preview"]
+
+_ORACLE_TASKS = 10
+
+
+def preview(plan: RunPlan, *, headers: Mapping[str, str]) -> None:
+    """Print the episodes of each run, and the estimated tokens and cost of each model.
+
+    The estimate is from ten tasks that the oracle plays, where the environment has an oracle.
+
+    Args:
+        plan: The agents, environments and settings.
+        headers: HTTP headers for the environments' servers.
+    """
+    environments = [PlannedEnvironment(each, headers, seed=plan.seed or 0) for each in plan.environments]
+    players = players_of(plan.agents, plan.seed)
+    prices = None if plan.prices is None else read_prices(Path(plan.prices))
+    total = 0
+    for environment in environments:
+        oracle = _OracleEpisodes(environment, plan.concurrency)
+        for player in players:
+            episodes = len(environment.tasks) * plan.samples
+            total += episodes
+            name = f"{environment.chosen.id.rpartition('/')[2]} by {player.name}"
+            samples = f"; {plan.samples} samples of each" if plan.samples > 1 else ""
+            _print(f"{name}: {_count(episodes, 'episode')} ({environment.selection.text}{samples})")
+            if player.is_model:
+                _print_estimate(player, oracle, episodes, prices)
+    _print(f"{_count(total, 'episode')} in total. Nothing was written, and no request was sent to a model.")
+
+
+class _OracleEpisodes:
+    """Episodes of the oracle, played once for each kind of action.
+
+    Args:
+        environment: The environment.
+        concurrency: Maximum number of concurrent episodes.
+    """
+
+    def __init__(self, environment: PlannedEnvironment, concurrency: int) -> None:
+        self.environment = environment
+        self._concurrency = concurrency
+        self._records: dict[bool, list[EpisodeRecord]] = {}
+
+    def forecast(self, player: Player) -> Forecast | None:
+        """Return the estimate for a model; None if there is no oracle, or all its episodes faulted."""
+        environment, known = self.environment, self.environment.chosen.environment
+        if known is None or known.oracle is None:
+            return None
+        tools = player.uses_tools
+        if tools not in self._records:
+            self._records[tools] = self._play(tools=tools)
+        before = player.messages_before(environment.facts(tools=tools)["system_prompt"])
+        schemas = environment.tool_schemas if tools else []
+        overhead = estimate([{"role": "system", "content": json.dumps(schemas)}]) if schemas else 0
+        history = History.parse(player.plan.history or "all")
+        return forecast(self._records[tools], before, history, overhead)
+
+    def _play(self, *, tools: bool) -> list[EpisodeRecord]:
+        environment, known = self.environment, self.environment.chosen.environment
+        tasks = draw(environment.tasks, min(_ORACLE_TASKS, len(environment.tasks)))
+        records: list[EpisodeRecord] = []
+        job = Job(
+            environment.maker(tools=tools),
+            lambda: load_oracle(known),  # type: ignore[arg-type] # not None, or there is no oracle
+            episodes_of(tasks, 1),
+            records.append,
+            environment.shared_servers,
+            isolate=environment.isolate,
+        )
+        asyncio.run(play_jobs([job], concurrency=self._concurrency))
+        return records
+
+
+def _print_estimate(
+    player: Player, oracle: _OracleEpisodes, episodes: int, prices: Mapping[str, Price] | None
+) -> None:
+    expected = oracle.forecast(player)
+    if expected is None:
+        _print("  tokens and cost: unknown, because no oracle plays this environment")
+        return
+    prompt, completion = round(expected.prompt * episodes), round(expected.completion * episodes)
+    _print(
+        f"  tokens: about {prompt:,} in prompts and {completion:,} in replies, if the model replies like the "
+        f"oracle (mean of {_count(expected.episodes, 'episode')}: {expected.turns:.1f} turns); reasoning and "
+        "failed attempts add to this"
+    )
+    if prices is None:
+        return
+    price = price_of(player.name, prices)
+    if price is None:
+        _print(f"  cost: unknown, because the price file has no price of {player.name}")
+    else:
+        _print(f"  cost: about {price.of(prompt, completion):.2f}, without cached prompts")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _print(line: str) -> None:
+    out.print(clean(line), soft_wrap=True)

@@ -1,0 +1,139 @@
+"""Select the tasks of a run: a split, positions in it, the first tasks, or a random sample."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._draw import draw
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._tasks import parse_tasks
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.plans import EnvironmentPlan
+    from agentgym_gym._cli.resolve_env import Chosen
+    from agentgym_gym.catalogue import Environment
+
+__all__ = ["Selection", "select_tasks"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The tasks of one environment in a run.
+
+    Attributes:
+        tasks: Task ids or seeds, in the order in which they are played.
+        split: The split of the tasks; None if the tasks may be of any split.
+        facts: The selection as JSON values, for the run's record.
+    """
+
+    tasks: list[int]
+    split: str | None
+    facts: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The selection in words."""
+        return str(self.facts["text"])
+
+
+def select_tasks(chosen: Chosen, plan: EnvironmentPlan, seed: int, *, any_split: bool = False) -> Selection:
+    """Return the tasks that a plan selects.
+
+    Args:
+        chosen: The environment.
+        plan: The environment's part of the run plan.
+        seed: Seed of a random sample.
+        any_split: Whether ``all`` means the tasks of all splits if the plan names no split; otherwise it
+            means the split for evaluation.
+
+    Raises:
+        BadOption: The tasks do not exist, or the plan combines options that exclude each other.
+    """
+    _check(plan)
+    split, text = plan.split, plan.tasks
+    if split is None and text == "all" and chosen.environment is not None:
+        if any_split:
+            text = ":"  # a range covers all splits, while `all` covers only the first
+        else:
+            split = chosen.evaluation_split()
+    try:
+        available: Sequence[int] = chosen.tasks(text, split)
+    except BadOption as error:
+        if plan.split is None:
+            raise
+        raise BadOption(f"{error}; for positions in the split, pass positions={text!r:.80}") from None
+    tasks = list(available)
+    if plan.positions is not None:
+        tasks = [available[at] for at in _positions(plan.positions, len(available))]
+    total = len(tasks)
+    if plan.sample is not None:
+        tasks = draw(tasks, plan.sample, seed)
+    elif plan.limit is not None:
+        tasks = tasks[: plan.limit]
+    facts = {
+        "split": split,
+        "positions": plan.positions,
+        "limit": plan.limit,
+        "sample": plan.sample,
+        "seed": None if plan.sample is None else seed,
+        "count": len(tasks),
+        "of": total,
+        "by_split": {} if chosen.environment is None else _by_split(chosen.environment, tasks),
+    }
+    words = _text(plan, facts, has_splits=chosen.environment is not None)
+    return Selection(tasks, split, {**facts, "text": words})
+
+
+def _check(plan: EnvironmentPlan) -> None:
+    if plan.sample is not None and plan.limit is not None:
+        raise BadOption(f"limit={plan.limit} and sample={plan.sample} exclude each other: remove one")
+    if plan.positions is not None and plan.tasks != "all":
+        raise BadOption(
+            f"positions={plan.positions!r:.80} are positions in a split, and tasks={plan.tasks!r:.80} are "
+            "ids: remove one"
+        )
+    for name, number in (("limit", plan.limit), ("sample", plan.sample)):
+        if number is not None and number < 1:
+            raise BadOption(f"{name}={number} should be 1 or more")
+
+
+def _positions(text: str, count: int) -> list[int]:
+    try:
+        return parse_tasks(text, range(count))
+    except BadOption as error:
+        raise BadOption(f"positions={text!r:.80}: {error}") from None
+
+
+def _by_split(environment: Environment, tasks: Collection[int]) -> dict[str, int]:
+    """Return the number of tasks in each split; tasks only in the split ``all`` count there."""
+    counts = {
+        name: sum(map((ids if isinstance(ids, range) else frozenset(ids)).__contains__, tasks))
+        for name, ids in environment.splits.items()
+        if name != "all"
+    }
+    counts["all"] = len(tasks) - sum(counts.values())
+    return {name: count for name, count in counts.items() if count}
+
+
+def _text(plan: EnvironmentPlan, facts: Mapping[str, Any], *, has_splits: bool) -> str:
+    count, total, split = facts["count"], facts["of"], facts["split"]
+    kind = "task" if has_splits else "seed"
+    text = f"{count} {kind}{'s' * (count != 1)}"
+    if plan.sample is not None:
+        text = f"{count} of {total} {kind}s, drawn with seed {facts['seed']}"
+    elif count < total:
+        text = f"the first {count} of {total} {kind}s"
+    if plan.positions is not None:
+        text += f", at the positions {plan.positions}"
+    if split is not None:
+        return f"{text}, split {split}"
+    parts = facts["by_split"]
+    if len(parts) == 1:
+        return f"{text}, split {next(iter(parts))}"
+    return (
+        f"{text} ({', '.join(f'{number} of split {name}' for name, number in parts.items())})"
+        if parts
+        else text
+    )
