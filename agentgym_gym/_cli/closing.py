@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from agentgym_gym._cli.console import ARGUMENTS, clean, out
 from agentgym_gym._cli.progress import duration
 from agentgym_gym._text import redact_within
@@ -81,25 +79,27 @@ def continue_command(*, retry_faulted: bool, raised: str = "") -> str:
         retry_faulted: Whether it retries faulted episodes.
         raised: An option whose value has to be raised; the command has ``N`` in its place.
     """
-    context = click.get_current_context(silent=True)
-    given = [] if context is None else context.meta.get(ARGUMENTS, [])
-    words, skip = [], False
-    for word in given:
+    words, before = list[str](), ""  # before: the option whose value follows
+    for word in ARGUMENTS.get():
         name, equals, value = word.partition("=")
-        if skip:
-            skip = False
+        if before == "--header":
+            words.append(_hidden(word))
+        elif before and before == raised:
+            pass
         elif name == "--header":
-            secret = value if equals else "NAME: VALUE"
-            words += [name, f"{secret.partition(':')[0]}: ***"]
-            skip = not equals
-        elif raised and name == raised:
-            skip = not equals
-        elif word not in _FLAGS:
+            words += [name, *([_hidden(value)] if equals else [])]
+        elif word not in _FLAGS and not (raised and name == raised):
             words.append(redact_within(word))
+        takes_value = name in {"--header", raised} and not equals and not before
+        before = name if takes_value else ""
     if raised:
         words += [raised, "N"]
     words += ["--resume", *(["--retry-faulted"] if retry_faulted else [])]
     return shlex.join(["agentgym", "eval", *words])
+
+
+def _hidden(header: str) -> str:
+    return f"{header.partition(':')[0]}: ***"
 
 
 def _model_requests(run: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import typer
@@ -39,8 +40,8 @@ err = Console(highlight=False, markup=False, emoji=False, stderr=True)
 ERROR = 2
 """Exit status of a command that failed; 1 is for a command that succeeded and found a problem."""
 
-ARGUMENTS = f"{__name__}.arguments"
-"""The key of the command's arguments in ``click.Context.meta``."""
+ARGUMENTS: ContextVar[Sequence[str]] = ContextVar("ARGUMENTS", default=())
+"""The arguments of the current command, as the user gave them."""
 
 # Match whole sequences; otherwise the letters after the escape would remain visible.
 _ESCAPES = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.")
@@ -117,8 +118,8 @@ class Command(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments of the command, and keep them in ``ctx.meta``."""
-        ctx.meta[ARGUMENTS] = list(args)
+        """Parse the arguments of the command, and store them in `ARGUMENTS`."""
+        ARGUMENTS.set(tuple(args))
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for parameter, times in Counter(order).items():
             one_value = parameter.param_type_name == "option" and not getattr(parameter, "multiple", False)

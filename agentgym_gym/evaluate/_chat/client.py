@@ -156,7 +156,7 @@ class ChatClient:
         except Fault as fault:
             raise SetupError(
                 f"cannot reach the model server {server.url}: {self._agent_fault(fault, call)}; start it, or "
-                "set base_url to its address"
+                "give another base_url=URL"
             ) from None
         if isinstance(connection, Connection):
             connection.abandon()

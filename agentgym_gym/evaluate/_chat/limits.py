@@ -249,7 +249,7 @@ class RequestLimits:
         if prompt is None or completion is None:
             if self.budget.limited:
                 raise BadOption(
-                    "the model server reports no token counts, so a budget cannot be enforced: remove "
+                    "the model server reports no token counts, so no budget can be enforced: remove "
                     "max_tokens_total and max_cost"
                 )
             return
