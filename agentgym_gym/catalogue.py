@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import gymnasium
 
-from agentgym_gym._draw import draw
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -155,6 +154,8 @@ class Environment:
         Raises:
             BadOption: There is no such split, or it has fewer tasks.
         """
+        from agentgym_gym._draw import draw  # noqa: PLC0415 - importing the library must be cheap
+
         return draw(self.split(split), count, seed)
 
     @property

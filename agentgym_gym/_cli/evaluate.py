@@ -89,10 +89,11 @@ def evaluate(options: EvalOptions) -> None:
 
     Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
     an environment has no numbered tasks, they are seeds, and all means 1000. The default split applies to
-    all and --positions; ids and files may be of any split. --limit and --sample choose among these tasks.
+    all and to --positions; ids and files may be of any split. Of these tasks, --limit plays the first ones,
+    and --sample random ones.
 
-    A model plays over 1,000 episodes only after a confirmation, or with --yes. Exits with 1 if a budget
-    (--max-cost, --max-tokens-total) ended the run; --resume with a larger budget continues it.
+    A model plays over 1,000 episodes only after a confirmation, or with --yes. If a budget (--max-cost or
+    --max-tokens-total) ends the run, the command exits with 1; give a larger budget and --resume to continue.
 
     Other users of this machine can see --header in the list of processes. To hide it, set the variable
     AGENTGYM_<NAME>_HEADERS to a JSON object instead.

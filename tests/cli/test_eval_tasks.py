@@ -13,12 +13,11 @@ import programs
 from agentgym_gym import find
 from agentgym_gym._cli.environments import PlannedEnvironment
 from agentgym_gym._cli.plans import EnvironmentPlan
-from agentgym_gym._draw import draw
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout import EpisodeRecord
-from agentgym_gym.rollout._messages import estimate
 from fake_model import asked, completion
 from fake_server import FakeServer, in_turn
+from inside import estimate
 
 TEST = find("TextCraft").split("test")
 TRAIN = find("TextCraft").split("train")
@@ -41,7 +40,11 @@ def selection(name="TextCraft", seed=0, **options):
             [TRAIN[7]],
             "the first 1 of 2 tasks, at the positions 7,1, split train",
         ),
-        ({"sample": 4}, draw(TEST, 4, 0), "4 of 91 tasks, drawn with seed 0, split test"),
+        (
+            {"sample": 4},
+            find("TextCraft").sample_tasks(4, split="test"),
+            "4 of 91 tasks, drawn with seed 0, split test",
+        ),
         ({"tasks": "0:3"}, [0, 1, 2], "3 tasks, split train"),
         (
             {"tasks": f"{TEST[0]},{TRAIN[0]}"},
@@ -92,7 +95,7 @@ def test_the_split_is_recorded_and_shown(run, tmp_path, textcraft_url):
     written = json.loads((tmp_path / "summary.json").read_text("utf-8"))["run"]
     assert written["selection"]["by_split"] == {"test": 3}
     records = [json.loads(line) for line in (tmp_path / "episodes.jsonl").read_text("utf-8").splitlines()]
-    assert {record["task_id"] for record in records} == set(draw(TEST, 3, 5))
+    assert {record["task_id"] for record in records} == set(find("TextCraft").sample_tasks(3, 5, "test"))
 
 
 def test_a_run_file_chooses_tasks(run, tmp_path, textcraft_url):

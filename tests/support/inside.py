@@ -20,6 +20,7 @@ from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import ServerUnreachable
+from agentgym_gym.rollout._messages import estimate
 
 if TYPE_CHECKING:
     import pytest
@@ -31,6 +32,7 @@ __all__ = [
     "LeasePool",
     "SyncDriver",
     "directly",
+    "estimate",
     "forget_held",
     "given_up",
     "is_closed_at_exit",
