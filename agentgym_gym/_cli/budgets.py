@@ -54,8 +54,7 @@ class SharedLimits:
         unpriced = [name for name, price in self._prices.items() if price is None]
         if unpriced and plan.max_cost is not None:
             raise BadOption(
-                f"max_cost={plan.max_cost:g} needs a price of {unpriced[0]}: add it to the file that prices= "
-                "names"
+                f"max_cost={plan.max_cost:g} needs a price of {unpriced[0]}: add it to a price file, and give --prices"
             )
         Gate(self._rate)  # reports an invalid rate before the run
 

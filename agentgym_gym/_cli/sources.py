@@ -146,7 +146,9 @@ def require_server(
     probes = [probe(server, environment, headers) for server in servers]
     if all(result.problem for result in probes):
         problems = "; ".join(f"{result.url}: {result.problem}" for result in probes)
-        raise NoServer(f"no server of {environment.name} is available: {problems}")
+        raise NoServer(
+            f"no server of {environment.name} is available: {problems}; start it, or name another server"
+        )
     return probes
 
 
