@@ -14,7 +14,7 @@ from agentgym_gym._text import redact_within
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._folder import RunFolder
 
-__all__ = ["continue_command", "environment_requests", "fault_lines", "print_closing"]
+__all__ = ["continue_command", "print_closing"]
 
 _MOST = 300  # characters of a message
 _FLAGS = ("--resume", "--retry-faulted", "--yes")
@@ -38,6 +38,8 @@ def print_closing(
             _print(f"{prefix}{text[0].upper()}{text[1:]}.")
         if line := _model_requests(run):
             _print(f"{prefix}{line}")
+        for line in _fault_lines(folder):
+            _print(f"{prefix}{line}")
         for ending, advice in _ADVICE.items():
             if count := folder.summary.endings.get(ending):
                 _print(f"{prefix}{count} ended by {ending}: {advice}.")
@@ -52,8 +54,8 @@ _ADVICE = {"reply_cut": "raise --max-tokens, or give --on-cut-reply play"}
 """Advice for episodes that the token limit ended, by ending."""
 
 
-def fault_lines(folder: RunFolder) -> list[str]:
-    """Return a line for each kind of fault, with its commonest message."""
+def _fault_lines(folder: RunFolder) -> list[str]:
+    """Return a line for each kind of fault, with its most frequent message."""
     messages: dict[str, Counter[str]] = {}
     for record in folder.counting():
         fault = record.fault or record.agent_fault
@@ -61,15 +63,9 @@ def fault_lines(folder: RunFolder) -> list[str]:
             messages.setdefault(fault["kind"], Counter())[fault["message"]] += 1
     lines = []
     for kind, counts in sorted(messages.items()):
-        (message, count), total = counts.most_common(1)[0], counts.total()
-        share = "" if count == total else f" ({count} of them)"
-        lines.append(f"{total} ended by {kind}; not scored. {_one_line(message)}{share}")
+        ((message, count),) = counts.most_common(1)
+        lines.append(f"{kind}, {count} of {counts.total()}: {_one_line(message)}")
     return lines
-
-
-def environment_requests(counters: Mapping[str, Any], servers: Sequence[str]) -> str:
-    """Return the number of requests to the servers of an environment, in words."""
-    return f"{counters['requests']} requests to {', '.join(servers) or 'the environment'}"
 
 
 def continue_command(*, retry_faulted: bool, raised: str = "") -> str:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._base_env import BaseTextEnv
+from agentgym_gym._cli.chosen_tasks import select_tasks
 from agentgym_gym._cli.declared import marked
 from agentgym_gym._cli.options import text_of
 from agentgym_gym._cli.plans import EnvArgument, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import Chosen, resolve
-from agentgym_gym._cli.selection import select_tasks
 from agentgym_gym._cli.sources import require_server
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions

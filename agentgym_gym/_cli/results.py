@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._cli.closing import environment_requests, fault_lines
 from agentgym_gym._cli.console import clean, out, print_table
 from agentgym_gym.evaluate import Run
 
@@ -43,8 +42,8 @@ def print_results(folders: Sequence[RunFolder]) -> None:
     for name, folder in zip(names, folders, strict=True):
         prefix = "" if len(folders) == 1 else f"{name}: "
         summary = folder.summary
-        for line in fault_lines(folder):
-            out.print(f"{prefix}{line}", soft_wrap=True)
+        for kind, count in [*summary.faults.items(), *summary.agent_faults.items()]:
+            out.print(f"{prefix}{count} ended by {kind}; not scored.", soft_wrap=True)
         for ending, count in summary.endings.items():
             if ending not in _COMMON_ENDINGS:
                 out.print(f"{prefix}{count} ended by {ending}.", soft_wrap=True)
@@ -55,7 +54,7 @@ def print_results(folders: Sequence[RunFolder]) -> None:
                 f"{len(solved.always)}.",
                 soft_wrap=True,
             )
-        if line := _counters(summary.counters, folder.run.get("server") or ()):
+        if line := _counters(summary.counters):
             out.print(f"{prefix}{line}", soft_wrap=True)
         if worlds := Run(folder.path, folder.run, ()).worlds:
             out.print(f"{prefix}Played on {', '.join(map(clean, worlds))}.", soft_wrap=True)
@@ -90,11 +89,11 @@ def _interval(interval: tuple[float, float] | None) -> str:
     return "-" if interval is None else "{:.2f} to {:.2f}".format(*interval)
 
 
-def _counters(counters: Mapping[str, Any], servers: Sequence[str]) -> str:
+def _counters(counters: Mapping[str, Any]) -> str:
     """Return the metrics of the connections as one line; empty if there were no requests."""
     if not counters["requests"]:
         return ""
-    parts = [environment_requests(counters, servers)]
+    parts = [f"{counters['requests']} requests to the environment"]
     if counters["retries"]:
         parts.append(f"{counters['retries']} of them retries")
     if counters["reconnects"]:

@@ -62,9 +62,9 @@ class RunFolder:
         path: The folder as an absolute path, because environments may change the working directory.
         run: The facts about the run.
         previous: The facts of the run before it was resumed; empty for a new run.
+        records: The episodes so far, including those from before a resume.
         stopped: Why the run ended before all episodes were played, or None. An error that ends the run
             replaces None.
-        records: The episodes so far, including those from before a resume.
 
     Raises:
         InUse: Another run is writing into the folder.
@@ -84,14 +84,14 @@ class RunFolder:
         self.path = path = path.absolute()
         self.records: list[EpisodeRecord] = []
         self.previous: Mapping[str, Any] = {}
-        self.stopped: str | None = None
-        self._changed, self._ended = threading.Event(), threading.Event()
-        self._updates = threading.Thread(target=self._update, name="agentgym-summary", daemon=True)
         self.run = _without_headers(run)
         self._price = price
         self._planned = None if planned is None else list(planned)
         self._began = time.monotonic()
         self._git = git_state()
+        self.stopped: str | None = None
+        self._changed, self._ended = threading.Event(), threading.Event()
+        self._updates = threading.Thread(target=self._update, name="agentgym-summary", daemon=True)
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._lock = _lock_folder(path)
