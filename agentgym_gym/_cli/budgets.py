@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from agentgym_gym._cli.console import err
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
 
@@ -21,6 +22,9 @@ __all__ = ["MOST_UNASKED", "SharedLimits", "check_servers", "confirm"]
 
 MOST_UNASKED = 1_000
 """The number of episodes that models play without a confirmation."""
+
+SLOW_SECONDS = 10.0
+"""The seconds of a request after which the progress shows its duration."""
 
 
 class SharedLimits:
@@ -54,8 +58,10 @@ class SharedLimits:
         unpriced = [name for name, price in self._prices.items() if price is None]
         if unpriced and plan.max_cost is not None:
             raise BadOption(
-                f"max_cost={plan.max_cost:g} needs a price of {unpriced[0]}: add it to a price file, and give --prices"
+                f"max_cost={plan.max_cost:g} needs a price of {unpriced[0]}: give a file that has one by --prices"
             )
+        if unpriced and plan.prices is not None:
+            err.print(f"{plan.prices} has no price of {', '.join(unpriced)}: its cost is unknown")
         Gate(self._rate)  # reports an invalid rate before the run
 
     def of(self, player: Player) -> RequestLimits | None:
@@ -71,8 +77,11 @@ class SharedLimits:
         waiting, in_flight = sum(gate.waiting for gate in gates), sum(gate.in_flight for gate in gates)
         rejected = sum(gate.rejected for gate in gates)
         words = []
+        oldest = max((gate.longest_wait for gate in gates), default=0.0)
         if in_flight or waiting:
             words.append(f"requests {in_flight}" + (f" (+{waiting} waiting)" if waiting else ""))
+        if oldest > SLOW_SECONDS:
+            words.append(f"longest {oldest:.0f} s")
         if rejected:
             words.append(f"HTTP 429 {rejected}")
         if self.budget.cost:

@@ -41,8 +41,8 @@ def print_closing(
         for line in _fault_lines(folder):
             _print(f"{prefix}{line}")
         for ending, advice in _ADVICE.items():
-            if count := folder.summary.endings.get(ending):
-                _print(f"{prefix}{count} ended by {ending}: {advice}.")
+            if ending in folder.summary.endings:
+                _print(f"{prefix}{ending}: {advice}.")
     _print(f"Wall time {duration(seconds)}.")
     faulted = any(folder.summary.faulted for folder in folders)
     if any(unfinished) or faulted:

@@ -23,7 +23,7 @@ from agentgym_gym._cli.interrupts import INTERRUPTED, interruptible
 from agentgym_gym._cli.players import Player, players_of
 from agentgym_gym._cli.progress import Progress
 from agentgym_gym._cli.results import print_results
-from agentgym_gym.errors import AgentFault, BadOption
+from agentgym_gym.errors import AgentFault, BadOption, SetupError
 from agentgym_gym.evaluate._chat.limits import BudgetUsedUp, RequestLimits
 from agentgym_gym.evaluate._episode_workers import Job
 from agentgym_gym.evaluate._figures.prices import Price, read_prices
@@ -146,14 +146,20 @@ class _Ending:
         problem: The error that ended it; None if all episodes were played.
     """
 
-    problem: AgentFault | BudgetUsedUp | KeyboardInterrupt | None = None
+    problem: AgentFault | SetupError | KeyboardInterrupt | None = None
 
     @contextlib.contextmanager
     def noted(self, entries: Sequence[_Entry]) -> Iterator[None]:
-        """Catch the errors that end a run in an orderly way, and store the reason in the folders."""
+        """Catch the errors that end a run, and store the reason in the folders.
+
+        Raises:
+            SetupError: There is no episode, so there are no results to print.
+        """
         try:
             yield
-        except (AgentFault, BudgetUsedUp, KeyboardInterrupt) as problem:
+        except (AgentFault, SetupError, KeyboardInterrupt) as problem:
+            if isinstance(problem, SetupError) and not any(entry.folder.records for entry in entries):
+                raise
             self.problem = problem
         finally:
             for entry in entries:
@@ -165,7 +171,9 @@ class _Ending:
         """The reason in words; empty if all episodes were played."""
         if isinstance(self.problem, KeyboardInterrupt):
             return "interrupted"
-        return "" if self.problem is None else str(self.problem)
+        if isinstance(self.problem, BudgetUsedUp):
+            return str(self.problem)
+        return "" if self.problem is None else f"{type(self.problem).__name__}: {self.problem}"
 
     @property
     def raised(self) -> str:
@@ -179,6 +187,7 @@ class _Ending:
 
         Raises:
             typer.Exit: There is a reason.
+            SetupError: The setup must change before the run can continue.
         """
         if isinstance(self.problem, KeyboardInterrupt):
             err.print("Interrupted; give --resume to continue the run.")
@@ -187,6 +196,8 @@ class _Ending:
             reason = in_options(self.reason, [self.raised])
             err.print(f"Stopped: {reason}. Episodes in progress do not count.", soft_wrap=True)
             raise typer.Exit(1)
+        if isinstance(self.problem, SetupError):
+            raise self.problem
         if self.problem is not None:
             report(f"{self.problem}. The episodes are kept; give --resume --retry-faulted to continue")
             raise typer.Exit(ERROR)

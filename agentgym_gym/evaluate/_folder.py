@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from agentgym_gym._files import replaces
 from agentgym_gym._logging import logger
 from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
+from agentgym_gym.evaluate._figures.prices import Price
 from agentgym_gym.evaluate._run_metadata import git_state, versions
 from agentgym_gym.evaluate._runs import EPISODES, SUMMARY, counting
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
@@ -26,8 +27,6 @@ from agentgym_gym.rollout._writer import LineFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from agentgym_gym.evaluate._figures.prices import Price
 
 __all__ = ["RunFolder"]
 
@@ -56,7 +55,7 @@ class RunFolder:
         resume: Whether to resume a run in the folder.
         planned: Task id and sample of each episode of the run. The run is finished once all of them are
             played. By default, it is finished if no error ended it.
-        price: Price of the model's tokens, for the summary.
+        price: Price of the model's tokens, for the summary; a resumed run keeps its price by default.
 
     Attributes:
         path: The folder as an absolute path, because environments may change the working directory.
@@ -143,6 +142,8 @@ class RunFolder:
         return (before if isinstance(before, float) else 0.0) + time.monotonic() - self._began
 
     def __enter__(self) -> Self:
+        if self._price is not None:
+            self.run["price"] = asdict(self._price)
         self._write_summary(finished=False)
         self._updates.start()
         return self
@@ -191,6 +192,9 @@ class RunFolder:
     def _continue(self) -> LineFile:
         self.records, whole = read_records(self._episodes, torn_end=True)
         self._check_same()
+        if self._price is None:
+            with contextlib.suppress(TypeError):  # no mapping, or not written by this library
+                self._price = Price(**self.previous.get("price") or {})
         os.truncate(self._episodes, whole)
         return LineFile(self._episodes)
 

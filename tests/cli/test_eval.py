@@ -104,7 +104,7 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
         "-",
     )
     assert "not scored." in result.stdout
-    assert f"requests to the environment; 2 of them retries; faults: 2 ServerUnreachable." in result.stdout
+    assert "requests to the environment; 2 of them retries; faults: 2 ServerUnreachable." in result.stdout
     assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
     url = server.start()
     try:

@@ -189,6 +189,44 @@ def test_a_server_that_refuses_ends_the_run_at_once(run, monkeypatch, model, com
     assert len(asked(server)) == 1
 
 
+def test_a_server_that_refuses_midway_ends_the_run_with_its_results(run, tmp_path, model, command):
+    answers = [
+        *([completion("4", usage=USAGE)] * 4),
+        refused("429 No", NO_QUOTA),
+        completion("4", usage=USAGE),
+    ]
+    server = model(*answers)
+    result = run(*command(server, "--concurrency", 1, tasks="3:7"))
+    assert result.exit_code == 2
+    assert "error: " in result.stderr
+    assert "the quota is used up (HTTP 429: You exceeded your quota)" in result.stderr
+    assert "Count-v0 by tiny" in result.stdout
+    written = summary(tmp_path / "run")
+    assert written["episodes"] == 2
+    assert written["run"]["stopped"].startswith("AccessDenied: ")
+    assert run(*continued(result)).exit_code == 0
+    assert summary(tmp_path / "run")["episodes"] == 4
+
+
+def test_a_price_file_without_the_model_is_reported(run, tmp_path, model, command):
+    (tmp_path / "prices.toml").write_text("[other]\ninput = 1.0\noutput = 1.0\n")
+    result = run(*command(model(completion("4", usage=USAGE)), "--prices", tmp_path / "prices.toml"))
+    assert result.exit_code == 0
+    assert "has no price of tiny: its cost is unknown" in result.stderr
+
+
+def test_a_resumed_run_keeps_its_price(run, tmp_path, model, command):
+    prices = tmp_path / "prices.toml"
+    prices.write_text("[tiny]\ninput = 100.0\noutput = 1000.0\n")
+    server = model(completion("4", usage=USAGE))
+    assert run(*command(server, "--prices", prices, tasks="3:5")).exit_code == 0
+    assert run(*command(server, "--resume", tasks="3:7")).exit_code == 0
+    assert summary(tmp_path / "run")["timing"]["cost"] == pytest.approx(8 * 0.03)
+    prices.write_text("[tiny]\ninput = 0.0\noutput = 1000.0\n")
+    assert run(*command(server, "--prices", prices, "--resume", tasks="3:7")).exit_code == 0
+    assert summary(tmp_path / "run")["timing"]["cost"] == pytest.approx(8 * 0.02)
+
+
 def test_the_end_of_a_run(run, tmp_path, model, command):
     busy = refused("503 Busy", {"error": {"message": "loading"}})
     server = model(
@@ -207,11 +245,11 @@ def test_the_end_of_a_run(run, tmp_path, model, command):
     result = run(*words)
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert (
-        f"2 ended by ModelBusy; not scored. {server.url.replace('//', '//***@')}/v1: HTTP 503: loading"
-        in (result.stdout)
-    )
-    assert "2 ended by reply_cut: raise --max-tokens, or give --on-cut-reply play." in lines
+    assert "2 ended by ModelBusy; not scored." in lines
+    shown = f"{server.url.replace('//', '//***@')}/v1"
+    assert f"ModelBusy, 2 of 2: {shown}: HTTP 503: loading (1 attempt)" in lines
+    assert "2 ended by reply_cut." in lines
+    assert "reply_cut: raise --max-tokens, or give --on-cut-reply play." in lines
     assert "5 seeds." in lines
     assert any(
         line.startswith("6 requests to the model tiny at ") and line.endswith("/v1.") for line in lines
@@ -244,7 +282,7 @@ class Written:
 
     def write(self, text):
         self.text += text
-        if re.search(r"\d/\d episodes", self.text):
+        if re.search(r"1/2 episodes.*requests 1", self.text):
             self.progress.set()
 
     def flush(self):
@@ -267,9 +305,8 @@ def test_lines_of_progress_where_there_is_no_terminal(run, monkeypatch, started,
     monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
     monkeypatch.setattr(console.err, "_file", stderr)  # `file` is what this was when it is undone
     assert run(*command(started(FakeServer(answer)), "--concurrency", 1, tasks="3:5")).exit_code == 0
-    line = next(line for line in stderr.text.splitlines() if "1/2 episodes" in line)
+    line = next(line for line in stderr.text.splitlines() if re.match("1/2 episodes.*requests 1", line))
     assert "success 0.00" in line
-    assert "requests 1" in line
     assert "tokens/s" in line
     assert " left" in line
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -134,6 +134,7 @@ class Gate:
         self._sleeping = 0
         self._highest = 0
         self._cut = -math.inf  # time of the last reduction
+        self._open: Counter[float] = Counter()  # requests without a reply, by the time of their admission
         self.limit = self.lowest = math.inf
         self.in_flight = self.requests = self.rejected = 0
 
@@ -145,6 +146,11 @@ class Gate:
     def waiting(self) -> int:
         """Number of requests that wait for admission."""
         return len(self._waiting) + self._sleeping
+
+    @property
+    def longest_wait(self) -> float:
+        """Seconds since the oldest request without a reply was sent; 0 if there is none."""
+        return time.monotonic() - min(self._open) if self._open else 0.0
 
     async def enter(self) -> float:
         """Wait for admission, and return the time of admission for `leave`."""
@@ -168,7 +174,9 @@ class Gate:
             raise
         self.requests += 1
         self._highest = max(self._highest, self.in_flight)
-        return time.monotonic()
+        admitted = time.monotonic()
+        self._open[admitted] += 1
+        return admitted
 
     def leave(self, admitted: float, status: int | None) -> None:
         """Note that a request ended.
@@ -177,6 +185,9 @@ class Gate:
             admitted: The time of its admission.
             status: The HTTP status of the reply; None if there was none.
         """
+        self._open[admitted] -= 1
+        if not self._open[admitted]:
+            del self._open[admitted]
         if status == _TOO_MANY:
             self.rejected += 1
             if admitted > self._cut:
