@@ -58,7 +58,7 @@ class SharedLimits:
         unpriced = [name for name, price in self._prices.items() if price is None]
         if unpriced and plan.max_cost is not None:
             raise BadOption(
-                f"max_cost={plan.max_cost:g} needs a price of {unpriced[0]}: give a file that has one by --prices"
+                f"max_cost={plan.max_cost:g} needs a price of {unpriced[0]}: give one by --prices"
             )
         if unpriced and plan.prices is not None:
             err.print(f"{plan.prices} has no price of {', '.join(unpriced)}: its cost is unknown")

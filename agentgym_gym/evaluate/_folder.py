@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from filelock import FileLock, Timeout
 
 from agentgym_gym._files import replaces
 from agentgym_gym._logging import logger
+from agentgym_gym._text import shown
 from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate._figures.prices import Price
@@ -39,6 +41,7 @@ _MAY_DIFFER = frozenset({"base_url", "api_key_variable", "timeout", "retry_secon
 
 _LOCK = ".lock"
 _UPDATE_SECONDS = 1.0
+_MOST_COMMON = 20  # characters that are shown before the first difference of two texts
 
 
 class RunFolder:
@@ -209,10 +212,10 @@ class RunFolder:
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BadOption(f"{summary} is not the summary of a run") from None
         if different:
-            key = different[0]
+            key, old, new = _difference(different[0], before, self.run)
             raise BadOption(
-                f"{self.path} holds a run with {key} {before.get(key)!r:.300}, not "
-                f"{self.run.get(key)!r:.300}: resume with the same, or choose another folder"
+                f"{self.path} holds a run with {key} {shown(old)}, not {shown(new)}: resume with the same, "
+                "or choose another folder"
             )
 
     def _write_summary(self, *, finished: bool) -> None:
@@ -248,6 +251,21 @@ def _relevant(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     return {key: each for key, each in value.items() if key not in _MAY_DIFFER}
+
+
+def _difference(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any]:
+    """Return the path of the first nested key with different values, and these, without a common start."""
+    old, new = _relevant(before.get(key)), _relevant(now.get(key))
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        inner = next(name for name in [*old, *new] if old.get(name) != new.get(name))
+        path, old, new = _difference(inner, old, new)
+        return f"{key}.{path}", old, new
+    if isinstance(old, str) and isinstance(new, str):
+        pairs = enumerate(zip_longest(old, new))
+        same = next((at for at, (one, other) in pairs if one != other), 0)
+        if same > _MOST_COMMON:
+            old, new = (f"…{text[same - _MOST_COMMON :]}" for text in (old, new))
+    return key, old, new
 
 
 def _lock_folder(folder: Path) -> FileLock:

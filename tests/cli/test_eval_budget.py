@@ -227,6 +227,35 @@ def test_a_resumed_run_keeps_its_price(run, tmp_path, model, command):
     assert summary(tmp_path / "run")["timing"]["cost"] == pytest.approx(8 * 0.02)
 
 
+def test_a_resume_that_is_refused_names_the_difference(run, tmp_path, model, command):
+    server = model(completion("4", usage=USAGE))
+    for name, word in (("a", "first"), ("b", "second")):
+        (tmp_path / name).write_text(f"{'Count carefully. ' * 50}Say the {word} number.")
+    usual = ("--temperature", 0.5, "--prompt", tmp_path / "a")
+    assert run(*command(server, *usual)).exit_code == 0
+    other = run(*command(server, "--temperature", 1, "--prompt", tmp_path / "a", "--resume"))
+    assert other.exit_code == 2
+    assert "holds a run with agent_settings.sampling.temperature 0.5, not 1.0: resume with" in other.stderr
+    (tmp_path / "a").write_text((tmp_path / "b").read_text())
+    other = run(*command(server, *usual, "--resume"))
+    assert other.exit_code == 2
+    assert "agent_settings.prompt.sha256" in other.stderr
+
+
+def test_a_long_text_is_shown_from_its_difference(run, tmp_path, model):
+    server = model(completion("4", usage=USAGE))
+    name, out = (
+        "counting_env:bridge/Instructed-v0",
+        ("--out", tmp_path / "run", "--tasks", "3", "--max-turns", 1),
+    )
+    usual = ("eval", name, "--model", "tiny", "--base-url", f"{server.url}/v1", *out)
+    for word, message in (("first", ""), ("second", "holds a run with agent_settings.system_prompt '…")):
+        (tmp_path / "prompt").write_text(f"{'Count carefully. ' * 50}Say the {word} number.")
+        result = run(*usual, "--system-prompt", tmp_path / "prompt", "--resume")
+        assert message in result.stderr
+    assert "first number.', not '…" in result.stderr
+
+
 def test_the_end_of_a_run(run, tmp_path, model, command):
     busy = refused("503 Busy", {"error": {"message": "loading"}})
     server = model(
