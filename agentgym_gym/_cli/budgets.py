@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentgym_gym._cli.console import err
+from agentgym_gym._cli.console import clean, err
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
 
@@ -82,6 +82,13 @@ class SharedLimits:
             words.append(f"requests {in_flight}" + (f" (+{waiting} waiting)" if waiting else ""))
         if oldest > SLOW_SECONDS:
             words.append(f"longest {oldest:.0f} s")
+        if retries := sum(gate.retries for gate in gates):
+            words.append(f"retries {retries}")
+        words += [
+            f"retrying {gate.faulted}: {' '.join(clean(gate.last_fault).split()):.60}"
+            for gate in gates
+            if gate.faulted
+        ]
         if rejected:
             words.append(f"HTTP 429 {rejected}")
         if self.budget.cost:

@@ -31,8 +31,8 @@ _MAX_LINE = 300  # maximum characters of a fault line
 class Progress:
     """Shows the progress of a run on standard error: a bar if it is a terminal, otherwise lines.
 
-    Next to the bar, it shows the success rate so far, the number of faults, retries of the models' requests,
-    tokens per second, and the remaining time. It prints the first fault of each kind as it happens.
+    It shows the success rate so far, the number of faults, the state of the models' requests, tokens per
+    second, and the remaining time. It prints the first fault of each kind as it happens.
 
     Args:
         before: The records of earlier episodes, when a run is resumed.
@@ -66,12 +66,12 @@ class Progress:
         self._state = state
         self._ended = threading.Event()
         self._updates = threading.Thread(target=self._update, name="agentgym-progress", daemon=True)
-        self._solved = self._judged = self._faults = self._tokens = self._retries = self._played = 0
+        self._solved = self._judged = self._faults = self._tokens = self._played = 0
         self._began = time.monotonic()
         self._kinds: set[tuple[bool, str]] = set()
         for record in before:
             self._count(record)
-        self._tokens = self._retries = 0  # count only those of this session
+        self._tokens = 0  # count only tokens of this session
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -113,7 +113,6 @@ class Progress:
             self._judged += 1
             self._solved += record.success
         self._tokens += sum(step.get("completion_tokens", 0) for step in record.steps)
-        self._retries += sum(step.get("retries", 0) for step in record.steps)
 
     def _print_fault(self, record: EpisodeRecord) -> None:
         fault = record.fault or record.agent_fault
@@ -133,8 +132,6 @@ class Progress:
             metrics.append(f"success {self._solved / self._judged:.2f}")
         if self._faults:
             metrics.append(f"faults {self._faults}")
-        if self._retries:
-            metrics.append(f"retries {self._retries}")
         metrics += self._state()
         if self._tokens:
             metrics.append(f"{self._tokens / max(1e-9, time.monotonic() - self._began):,.0f} tokens/s")

@@ -306,12 +306,12 @@ def test_the_command_that_continues_hides_headers():
 class Written:
     """Standard error that signals a line of progress."""
 
-    def __init__(self):
-        self.text, self.progress = "", threading.Event()
+    def __init__(self, expected):
+        self.expected, self.text, self.progress = expected, "", threading.Event()
 
     def write(self, text):
         self.text += text
-        if re.search(r"1/2 episodes.*requests 1", self.text):
+        if re.search(self.expected, self.text):
             self.progress.set()
 
     def flush(self):
@@ -323,7 +323,7 @@ class Written:
 
 def test_lines_of_progress_where_there_is_no_terminal(run, monkeypatch, started, command):
     """The second episode of the model waits until the line is there."""
-    stderr, answered = Written(), []
+    stderr, answered = Written(r"1/2 episodes.*requests 1"), []
 
     def answer(_):
         answered.append(1)
@@ -338,6 +338,21 @@ def test_lines_of_progress_where_there_is_no_terminal(run, monkeypatch, started,
     assert "success 0.00" in line
     assert "tokens/s" in line
     assert " left" in line
+
+
+def test_the_progress_names_the_fault_that_is_retried(run, monkeypatch, started, command):
+    """The server fails until the line is there."""
+    stderr = Written(r"0/1 episodes.* retries \d+  retrying 1: HTTP 503: out of order")
+
+    def answer(_):
+        if stderr.progress.is_set():
+            return completion("4", usage=USAGE)
+        return refused("503 Busy", {"error": {"message": "out of order"}}, "Retry-After: 0.1")
+
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
+    monkeypatch.setattr(console.err, "_file", stderr)
+    assert run(*command(started(FakeServer(answer)), tasks="3")).exit_code == 0
+    assert stderr.progress.is_set()
 
 
 def test_the_summary_is_true_while_the_run_goes_on(run, tmp_path, monkeypatch, started, command):

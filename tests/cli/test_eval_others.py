@@ -207,7 +207,7 @@ def test_a_run_is_resumed_with_the_same_threshold_only(play):
     play("Nasty", "--success-at", 2, tasks="0:2")
     result, _ = play("Nasty", "--success-at", 1, "--resume")
     assert result.exit_code == 2
-    assert "'success_at': 2" in result.stderr
+    assert "holds a run with options.success_at 2.0, not 1.0" in result.stderr
     result, records = play("Nasty", "--success-at", 2, "--resume", "--isolate", "process")
     assert (result.exit_code, len(records)) == (0, 4)
 

@@ -187,7 +187,7 @@ class ChatClient:
             try:
                 completion, ending = await self._attempt(request, optional or {})
             except _Failed as failed:
-                now = time.monotonic() - self._waited
+                now, fault = time.monotonic() - self._waited, failed.fault
                 began = now if began is None else began
                 pause = (
                     backoff(retries, FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS)
@@ -200,7 +200,8 @@ class ChatClient:
                 if completion is not None:
                     self.limits.charge(completion.usage)
                 return CompletionResult(completion, ending, retries)
-            await asyncio.sleep(pause)
+            with self.limits.gate.retrying(str(fault)):
+                await asyncio.sleep(pause)
             retries += 1
             self.limits.usage.retries += 1
 

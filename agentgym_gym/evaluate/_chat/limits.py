@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +121,9 @@ class Gate:
         in_flight: Number of requests without a reply.
         requests: Number of requests so far.
         rejected: Number of requests that the server rejected with HTTP 429.
+        retries: Number of requests that were sent again after a fault.
+        faulted: Number of requests that wait before they are sent again.
+        last_fault: The message of the last fault; empty without a fault.
 
     Raises:
         BadOption: ``per_minute`` is not positive.
@@ -136,7 +140,8 @@ class Gate:
         self._cut = -math.inf  # time of the last reduction
         self._open: Counter[float] = Counter()  # requests without a reply, by the time of their admission
         self.limit = self.lowest = math.inf
-        self.in_flight = self.requests = self.rejected = 0
+        self.in_flight = self.requests = self.rejected = self.retries = self.faulted = 0
+        self.last_fault = ""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state of a new gate with the same rate, because waiting requests cannot be pickled."""
@@ -199,6 +204,21 @@ class Gate:
             if self.limit > self._highest:
                 self.limit = math.inf
         self._release()
+
+    @contextlib.contextmanager
+    def retrying(self, fault: str) -> Iterator[None]:
+        """Count a request that waits before it is sent again.
+
+        Args:
+            fault: The message of its fault.
+        """
+        self.faulted += 1
+        self.last_fault = fault
+        try:
+            yield
+            self.retries += 1
+        finally:
+            self.faulted -= 1
 
     def _release(self) -> None:
         self.in_flight -= 1
