@@ -92,7 +92,7 @@ class RunFolder:
         self._began = time.monotonic()
         self._git = git_state()
         self.stopped: str | None = None
-        self._changed, self._ended = threading.Event(), threading.Event()
+        self._ended = threading.Event()
         self._updates = threading.Thread(target=self._update, name="agentgym-summary", daemon=True)
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,6 @@ class RunFolder:
         """Append an episode to the file immediately."""
         self._file.append(record.to_json())
         self.records.append(record)
-        self._changed.set()
 
     @property
     def seconds(self) -> float:
@@ -155,7 +154,6 @@ class RunFolder:
         self, error_type: type[BaseException] | None, error: BaseException | None, _: object
     ) -> None:
         self._ended.set()
-        self._changed.set()
         self._updates.join()
         if error_type is not None and self.stopped is None:
             self.stopped = f"{error_type.__name__}: {error}"
@@ -174,14 +172,17 @@ class RunFolder:
 
     def _update(self) -> None:
         """Write the summary after new episodes, for at most a twentieth of the time."""
-        while self._changed.wait() and not self._ended.is_set():
-            self._changed.clear()
+        written, pause = len(self.records), _UPDATE_SECONDS
+        while not self._ended.wait(pause):
+            count = len(self.records)
+            if count == written:
+                continue
             began = time.monotonic()
             try:
                 self._write_summary(finished=False)
             except OSError as error:
                 logger.warning("cannot write %s: %s", self.path / SUMMARY, error)
-            self._ended.wait(max(_UPDATE_SECONDS, 20 * (time.monotonic() - began)))
+            written, pause = count, max(_UPDATE_SECONDS, 20 * (time.monotonic() - began))
 
     def _start(self) -> LineFile:
         try:
