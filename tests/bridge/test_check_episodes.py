@@ -28,9 +28,9 @@ def check(name, isolate=None, *, timeout=30.0, seeds=(0, 2), at_once=True, **env
     tasks = [EnvTask(f"nasty_envs:nasty/{name}-v0", env_kwargs, seed=seed, isolate=isolate) for seed in seeds]
     case, other, *_ = *(Case(f"row {at}", task) for at, task in enumerate(tasks)), None
     work = examine(case, timeout, other=other, at_once=at_once)
-    findings, observations = asyncio.run(work)
+    findings, trial = asyncio.run(work)
     assert {finding.check for finding in findings} == {"environment"}
-    return [(finding.status, finding.text, finding.advice) for finding in findings], observations
+    return [(finding.status, finding.text, finding.advice) for finding in findings], trial.observations
 
 
 @pytest.mark.parametrize("isolate", [None, "process"])
