@@ -184,7 +184,7 @@ class InitOptions:
     ] = None
     tools: Annotated[
         Literal["none", "native"],
-        typer.Option(help="native: the model calls the environment's tools; none: it writes actions as text"),
+        typer.Option(help="whether the model writes actions or calls the environment's tools"),
     ] = "none"
     force: Force = False
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("transformers", reason="transformers is not installed")
+
 from agentgym_gym.rollout import NOT_CARRIED_OUT
 from chat_templates import FAMILIES, tokenizer_of
 from tool_templates import NAMED, TOOL_FAMILIES
