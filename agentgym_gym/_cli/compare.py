@@ -53,8 +53,7 @@ def compare(
                 "test": _TEST,
                 "comparisons": [each.to_json() for each in comparisons],
                 "not_compared": [
-                    {"path": str(run.path), "env_id": run.env_id, "worlds": list(run.worlds)}
-                    for run in single
+                    {"path": str(run.path), "env_id": run.env_id, "world": run.world} for run in single
                 ],
             }
         )
@@ -62,7 +61,9 @@ def compare(
     print_pairs({name: _listed(runs) for name, runs in named.items()})
     _print(comparisons)
     for run in single:
-        out.print(f"{run.path} is not compared: it is the only run in {clean(_where(run))}.", soft_wrap=True)
+        out.print(
+            f"{run.path} is not compared: it is the only run in {clean(run.env_label)}.", soft_wrap=True
+        )
 
 
 def _check(groups: Sequence[Sequence[Run]]) -> None:
@@ -78,24 +79,20 @@ def _check(groups: Sequence[Sequence[Run]]) -> None:
     counts = Counter(map(_world, all_runs))
     for runs in groups:
         if all(counts[_world(run)] == 1 for run in runs):
-            others = sorted({_where(run) for run in all_runs} - {_where(run) for run in runs})
+            others = sorted({run.env_label for run in all_runs} - {run.env_label for run in runs})
             raise BadOption(
-                f"{runs[0].path} is of {_where(runs[0])}, and there is no other run of it"
+                f"{runs[0].path} is of {runs[0].env_label}, and there is no other run of it"
                 + (f", but of {', '.join(others):.200}" if others else "")
                 + ": compare runs in one environment, on one world"
             )
 
 
-_World: TypeAlias = "tuple[str, tuple[str, ...]]"
+_World: TypeAlias = "tuple[str, str | None]"
 
 
 def _world(run: Run) -> _World:
     """Return the key of comparable runs: scores on different worlds cannot be compared."""
-    return run.env_id, run.worlds
-
-
-def _where(run: Run) -> str:
-    return f"{run.env_id} on {', '.join(run.worlds)}" if run.worlds else run.env_id
+    return run.env_id, run.world
 
 
 def _named(arguments: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:

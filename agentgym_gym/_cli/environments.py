@@ -96,6 +96,7 @@ class PlannedEnvironment:
             "server": [redact(url) for url in own.servers],
             "server_says": [probe.answers for probe in probes],
             "served_by": [probe.served_by for probe in probes],
+            "server_make": [probe.made_by for probe in probes],
             "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
         }
 

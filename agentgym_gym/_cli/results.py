@@ -29,7 +29,8 @@ def print_results(folders: Sequence[RunFolder]) -> None:
         folders: The folders of the runs. If there are several, they have the same parent.
     """
     rows = [_row(folder.summary) for folder in folders]
-    names = [f"{folder.run['env_id'].rpartition('/')[2]} by {folder.run['agent']}" for folder in folders]
+    runs = [Run(folder.path, folder.run, tuple(folder.records)) for folder in folders]
+    names = [clean(f"{run.env_label} by {run.agent}") for run in runs]
     if len(folders) == 1:
         print_table(list(rows[0]), [list(rows[0].values())], title=names[0])
     else:
@@ -56,8 +57,6 @@ def print_results(folders: Sequence[RunFolder]) -> None:
             )
         if line := _counters(summary.counters):
             out.print(f"{prefix}{line}", soft_wrap=True)
-        if worlds := Run(folder.path, folder.run, ()).worlds:
-            out.print(f"{prefix}Played on {', '.join(map(clean, worlds))}.", soft_wrap=True)
     out.print(
         f"Written to {folders[0].path if len(folders) == 1 else folders[0].path.parent}.", soft_wrap=True
     )

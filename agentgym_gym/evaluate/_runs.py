@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
 __all__ = [
@@ -56,19 +57,24 @@ class Run:
         return str(self.facts.get("agent") or (self.records[0].agent if self.records else "?"))
 
     @property
-    def worlds(self) -> tuple[str, ...]:
-        """The worlds of this project's servers on which the run was played, as named in their replies.
+    def world(self) -> str | None:
+        """The world on which the run was played. Scores on different worlds are not comparable.
 
-        Empty for other servers, or if the summary does not record them. Scores on different worlds, or on
-        different versions of a world, are not comparable.
+        It is ``local world 2, seed 0`` on a server of this project, with the version of its worlds;
+        ``AgentGym's server`` if it was recognised; otherwise ``server of unknown make``. None for an
+        environment of another library.
         """
-        served_by = self.facts.get("served_by")
-        return tuple(sorted(set(filter(None, served_by)))) if isinstance(served_by, list) else ()
+        return world_of(self.env_id, self.facts, self.records)
+
+    @property
+    def env_label(self) -> str:
+        """The environment's name with its world, such as ``WebShop-v0 (local world 2, seed 0)``."""
+        return in_world(self.env_id, self.world)
 
     @property
     def label(self) -> str:
-        """A short label with the agent and the environment."""
-        return f"{self.agent} on {self.env_id.rpartition('/')[2]}"
+        """A short label with the agent, the environment and its world."""
+        return f"{self.agent} on {self.env_label}"
 
 
 def counting(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:

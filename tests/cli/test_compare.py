@@ -62,7 +62,8 @@ def test_two_runs(run, written):
         "lost": "4",
         "equal": "0",
     }
-    assert f"A  {a} (small on TextCraft-v0)\nB  {b} (large on TextCraft-v0)\n" in result.stdout
+    for name, folder, agent in (("A", a, "small"), ("B", b, "large")):
+        assert f"{name}  {folder} ({agent} on TextCraft-v0 (server of unknown make))\n" in result.stdout
     assert "p: paired permutation test over tasks, two-sided, exact.\n" in result.stdout
     assert "\n1 task (12) left out: not in A.\n" in result.stdout
 
@@ -96,7 +97,8 @@ def test_several_runs_in_several_environments(run, written, tmp_path):
     ]
     assert "It is not corrected for the number of comparisons." in result.stdout
     assert (
-        f"{tmp_path}/b/wordle is not compared: it is the only run in agentgym/Wordle-v0.\n" in result.stdout
+        f"{tmp_path}/b/wordle is not compared: it is the only run in Wordle-v0 "
+        "(server of unknown make).\n" in result.stdout
     )
 
 
@@ -121,11 +123,11 @@ def test_runs_on_different_worlds_are_not_compared(run, written, tmp_path):
     result = run("compare", a, b)
     assert result.exit_code == 2
     words = " ".join(result.stderr.split())
-    assert f"is of agentgym/TextCraft-v0 on {worlds[0]}" in words
-    assert f"but of agentgym/TextCraft-v0 on {worlds[1]}: compare runs in one environment, on one" in words
+    assert "is of TextCraft-v0 (local world 1, seed 0), and there is no other run of it" in words
+    assert "but of TextCraft-v0 (local world 2, seed 0): compare runs in one environment, on one" in words
     with pytest.raises(BadOption, match="scores on different worlds are not compared"):
         compare_runs(read_run(a), read_run(b))
-    with pytest.raises(BadOption, match=r"and .* on another server"):
+    with pytest.raises(BadOption, match=r"and .* in TextCraft-v0 \(server of unknown make\)"):
         compare_runs(read_run(a), read_run(written("c", A)))
     again = written("d", A, world=worlds[0])
     result = run("compare", a, b, again, written("e", A, world=worlds[1]), "--json")
@@ -154,7 +156,7 @@ def test_errors_say_what_was_wrong(run, written, tmp_path):
     a, b = written("a", A), written("b", B, env="Maze")
     result = run("compare", a, b)
     assert result.exit_code == 2
-    for part in ("is of agentgym/TextCraft-v0", "of agentgym/Maze-v0", "compare runs in one environment"):
+    for part in ("is of TextCraft-v0 (server", "of Maze-v0 (server", "compare runs in one environment"):
         assert part in result.stderr
     assert f"{a} is given 2 times" in " ".join(run("compare", a, a).stderr.split())
     assert "holds no run" in run("compare", a, tmp_path / "none").stderr

@@ -109,11 +109,10 @@ def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comp
         raise BadOption(
             f"{a.path} is a run in {a.env_id}, and {b.path} in {b.env_id}: compare runs in one environment"
         )
-    if a.worlds != b.worlds:
-        where = [", ".join(run.worlds) or "another server" for run in (a, b)]
+    if a.world != b.world:
         raise BadOption(
-            f"{a.path} was played on {where[0]}, and {b.path} on {where[1]}: scores on different worlds are "
-            "not compared"
+            f"{a.path} was played in {a.env_label}, and {b.path} in {b.env_label}: scores on different "
+            "worlds are not compared"
         )
     ours, theirs = _by_id(a), _by_id(b)
     reasons = {task: _reason(ours.get(task), theirs.get(task), names) for task in sorted({*ours, *theirs})}
