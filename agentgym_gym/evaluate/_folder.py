@@ -58,6 +58,7 @@ class RunFolder:
     Attributes:
         path: The folder as an absolute path, because environments may change the working directory.
         run: The facts about the run.
+        previous: The facts of the run before it was resumed; empty for a new run.
         records: The episodes so far, including those from before a resume.
 
     Raises:
@@ -77,6 +78,7 @@ class RunFolder:
     ) -> None:
         self.path = path = path.absolute()
         self.records: list[EpisodeRecord] = []
+        self.previous: Mapping[str, Any] = {}
         self.run = _without_headers(run)
         self._price = price
         self._planned = None if planned is None else list(planned)
@@ -120,6 +122,12 @@ class RunFolder:
         self._file.append(record.to_json())
         self.records.append(record)
 
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds of the run, including those before it was resumed."""
+        before = self.previous.get("wall_seconds")
+        return (before if isinstance(before, float) else 0.0) + time.monotonic() - self._began
+
     def __enter__(self) -> Self:
         self._write_summary(finished=False)
         return self
@@ -158,7 +166,7 @@ class RunFolder:
         if not summary.exists():
             return
         try:
-            before = json.loads(summary.read_bytes())["run"]
+            before = self.previous = json.loads(summary.read_bytes())["run"]
             keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
             different = [key for key in keys if _relevant(before.get(key)) != _relevant(self.run.get(key))]
             env_id = str(self.run.get("env_id"))
@@ -183,7 +191,7 @@ class RunFolder:
             **self.run,
             "finished": finished,
             "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "wall_seconds": time.monotonic() - self._began,
+            "wall_seconds": self.seconds,
             "versions": versions(),
             "git": self._git,
             "process": os.getpid(),

@@ -40,11 +40,13 @@ class Run:
             ``samples``, ``seed``, ``options``, ``system_prompt``, ``server``, ``versions``, ``git``,
             ``finished`` and more. Empty if there is no summary.
         records: The episodes that count, by task and sample.
+        cost: The recorded cost of the tokens; None if unknown.
     """
 
     path: Path
     facts: Mapping[str, Any]
     records: tuple[EpisodeRecord, ...]
+    cost: float | None = None
 
     @property
     def env_id(self) -> str:
@@ -125,11 +127,20 @@ def read_run(path: Path) -> Run:
     records, _ = read_records(folder / EPISODES, torn_end=True)
     summary = folder / SUMMARY
     facts: Any = {}
+    cost = None
     if summary.exists():
         try:
-            facts = json.loads(summary.read_bytes())["run"]
+            written = json.loads(summary.read_bytes())
+            facts, cost = written["run"], _cost(written)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise BadOption(f"{summary} is not the summary of a run: {error}") from None
         if not isinstance(facts, dict):
             raise BadOption(f"{summary} is not the summary of a run: 'run' should be an object")
-    return Run(folder, facts, tuple(counting(records)))
+    return Run(folder, facts, tuple(counting(records)), cost)
+
+
+def _cost(summary: Mapping[str, Any]) -> float | None:
+    """Return the cost in a summary; earlier versions have no ``timing``."""
+    timing = summary.get("timing")
+    cost = timing.get("cost") if isinstance(timing, Mapping) else None
+    return float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None
