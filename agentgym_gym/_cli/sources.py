@@ -26,7 +26,15 @@ from agentgym_gym.wire import SERVER_HEADER, greeting_of
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Probe", "ServerSource", "headers_for", "probe", "require_server", "source_of"]
+__all__ = [
+    "Probe",
+    "ServerSource",
+    "headers_for",
+    "probe",
+    "require_one_world",
+    "require_server",
+    "source_of",
+]
 
 PING_SECONDS = 10.0
 """The timeout of each request, in seconds."""
@@ -165,6 +173,21 @@ def require_server(
         problems = "; ".join(f"{result.url}: {result.problem}" for result in probes)
         raise NoServer(f"no server of {environment.name} is available: {problems}")
     return probes
+
+
+def require_one_world(probes: Sequence[Probe]) -> None:
+    """Check that the servers of a run do not have different worlds, as far as these are known.
+
+    Raises:
+        BadOption: They do; the message names two of them.
+    """
+    known = {result.world: result.url for result in probes if not result.problem and result.made_by}
+    if len(known) > 1:
+        first, other, *_ = (f"{url} has {world}" for world, url in known.items())
+        raise BadOption(
+            f"the servers have different worlds, whose scores are not averaged: {first}, and {other}; "
+            "evaluate each in a run of its own"
+        )
 
 
 def headers_for(

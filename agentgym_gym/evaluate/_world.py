@@ -10,10 +10,13 @@ from agentgym_gym.local_servers import ServedWorld
 if TYPE_CHECKING:
     from agentgym_gym.rollout._records import EpisodeRecord
 
-__all__ = ["AGENTGYM", "UNKNOWN", "in_world", "is_agentgyms", "world_label", "world_of"]
+__all__ = ["AGENTGYM", "UNAVAILABLE", "UNKNOWN", "in_world", "is_agentgyms", "world_label", "world_of"]
 
 AGENTGYM = "AgentGym's server"
 UNKNOWN = "server of unknown make"
+
+UNAVAILABLE = "unavailable"
+"""The recorded make of a server that did not respond when the run started."""
 
 _TOOLS = "/list_envs /create /step /observation /reset"
 _GAMES = (
@@ -95,6 +98,7 @@ def world_of(env_id: str, facts: Mapping[str, Any], records: Iterable[EpisodeRec
     labels = {
         world_label(_text(header), agentgym=make == "agentgym")
         for header, make in zip(served_by, makes, strict=True)
+        if make != UNAVAILABLE
     }
     headers = {(record.served_by, record.scored) for record in records}
     labels |= {world_label(header) for header, _ in headers if header is not None}

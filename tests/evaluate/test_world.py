@@ -45,6 +45,7 @@ def test_the_label_of_a_server(served_by, label):
         ({"served_by": [None, None], "server_make": ["agentgym"]}, UNKNOWN),
         ({"served_by": [LOCAL, LOCAL], "server_make": ["local"] * 2}, "local world 2, seed 0"),
         ({"served_by": [LOCAL, None]}, f"local world 2, seed 0 and {UNKNOWN}"),
+        ({"served_by": [LOCAL, None], "server_make": ["local", "unavailable"]}, "local world 2, seed 0"),
         ({"served_by": "nonsense", "server_make": 3}, UNKNOWN),
         ({}, UNKNOWN),
     ],
