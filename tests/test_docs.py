@@ -379,7 +379,7 @@ def test_the_commands_that_compare_runs_run(tmp_path):
     printed = run_commands_below("Compare two runs", tmp_path)
     for name, folder, agent in (("A", "chance", "random"), ("B", "known", "oracle")):
         assert re.search(
-            rf"^{name}  runs/{folder} \({agent} on TextCraft-v0 \(local world \d+\)\)$", printed, re.M
+            rf"^{name}  runs/{folder} \({agent} on TextCraft-v0 \(local world \d+\)\)$", printed, re.MULTILINE
         )
     assert "two-sided, exact.\n" in printed
     assert "\nBroken (solved in A and not in B): no task.\n" in printed
