@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 
 from agentgym_gym.evaluate import read_run, summarise
 from agentgym_gym.evaluate._figures.table import split_of, table_of
@@ -258,12 +259,13 @@ def test_the_split_of_a_run(tmp_path, env, tasks, recorded, split):
 
 
 def test_a_file_of_text(run, written, tmp_path):
-    folders = [written("a", once(1, 0)), written("b", once(1, 1), agent="漢字")]
+    folders = [written("a", once(1, 0), agent="漢字"), written("b", once(1, 1), agent="small")]
     result = run("table", *folders, "--out", tmp_path / "table.txt")
     assert result.stdout == f"Written to {tmp_path}/table.txt.\n"
     lines = (tmp_path / "table.txt").read_text("utf-8").splitlines()
     assert lines[0] == "Success by environment and model:"
-    assert lines[2].split() == ["environment", "split", "tasks", "small", "漢字"]
+    assert lines[2].split() == ["environment", "split", "tasks", "漢字", "small"]
+    assert cell_len(lines[2].partition("small")[0]) == lines[3].index("1.00 (0.34")
     assert lines[3].endswith("0.50 (0.09 to 0.91)  1.00 (0.34 to 1.00)")
     assert lines[-1] == "Ranges are 95 % intervals."
 
