@@ -21,13 +21,12 @@ from inspect_ai.tool import ToolDef, ToolParams
 from inspect_ai.viewer import ViewerConfig
 
 from agentgym_gym._text import redact
-from agentgym_gym._tool_calls import NOT_CARRIED_OUT, played_call
-from agentgym_gym.actions import ToolCall
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.errors import BadOption, Fault
 from agentgym_gym.evaluate._tasks import tasks_of
 from agentgym_gym.evaluate._world import world_of
+from agentgym_gym.rollout._messages import NOT_CARRIED_OUT, played_call
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, ChatMessageAssistant
@@ -202,11 +201,11 @@ class _Game:
         self, reply: ChatMessageAssistant, observation: str, info: Mapping[str, Any]
     ) -> list[ChatMessage]:
         """Return the observation as messages, with one tool result for each call."""
-        calls = [ToolCall(**call) for call in self._calls(reply)]
+        calls = self._calls(reply)
         if not calls:
             return [ChatMessageUser(content=observation)]
         answers = [NOT_CARRIED_OUT] * len(calls)
-        answers[played_call(calls, info.get("ignored_actions"))] = observation
+        answers[min(played_call(info), len(calls) - 1)] = observation
         return [
             ChatMessageTool(content=answer, tool_call_id=call.id, function=call.function)
             for call, answer in zip(reply.tool_calls or (), answers, strict=True)

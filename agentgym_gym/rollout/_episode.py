@@ -21,6 +21,7 @@ from agentgym_gym.rollout._answers import (
     step_facts,
 )
 from agentgym_gym.rollout._env_counters import EnvCounters
+from agentgym_gym.rollout._env_facts import tools_of
 from agentgym_gym.rollout._messages import system_message
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
 from agentgym_gym.rollout._specs import Unregistered
@@ -135,6 +136,11 @@ class Episode:
     def system_prompt(self) -> str | None:
         """Instructions for the model before the first observation; None if the environment has none."""
         return None if self.facts is None else self.facts.system_prompt
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The functions that the model may call, as JSON schemas; empty if the environment has none."""
+        return [] if self.env is None else tools_of(self.env)
 
     @property
     def goal(self) -> str | None:

@@ -25,6 +25,8 @@ class StepRecord(TypedDict, total=False):
         parse_error: The kind of the parse error.
         ignored_actions: The calls in the reply that were not executed, in order, each cut to 200 characters:
             as an action if the environment's grammar accepts it, otherwise as JSON.
+        played_call: Position of the executed call among all calls of the reply, from 0, if others were not
+            executed.
         agent_seconds: Wall-clock seconds until the agent replied.
         env_seconds: Wall-clock seconds until the environment answered.
         reasoning: The model's reasoning, if the server returns it separately from the reply.
@@ -40,6 +42,7 @@ class StepRecord(TypedDict, total=False):
     action: str | None
     parse_error: str
     ignored_actions: list[str]
+    played_call: int
     agent_seconds: float
     env_seconds: float
     reasoning: str
@@ -269,6 +272,7 @@ _STEP_CHECKS: dict[str, _Check] = {
     "action": _or_none(_is(str)),
     "parse_error": _is(str),
     "ignored_actions": _each(_is(str)),
+    "played_call": _is(int),
     "agent_seconds": _number,
     "env_seconds": _number,
     "reasoning": _is(str),

@@ -136,7 +136,8 @@ def test_the_observation_answers_the_call_that_was_played(log, record):
         {"name": "get", "arguments": '{"count": 1}', "id": "b"},
         {"name": "inventory", "arguments": "{}", "id": "c"},
     ]
-    step = {"tool_calls": calls, "ignored_actions": [str(ToolCall("fly", "{}")), "inventory"]}
+    ignored = [str(ToolCall("fly", "{}")), "inventory"]
+    step = {"tool_calls": calls, "ignored_actions": ignored, "played_call": 1}
     (sample,) = log([record(steps=(step,))]).samples
     assert [each.id for each in sample.messages[2].tool_calls] == ["a", "b", "c"]
     assert (sample.messages[3].tool_call_id, sample.messages[3].function) == ("b", "get")
