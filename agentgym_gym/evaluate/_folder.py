@@ -19,6 +19,7 @@ from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate._run_metadata import git_state, versions
 from agentgym_gym.evaluate._runs import EPISODES, SUMMARY, counting
+from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 from agentgym_gym.rollout._writer import LineFile
 
@@ -57,6 +58,7 @@ class RunFolder:
     Attributes:
         path: The folder as an absolute path, because environments may change the working directory.
         run: The facts about the run.
+        previous: The facts of the run before it was resumed; empty for a new run.
         records: The episodes so far, including those from before a resume.
 
     Raises:
@@ -76,6 +78,7 @@ class RunFolder:
     ) -> None:
         self.path = path = path.absolute()
         self.records: list[EpisodeRecord] = []
+        self.previous: Mapping[str, Any] = {}
         self.run = _without_headers(run)
         self._price = price
         self._planned = None if planned is None else list(planned)
@@ -119,6 +122,12 @@ class RunFolder:
         self._file.append(record.to_json())
         self.records.append(record)
 
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds of the run, including those before it was resumed."""
+        before = self.previous.get("wall_seconds")
+        return (before if isinstance(before, float) else 0.0) + time.monotonic() - self._began
+
     def __enter__(self) -> Self:
         self._write_summary(finished=False)
         return self
@@ -157,9 +166,11 @@ class RunFolder:
         if not summary.exists():
             return
         try:
-            before = json.loads(summary.read_bytes())["run"]
+            before = self.previous = json.loads(summary.read_bytes())["run"]
             keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
             different = [key for key in keys if _relevant(before.get(key)) != _relevant(self.run.get(key))]
+            env_id = str(self.run.get("env_id"))
+            worlds = [world_of(env_id, facts) for facts in (before, self.run) if "served_by" in facts]
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BadOption(f"{summary} is not the summary of a run") from None
         if different:
@@ -168,13 +179,19 @@ class RunFolder:
                 f"{self.path} holds a run with {key} {before.get(key)!r:.300}, not "
                 f"{self.run.get(key)!r:.300}: resume with the same, or choose another folder"
             )
+        if len(set(worlds)) > 1:
+            played, now = (in_world(env_id, world) for world in worlds)
+            raise BadOption(
+                f"{self.path} holds a run in {played}, not {now}: resume on the same world, or choose "
+                "another folder"
+            )
 
     def _write_summary(self, *, finished: bool) -> None:
         run = {
             **self.run,
             "finished": finished,
             "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "wall_seconds": time.monotonic() - self._began,
+            "wall_seconds": self.seconds,
             "versions": versions(),
             "git": self._git,
             "process": os.getpid(),

@@ -295,6 +295,7 @@ class Episode:
             task_id = next((int(number) for number in numbers if _is_whole(number)), 0)
         if agent_seconds is None:
             agent_seconds = math.fsum(step.get("agent_seconds", 0.0) for step in self.steps)
+        served_by = self.info.get("served_by")
         return EpisodeRecord(
             env_id=self._workers.env_id,
             agent=agent,
@@ -318,6 +319,7 @@ class Episode:
             agent_seconds=agent_seconds,
             env_seconds=self.env_seconds,
             steps=tuple(self.steps),
+            served_by=served_by if isinstance(served_by, str) else None,
         )
 
     async def _begin(self) -> None:

@@ -93,6 +93,8 @@ class EpisodeRecord:
         validation: Whether the episode belongs to a validation; None outside of training, or if unknown.
         session: Id of this start of the training; a resumed training has a new one. None if unknown.
         ended: When the episode ended, in ISO 8601.
+        served_by: The world of this project's server that played the episode, as ``info["served_by"]``; None
+            for other servers, or if unknown.
     """
 
     env_id: str
@@ -121,6 +123,7 @@ class EpisodeRecord:
     validation: bool | None = None
     session: str | None = None
     ended: str | None = None
+    served_by: str | None = None
 
     def __post_init__(self) -> None:
         if not self.ending:  # missing in files of earlier versions
@@ -149,7 +152,7 @@ class EpisodeRecord:
         return {
             name.rstrip("_"): _plain(value)
             for name, value in values.items()
-            if value is not None or name not in _OF_TRAINING
+            if value is not None or name not in _OPTIONAL
         }
 
     @classmethod
@@ -309,13 +312,14 @@ _CHECKS: dict[str, _Check] = {
     "validation": _or_none(_is(bool)),
     "session": _or_none(_is(str)),
     "ended": _or_none(_is(str)),
+    "served_by": _or_none(_is(str)),
 }
 """Validation of each field of a record in JSON."""
 
-_OF_TRAINING = frozenset({"step", "validation", "session", "ended"})
-"""Fields that only training episodes have."""
+_OPTIONAL = frozenset({"step", "validation", "session", "ended", "served_by"})
+"""Fields that are left out if they are None: those of a training, and the world of a local server."""
 
-_ADDED = _OF_TRAINING | {
+_ADDED = _OPTIONAL | {
     *("counters", "sample", "agent_fault", "ending", "agent_seconds", "env_seconds", "steps"),
 }
-"""Fields that may be missing in a file: those of a training, and those added in later versions."""
+"""Fields that may be missing in a file: those that are left out, and those added in later versions."""
