@@ -25,7 +25,8 @@ demo: $(VENV)/.all ## an oracle and a random agent play TextCraft and Maze; the 
 	$(BIN)/agentgym eval examples/oracle_and_random.toml
 	$(BIN)/agentgym report runs/demo --out runs/demo/report.html
 
-test: check cov verl ## run all checks: check, cov and verl
+test: $(VENV)/.dev ## run all checks: check, cov and verl; a failure in one does not leave out the others
+	$(MAKE) --keep-going check cov verl
 
 check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 	$(BIN)/ruff format --check .

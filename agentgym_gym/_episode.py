@@ -72,7 +72,13 @@ class StepInfo(TypedDict, total=False):
     success: bool
     parse_error: str
     ignored_actions: list[str]
+    played_call: int
     fault: dict[str, str]
+
+
+_OPTIONAL = frozenset(
+    {"goal", "available_actions", "served_by", "parse_error", "ignored_actions", "played_call", "fault"}
+)
 
 
 class RemoteEpisode:
@@ -130,6 +136,7 @@ class RemoteEpisode:
         self._score = 0.0
         self._agentgym_score = 0.0
         self._ignored: tuple[str, ...] = ()  # calls of the last reply
+        self._played_call = 0  # its position among them
 
     @property
     def playing(self) -> bool:
@@ -192,7 +199,7 @@ class RemoteEpisode:
             if error.answer is not None:
                 return self._answer(self._as_agentgym(error.answer, self.lease), parse_error=error.kind)
             return self._answer(self._advice(error, reply), parse_error=error.kind)
-        meant, self._ignored = reading.action, reading.ignored
+        meant, self._ignored, self._played_call = reading.action, reading.ignored, reading.played
         if isinstance(meant, Thought):
             return self._answer("OK.")
         lease, words = self.lease, self.wire.render(meant)
@@ -389,11 +396,11 @@ class RemoteEpisode:
             "available_actions": self._available,
             "served_by": self._served_by,
             "ignored_actions": list(self._ignored) or None,
+            "played_call": self._played_call if self._ignored else None,
             **details,
         }
         # Keys without a value are omitted, so that `"fault" in info` can be used as a test.
-        optional = ("goal", "available_actions", "served_by", "parse_error", "ignored_actions", "fault")
-        return {name: value for name, value in info.items() if value is not None or name not in optional}
+        return {name: value for name, value in info.items() if value is not None or name not in _OPTIONAL}
 
 
 def _listen(begin: Callable[[], Flow[T]], lease: Lease) -> Flow[T]:

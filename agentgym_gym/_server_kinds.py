@@ -27,6 +27,7 @@ __all__ = [
     "ServerKind",
     "ServerOptions",
     "available",
+    "default_world",
     "server_kind",
     "server_path",
     "servers",
@@ -242,3 +243,16 @@ def available(name: str) -> str | None:
     except SetupError as error:
         return str(error)
     return None if missing is None else str(missing)
+
+
+def default_world(name: str) -> ServedWorld | None:
+    """Return the world of a local server that is started without options; None if it is not this project's.
+
+    Args:
+        name: As for `server_kind`; the server must be available.
+    """
+    if not server_path(name).startswith(f"{PACKAGE}."):
+        return None
+    kind = server_kind(name)
+    version: int = import_object(f"{PACKAGE}._frame.version:WORLDS_VERSION")
+    return ServedWorld(kind.title, version, seed=0 if "seed" in kind.takes else None)

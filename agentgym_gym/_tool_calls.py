@@ -13,20 +13,15 @@ from agentgym_gym.errors import ActionError, BadArguments, BadOption, NoAction
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 
 __all__ = [
-    "NOT_CARRIED_OUT",
     "NormalizedAction",
     "accepts",
     "called_action",
     "normalize_action",
-    "played_call",
     "reply_text",
 ]
 
 NormalizedAction: TypeAlias = str | Action | Verbatim | tuple[ToolCall, ...]
 """An agent's reply in one turn. Function calls are a tuple, because a model may make none or several."""
-
-NOT_CARRIED_OUT = "Not carried out: one call per turn; this one was ignored."
-"""The result of an ignored call, for model protocols that require a result for each call."""
 
 _BESIDE = {"id", "type", "index"}  # keys of a call that are ignored
 _ENCODINGS = 3  # nested JSON encodings of arguments: one, and up to two more by careless templates
@@ -92,22 +87,8 @@ def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> ParseResult:
     ]
     del ignored[played]
     start = sum(len(text) + 1 for text in texts[:played])
-    return ParseResult(action, "call", start, start + len(texts[played]), tuple(map(_ignored, ignored)))
-
-
-def played_call(calls: Sequence[ToolCall], ignored: object) -> int:
-    """Return the position of the executed call; the first one if that is unknown.
-
-    Args:
-        calls: All calls of a message.
-        ignored: The value of ``info["ignored_actions"]``, or None. The executed call is the first valid one,
-            so this list contains all calls before it as JSON.
-    """
-    texts = ignored if isinstance(ignored, list) else []
-    for number, (call, text) in enumerate(zip(calls, texts, strict=False)):
-        if _ignored(str(call)) != text:
-            return number
-    return min(len(texts), len(calls) - 1)
+    end = start + len(texts[played])
+    return ParseResult(action, "call", start, end, tuple(map(_ignored, ignored)), played)
 
 
 def reply_text(reply: NormalizedAction) -> str:

@@ -48,8 +48,9 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
     If applicable, it also contains ``goal`` (str) and ``available_actions`` (list of str), as returned by the
     server; ``parse_error`` (str), the kind of error, after a reply that could not be parsed;
     ``ignored_actions`` (list of str), the calls of a reply that were ignored, because only one call is
-    executed per turn; and ``fault``, a dict of ``kind`` and ``message``, if the environment failed. An
-    episode with a fault is no evidence about the agent.
+    executed per turn, and ``played_call`` (int), the position of the executed one, from 0; and ``fault``, a
+    dict of ``kind`` and ``message``, if the environment failed. An episode with a fault is no evidence about
+    the agent.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.

@@ -9,7 +9,7 @@ import pytest
 
 import agentgym_gym
 from agentgym_gym import ReplySpace, ToolCall, errors
-from agentgym_gym._tool_calls import called_action, normalize_action, played_call, reply_text
+from agentgym_gym._tool_calls import called_action, normalize_action, reply_text
 from agentgym_gym.envs.searchqa import SEARCHQA
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Get, Inventory
 from agentgym_gym.formats import get_format
@@ -89,7 +89,7 @@ def test_a_text_argument_may_look_like_json():
 def test_the_first_call_that_the_grammar_reads_is_played_and_all_others_are_listed(calls, action, ignored):
     reading = called_action(calls, TEXTCRAFT.grammar)
     assert (reading.action, reading.mark, list(reading.ignored)) == (action, "call", ignored)
-    played = calls[played_call(calls, list(reading.ignored))]
+    played = calls[reading.played]
     assert called_action([played], TEXTCRAFT.grammar).action == action
     assert reply_text(tuple(calls))[reading.start : reading.end] == str(played)
 
@@ -100,9 +100,7 @@ def test_an_ignored_call_is_cut_to_200_characters():
     reading = called_action([GET, long, odd], TEXTCRAFT.grammar)
     assert reading.ignored == (str(long)[:200], str(odd).replace("\ud800", "?"))
     assert len(reading.ignored[0]) == 200
-    assert (
-        played_call([long, odd, GET], list(called_action([long, odd, GET], TEXTCRAFT.grammar).ignored)) == 2
-    )
+    assert called_action([long, odd, GET], TEXTCRAFT.grammar).played == 2
 
 
 @pytest.mark.parametrize(
@@ -112,8 +110,3 @@ def test_an_ignored_call_is_cut_to_200_characters():
 def test_where_no_call_is_read_the_error_is_that_of_the_first(calls, kind):
     with pytest.raises(kind):
         called_action(calls, TEXTCRAFT.grammar)
-
-
-@pytest.mark.parametrize("ignored", [None, [], (), "text", 3, [None]])
-def test_where_it_is_not_known_which_call_was_played_it_is_the_first(ignored):
-    assert played_call([GET, LOOK], ignored) == 0

@@ -357,23 +357,41 @@ def test_the_run_file_on_the_page_on_evaluation_can_be_read(tmp_path):
     assert read_plan(ROOT / "examples" / "oracle_and_random.toml").out == "runs/demo"
 
 
-@pytest.mark.slow
-def test_the_commands_that_compare_runs_run(tmp_path):
-    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition("## Compare two runs")[2]
-    (code,) = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+def run_commands_below(heading, folder):
+    """Run the first block of commands below a heading of docs/evaluation.md, and return what was printed."""
+    page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition(f"## {heading}\n")[2]
+    code = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0]
     run = subprocess.run(
         ["/usr/bin/env", "bash", "-e"],
         input=code,
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "120", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "180", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
     )
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    assert "A  runs/chance (random on TextCraft-v0)\nB  runs/known (oracle on TextCraft-v0)\n" in run.stdout
-    assert "two-sided, exact.\n" in run.stdout
-    assert "warning" not in run.stdout
+    return run.stdout
+
+
+@pytest.mark.slow
+def test_the_commands_that_compare_runs_run(tmp_path):
+    printed = run_commands_below("Compare two runs", tmp_path)
+    for name, folder, agent in (("A", "chance", "random"), ("B", "known", "oracle")):
+        assert re.search(
+            rf"^{name}  runs/{folder} \({agent} on TextCraft-v0 \(local world \d+\)\)$", printed, re.MULTILINE
+        )
+    assert "two-sided, exact.\n" in printed
+    assert "\nBroken (solved in A and not in B): no task.\n" in printed
+    assert "warning" not in printed
+
+
+@pytest.mark.slow
+def test_the_commands_that_print_tables_run(tmp_path):
+    printed = run_commands_below("Tables of several runs", tmp_path)
+    assert re.search(r"^environment +split +tasks +oracle +random *$", printed, re.MULTILINE)
+    assert "| environment | split | tasks | oracle | random |" in printed
+    assert (tmp_path / "runs/table/results.tex").read_text("utf-8").count("\\toprule") == 2
 
 
 def test_the_prices_on_the_page_on_evaluation_can_be_read(tmp_path):

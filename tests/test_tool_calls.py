@@ -170,9 +170,11 @@ def test_of_several_calls_the_first_is_played_and_the_others_are_listed(envs, en
     _, vector = envs
     observation, *_, info = env.step(calls)
     assert (info["action"], info["turn"], info["ignored_actions"]) == ("get 2 oak logs", 1, ignored)
+    assert info["played_call"] == len([text for text in ignored if "fly" in text])
     assert "parse_error" not in info
     alone, *_, info = env.step("Action: inventory")
     assert "ignored_actions" not in info
+    assert "played_call" not in info
     assert env.read(calls) == "get 2 oak logs"
     _, info = env.reset(options={"task_id": 0})
     assert "ignored_actions" not in info

@@ -77,6 +77,7 @@ RULES: Mapping[str, Callable[[str, Any], None]] = {
     "max_observation_tokens": _count,
     "hide_reasoning": _flag,
     "drop_reasoning": _flag,
+    "tool_calls": _flag,
     "fault_budget": _budget,
     "env_timeout": _seconds,
     "episodes_dir": _text,

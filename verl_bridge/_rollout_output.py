@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
     from verl_bridge._timing import Timing
     from verl_bridge.tasks import EnvTask
-    from verl_bridge.tokens import TokenizedChat
 
 __all__ = ["RolloutOutput"]
 
@@ -28,6 +27,7 @@ class RolloutOutput:
     with_logprobs: bool
     turn_limit: int | None = None
     is_baseline: bool = False
+    end_token: int | None = None
     prompt: list[int] = field(default_factory=list)
     response: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
@@ -115,13 +115,13 @@ class RolloutOutput:
         timing.note(episode)
         self.record = {**numbers, **labels_of(task, self.fault, timing)}
 
-    def output(self, conversation: TokenizedChat) -> AgentLoopOutput:
+    def output(self) -> AgentLoopOutput:
         """Return the collected data as verl's ``AgentLoopOutput``.
 
         The score of a faulted baseline of ReMax is NaN: verl passes on no more of a baseline than its score.
         """
         if not self.response:  # verl puts the score on the last token, so there must be one
-            self.response, self.mask = [conversation.end_token or 0], [0]
+            self.response, self.mask = [self.end_token or 0], [0]
             self.logprobs = [0.0] if self.with_logprobs else []
         optional = {}
         if self.routed_experts is not None:

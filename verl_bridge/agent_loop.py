@@ -52,7 +52,13 @@ from uuid import uuid4
 from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
-from agentgym_gym.rollout import Episode, EpisodeWriter, StepRecord, drop_blank_system, writer_at
+from agentgym_gym.rollout import (
+    Episode,
+    EpisodeWriter,
+    StepRecord,
+    drop_blank_system,
+    writer_at,
+)
 from verl_bridge._episode_log import opening_of, record_of, task_id_of
 from verl_bridge._loop_arguments import RULES, check_arguments, unknown_arguments
 from verl_bridge._observations import LEAST, CutEpisodes, default_limit
@@ -91,6 +97,9 @@ class GymAgentLoop(AgentLoopBase):
         hide_reasoning: Whether to send the environment only the part of a reply after the reasoning.
         drop_reasoning: Whether to remove the reasoning of earlier replies from the model's context. Then only
             the last reply of each episode is trained on.
+        tool_calls: Whether the model calls functions in the notation of its own chat template: the prompt has
+            the ``tools`` of the environment, and the observation after a call is its result. The
+            ``action_format`` of AgentGym's environments should then be ``tool_calls``.
         fault_budget: Seconds, from its first fault, within which a faulted episode is retried from the reset
             with new replies, before it is excluded; 0 for no retry.
         env_timeout: Seconds allowed for each reset and step; None for no limit.
@@ -118,6 +127,7 @@ class GymAgentLoop(AgentLoopBase):
         max_observation_tokens: int | None = None,
         hide_reasoning: bool = False,
         drop_reasoning: bool = False,
+        tool_calls: bool = False,
         fault_budget: float = FAULT_BUDGET,
         env_timeout: float | None = ENV_TIMEOUT,
         episodes_dir: str | None = None,
@@ -149,6 +159,7 @@ class GymAgentLoop(AgentLoopBase):
                 "max_observation_tokens": max_observation_tokens,
                 "hide_reasoning": hide_reasoning,
                 "drop_reasoning": drop_reasoning,
+                "tool_calls": tool_calls,
                 "fault_budget": fault_budget,
                 "env_timeout": env_timeout,
                 "episodes_dir": episodes_dir,
@@ -158,6 +169,7 @@ class GymAgentLoop(AgentLoopBase):
         self._max_tokens_per_turn = max_tokens_per_turn
         self._max_observation_tokens = max_observation_tokens
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
+        self._tool_calls = tool_calls
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
         self._episodes = None if episodes_dir is None else writer_at(self._resolve_path(episodes_dir))
@@ -175,15 +187,13 @@ class GymAgentLoop(AgentLoopBase):
             **kwargs: The row.
 
         Raises:
-            ValueError: The row is wrong, its environment is not registered, or the turn limit depends on the
-                training step and verl does not pass the step on.
+            ValueError: The row is wrong, its environment is not registered or has no tools for `tool_calls`,
+                or the turn limit depends on the training step and verl does not pass the step on.
             UnstableTemplate: The model's chat template does not support continuing a conversation.
             Exception: Any error of the generation server. The environment raises nothing.
         """
         task = EnvTask.of(kwargs, **self._defaults)
         messages = drop_blank_system(kwargs["raw_prompt"])
-        system = any(message.get("role") == "system" for message in messages)
-        conversation = conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system)
         replays, timing = Replays(task, self._fault_budget), Timing()
         turn_limit = self._max_turns if self._horizon is None else self._horizon.limit(now.get())
         while True:
@@ -192,7 +202,7 @@ class GymAgentLoop(AgentLoopBase):
                 turn_limit=turn_limit,
                 is_baseline=self._is_baseline(sampling_params),
             )
-            episode = await self._play(rollout, task, messages, conversation, sampling_params)
+            episode = await self._play(rollout, task, messages, sampling_params)
             rollout.add_result(episode, task, replays.count, timing)
             if not await replays.wait(episode):
                 break
@@ -201,7 +211,7 @@ class GymAgentLoop(AgentLoopBase):
             await self._write(self._episodes, episode, task, rollout, messages, kwargs)
         # verl 0.9.1 requires the training step of the weights, also if nothing was sampled.
         rollout.server_fields = {**_steps_of(kwargs), **rollout.server_fields}
-        return rollout.output(conversation)
+        return rollout.output()
 
     def _is_baseline(self, sampling_params: Mapping[str, Any]) -> bool:
         """Return whether verl's ReMax uses the score of this episode as the baseline of its prompt.
@@ -248,12 +258,13 @@ class GymAgentLoop(AgentLoopBase):
         rollout: RolloutOutput,
         task: EnvTask,
         messages: Sequence[Mapping[str, Any]],
-        conversation: TokenizedChat,
         sampling_params: Mapping[str, Any],
     ) -> Episode:
         episode = task.episode(timeout=self._env_timeout, max_turns=rollout.turn_limit)
         async with episode:
             _freeze_imports()
+            conversation = self._conversation(messages, episode)
+            rollout.end_token = conversation.end_token
             first = episode.observation  # empty after a fault
             limit, name = self._prompt_limit()
             prompt, shown = await _encode_aside(first, lambda: conversation.begin(messages, first, limit))
@@ -269,6 +280,16 @@ class GymAgentLoop(AgentLoopBase):
                 await self._play_turns(episode, rollout, conversation, sampling_params)
         rollout.environment_seconds = episode.env_seconds
         return episode
+
+    def _conversation(self, messages: Sequence[Mapping[str, Any]], episode: Episode) -> TokenizedChat:
+        tools = episode.tools if self._tool_calls and episode.fault is None else []
+        if self._tool_calls and episode.fault is None and not tools:
+            raise ValueError(
+                "tool_calls: true needs an environment with the attribute tools, a list of JSON schemas: set "
+                "tool_calls to false"
+            )
+        system = any(message.get("role") == "system" for message in messages)
+        return conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system, tools=tools)
 
     async def _play_turns(
         self,
@@ -290,16 +311,16 @@ class GymAgentLoop(AgentLoopBase):
                 "completion_tokens": len(reply),
             }
             episode.add_reply(text, step)
-            turn = await episode.step(conversation.answer(reply) if self._hide_reasoning else text)
+            await episode.step(conversation.answer(reply) if self._hide_reasoning else text)
             if episode.over:
                 return
-            between = await self._tokens_between(reply, turn.observation, rollout, conversation)
+            between = await self._tokens_between(reply, episode, rollout, conversation)
             if between is None:
                 return
             rollout.append_observation(between)
 
     async def _tokens_between(
-        self, reply: list[int], observation: str, rollout: RolloutOutput, conversation: TokenizedChat
+        self, reply: list[int], episode: Episode, rollout: RolloutOutput, conversation: TokenizedChat
     ) -> list[int] | None:
         """Return the tokens between this reply and the next, or None if they leave no room for one."""
         limit = self._max_observation_tokens or default_limit(self._response_length)
@@ -307,7 +328,12 @@ class GymAgentLoop(AgentLoopBase):
         kept = conversation.without_reasoning(reply) if drop else reply
         opened = conversation.opened if drop and rollout.shown else []  # the first are in the prompt
         freed = len(reply) - len(kept) + len(opened)
-        between = await _encode_aside(observation, lambda: conversation.after(kept, observation, limit))
+        observation, step = episode.observation, episode.steps[-1]
+        calls, played = 1 + len(step.get("ignored_actions", ())), step.get("played_call", 0)
+        between = await _encode_aside(
+            observation,
+            lambda: conversation.after(kept, observation, limit, calls=calls, played=played),
+        )
         room, name = self._remaining(rollout)
         if len(between) >= room + freed:
             rollout.cut_by = name

@@ -19,6 +19,8 @@ from typing import Any
 from verl_bridge import _reasoning
 from verl_bridge._control_tokens import ControlTokens
 from verl_bridge._observations import encode_within
+from verl_bridge._tool_turns import ToolTurns, UnstableTemplate
+from verl_bridge._turn_frame import PROBE, TRIMS, TurnFrame
 
 __all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
 
@@ -27,23 +29,7 @@ Message = Mapping[str, Any]
 _REPLY, _USER, _SYSTEM, _OBSERVATION = "Reply-7f3a", "User-51c8", "System-9be2", "Seen-40d6"
 """Placeholders for texts in the made-up conversation; no template contains them."""
 
-_BLANKS = "\n \t"
-_TRIMS: tuple[Callable[[str], str], ...] = (
-    lambda text: text,
-    str.strip,
-    str.rstrip,
-    str.lstrip,
-    lambda text: text.strip("\n"),
-    lambda text: text.rstrip("\n"),
-    lambda text: text.lstrip("\n"),
-)
-"""The ways in which templates trim a user message."""
-
 _log = logging.getLogger(__name__)
-
-
-class UnstableTemplate(ValueError):
-    """The chat template does not support starting or continuing a conversation."""
 
 
 class TokenizedChat:
@@ -56,6 +42,8 @@ class TokenizedChat:
         tokenizer: A tokenizer of transformers with a chat template.
         template_options: Further template arguments, such as ``enable_thinking``.
         system: Whether the conversations begin with a system message.
+        tools: The functions that the model may call, as JSON schemas of OpenAI's API. The template writes
+            them into the prompt; the observation after a call is a message of the role ``tool``.
 
     Attributes:
         merges_system: Whether the system message is merged into the first user message.
@@ -67,10 +55,17 @@ class TokenizedChat:
     """
 
     def __init__(
-        self, tokenizer: Any, template_options: Mapping[str, Any] | None = None, *, system: bool = True
+        self,
+        tokenizer: Any,
+        template_options: Mapping[str, Any] | None = None,
+        *,
+        system: bool = True,
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._tokenizer = tokenizer
         self._options = dict(template_options or {})
+        if tools:
+            self._options["tools"] = list(tools)
         added = dict(tokenizer.added_tokens_decoder)
         special = {*tokenizer.all_special_ids, *(id_ for id_, token in added.items() if token.special)}
         self._removed = special - {id_ for id_, token in added.items() if token.content in _reasoning.TOKENS}
@@ -88,26 +83,30 @@ class TokenizedChat:
         closing, _, ending = after_reply.partition(_OBSERVATION)
         self._trim = self._trimmed_by(opening, second)
         self._control = ControlTokens(tokenizer, second)
-        self._before_observation = self._control.mark(_REPLY + closing)
-        self._after_observation = self._control.mark(ending)
-        self._anchor = len(self._control.encode(_REPLY))
-        self._check_joining()
-        until_observation = _common_prefix(self._between("1"), self._between("z"))
+        self._frame = frame = TurnFrame(self._control, _REPLY, closing, ending, self._trim)
+        if frame.joins:
+            raise UnstableTemplate(
+                "the tokenizer joins the end of a reply with the chat template's text after it: set a "
+                "template that ends turns with a control token"
+            )
+        until_observation = _common_prefix(frame.encode("1"), frame.encode("z"))
         eos = tokenizer.eos_token_id
         # The turn is the model's up to its end token, and the model may omit the template's text before that.
         until_end = until_observation.index(eos) + 1 if eos in until_observation else 1
-        self._closing = until_observation[:until_end]
-        self._frame = len(self._between(""))
+        frame.closing = until_observation[:until_end]
         generation_prompt, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
         self._opens_reasoning = _reasoning.opens(generation_prompt)
         self.opened = []
         if generation_prompt.startswith(earlier):
             self.opened = self._marked(generation_prompt)[len(self._marked(earlier)) :]
+        self._tool_turns = self._tool_turns_of(opening, first, earlier) if tools else None
+        if self._tool_turns is not None:
+            self._removed -= self._tool_turns.control_ids
 
     @property
     def end_token(self) -> int | None:
         """The token that ends the model's turns in the template, or None if it has none."""
-        return self._closing[-1] if self._closing else None
+        return self._frame.closing[-1] if self._frame.closing else None
 
     def prepared(self, messages: Sequence[Message]) -> list[Message]:
         """Return the messages with the system message merged, if the template does not support one."""
@@ -151,21 +150,37 @@ class TokenizedChat:
 
         return encode_within(observation, limit, encode)
 
-    def after(self, reply: Sequence[int], observation: str, limit: int | None = None) -> list[int]:
+    def after(
+        self,
+        reply: Sequence[int],
+        observation: str,
+        limit: int | None = None,
+        *,
+        calls: int = 1,
+        played: int = 0,
+    ) -> list[int]:
         """Return the tokens between a reply and the next one.
 
         These are the end of the model's turn (unless the model wrote it itself), the template's text between
-        turns, the observation as a user message, and the template's beginning of a reply.
+        turns, the observation as a user message, and the template's beginning of a reply. If there are tools
+        and the reply has a call, the observation is the result of the call.
 
         Args:
             reply: The tokens as emitted by the model.
             observation: The observation.
             limit: Maximum tokens of the observation; a longer one is shortened in the middle.
+            calls: Number of calls in a reply with calls. Each has a result.
+            played: Position of the executed one, whose result is the observation.
+
+        Raises:
+            UnstableTemplate: The template's text between several calls and their results is not known.
         """
-        most = None if limit is None else self._frame + limit
-        between, _ = encode_within(observation, most, self._between)
+        frame, turns = self._frame, self._tool_turns
+        if turns is not None and turns.is_call(self.answer(reply)):
+            frame = turns.frame(calls, played)
+        between = frame.encode_within(observation, limit)
         ended = bool(reply) and reply[-1] == self.end_token
-        return between[len(self._closing) :] if ended else between
+        return between[len(frame.closing) :] if ended else between
 
     def text(self, reply: Sequence[int]) -> str:
         """Return the model's text with the delimiters of its reasoning, but no other control tokens."""
@@ -196,9 +211,20 @@ class TokenizedChat:
         ended = reply[-1:] if reply and reply[-1] == self.end_token else []
         return kept if kept[-1:] == list(ended) else [*kept, *ended]
 
-    def _between(self, observation: str) -> list[int]:
-        text = self._control.plain(self._trim(observation))
-        return self._control.encode(self._before_observation + text + self._after_observation)[self._anchor :]
+    def _tool_turns_of(self, opening: Sequence[Message], first: str, header: str) -> ToolTurns:
+        name = str(self._options["tools"][0].get("function", {}).get("name"))
+        if name not in first:
+            raise UnstableTemplate(
+                f"the chat template does not write the tools, such as {name!r}: use a model with tools, or "
+                "action_format='function_calling' without native tool calls"
+            )
+        if self.end_token not in self._control.ids:
+            raise UnstableTemplate(
+                "the chat template ends the model's turns without a control token: use "
+                "action_format='function_calling' without native tool calls"
+            )
+        end = str(self._tokenizer.added_tokens_decoder[self.end_token].content)
+        return ToolTurns(lambda turns: self._render([*opening, *turns]), header, self._control, end)
 
     def _marked(self, text: str) -> list[int]:
         return self._control.encode(self._control.mark(text))
@@ -246,26 +272,14 @@ class TokenizedChat:
 
     def _trimmed_by(self, opening: Sequence[Message], second: str) -> Callable[[str], str]:
         """Return how the template changes a user message; it may only trim it."""
-        probe = f'{_BLANKS}<b> & "{_OBSERVATION}" {{{{ 1 }}}} \\n{_BLANKS[::-1]}'
         before, _, rest = second.partition(_OBSERVATION)
-        rendered = self._render([*opening, _assistant(_REPLY), _user(probe)])
-        for trim in _TRIMS:
-            if rendered == before + trim(probe) + rest:
+        rendered = self._render([*opening, _assistant(_REPLY), _user(PROBE)])
+        for trim in TRIMS:
+            if rendered == before + trim(PROBE) + rest:
                 return trim
         raise UnstableTemplate(
-            f"the chat template changes user messages: it makes {rendered[len(before) :]!r} of {probe!r}"
+            f"the chat template changes user messages: it makes {rendered[len(before) :]!r} of {PROBE!r}"
         )
-
-    def _check_joining(self) -> None:
-        reply = self._control.encode(_REPLY)
-        for observation in ("1", "z", " ", ""):
-            text = self._control.plain(self._trim(observation))
-            tokens = self._control.encode(self._before_observation + text + self._after_observation)
-            if tokens[: self._anchor] != reply:
-                raise UnstableTemplate(
-                    "the tokenizer joins the end of a reply with the chat template's text after it: set a "
-                    "template that ends turns with a control token"
-                )
 
     def _render(self, messages: Sequence[Message]) -> str:
         shown = self.prepared(messages)
@@ -284,13 +298,16 @@ class TokenizedChat:
 _conversations: dict[tuple[Any, ...], TokenizedChat] = {}
 
 
-def conversation_of(tokenizer: Any, options: Any, *, system: bool) -> TokenizedChat:
+def conversation_of(
+    tokenizer: Any, options: Any, *, system: bool, tools: Sequence[Mapping[str, Any]] = ()
+) -> TokenizedChat:
     """Return the conversation for a tokenizer, shared by all samples of a worker.
 
     Args:
         tokenizer: A tokenizer of transformers with a chat template.
         options: Further template arguments, or None.
         system: Whether the conversation begins with a system message.
+        tools: The functions that the model may call.
 
     Raises:
         UnstableTemplate: The template does not support continuing a conversation.
@@ -298,9 +315,9 @@ def conversation_of(tokenizer: Any, options: Any, *, system: bool) -> TokenizedC
     options = dict(options or {})
     template = str(tokenizer.chat_template)
     # The conversation references its tokenizer, so the id stays unique.
-    key = (id(tokenizer), template, json.dumps(options, sort_keys=True, default=str), system)
+    key = (id(tokenizer), template, json.dumps([options, tools], sort_keys=True, default=str), system)
     if key not in _conversations:
-        _conversations[key] = made = TokenizedChat(tokenizer, options, system=system)
+        _conversations[key] = made = TokenizedChat(tokenizer, options, system=system, tools=tools)
         if made.merges_system:
             _log.warning(
                 "the system message is put at the beginning of the first user message, because %s",

@@ -21,6 +21,7 @@ from agentgym_gym._cli import (
     report,
     rescore,
     serve,
+    table,
     trajectories,
     validate,
     verl,
@@ -44,6 +45,7 @@ app.command("play", cls=Command)(play.play)
 app.command("parse", cls=Command)(parse.parse)
 app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("compare", cls=Command)(compare.compare)
+app.command("table", cls=Command)(table.table)
 app.command("rescore", cls=Command)(rescore.rescore)
 app.command("validate", cls=Command)(validate.validate)
 app.command("report", cls=Command)(report.report)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._figures.holm import holm
 from agentgym_gym.evaluate._figures.permutation import DRAWS, ENUMERATED
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def compare(
     """Compare runs task by task.
 
     Each run is compared with the first run in the same environment and on the same world. A difference has a
-    95 % interval, from a bootstrap over tasks; p is from the paired permutation test.
+    95 % interval, from a bootstrap over tasks; p is from the paired permutation test, and with several
+    comparisons also corrected for their number by Holm's method. For two runs, it lists the tasks that are
+    fixed, broken and unchanged.
     """
     groups = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
     _check(groups)
@@ -51,10 +54,9 @@ def compare(
         print_json(
             {
                 "test": _TEST,
-                "comparisons": [each.to_json() for each in comparisons],
+                "comparisons": _to_json(comparisons),
                 "not_compared": [
-                    {"path": str(run.path), "env_id": run.env_id, "worlds": list(run.worlds)}
-                    for run in single
+                    {"path": str(run.path), "env_id": run.env_id, "world": run.world} for run in single
                 ],
             }
         )
@@ -62,7 +64,19 @@ def compare(
     print_pairs({name: _listed(runs) for name, runs in named.items()})
     _print(comparisons)
     for run in single:
-        out.print(f"{run.path} is not compared: it is the only run in {clean(_where(run))}.", soft_wrap=True)
+        out.print(
+            f"{run.path} is not compared: it is the only run in {clean(run.env_label)}.", soft_wrap=True
+        )
+
+
+def _to_json(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Return the comparisons as JSON, with p-values corrected for their number."""
+    values = [each.to_json() for each in comparisons]
+    for measure in ("success", "score"):
+        corrected = holm([value[measure]["p_value"] for value in values])
+        for value, p in zip(values, corrected, strict=True):
+            value[measure]["p_value_holm"] = p
+    return values
 
 
 def _check(groups: Sequence[Sequence[Run]]) -> None:
@@ -78,24 +92,20 @@ def _check(groups: Sequence[Sequence[Run]]) -> None:
     counts = Counter(map(_world, all_runs))
     for runs in groups:
         if all(counts[_world(run)] == 1 for run in runs):
-            others = sorted({_where(run) for run in all_runs} - {_where(run) for run in runs})
+            others = sorted({run.env_label for run in all_runs} - {run.env_label for run in runs})
             raise BadOption(
-                f"{runs[0].path} is of {_where(runs[0])}, and there is no other run of it"
+                f"{runs[0].path} is of {runs[0].env_label}, and there is no other run of it"
                 + (f", but of {', '.join(others):.200}" if others else "")
                 + ": compare runs in one environment, on one world"
             )
 
 
-_World: TypeAlias = "tuple[str, tuple[str, ...]]"
+_World: TypeAlias = "tuple[str, str | None]"
 
 
 def _world(run: Run) -> _World:
     """Return the key of comparable runs: scores on different worlds cannot be compared."""
-    return run.env_id, run.worlds
-
-
-def _where(run: Run) -> str:
-    return f"{run.env_id} on {', '.join(run.worlds)}" if run.worlds else run.env_id
+    return run.env_id, run.world
 
 
 def _named(arguments: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:
@@ -121,13 +131,14 @@ def _listed(runs: Iterable[Run]) -> str:
 
 
 def _print(comparisons: Sequence[Comparison]) -> None:
-    several = len({each.env_id for each in comparisons}) > 1
     for title, measures in (
         ("Success:", [each.success for each in comparisons]),
         ("Score:", [each.score for each in comparisons]),
     ):
-        rows = [_row(each, paired) for each, paired in zip(comparisons, measures, strict=True)]
-        headings = [name for name in rows[0] if several or name != "environment"]
+        corrected = holm([paired.p_value for paired in measures])
+        rows = [_row(*each) for each in zip(comparisons, measures, corrected, strict=True)]
+        hidden = {name for name, shown in _IF_SEVERAL.items() if not shown(comparisons)}
+        headings = [name for name in rows[0] if name not in hidden]
         out.print()
         print_table(
             headings,
@@ -137,30 +148,41 @@ def _print(comparisons: Sequence[Comparison]) -> None:
         )
     out.print("won, lost: number of tasks on which the first-named run is better, or worse.", soft_wrap=True)
     out.print(_test(comparisons), soft_wrap=True)
+    if len(comparisons) == 1:
+        for line in _changes(comparisons[0]):
+            out.print(line, soft_wrap=True)
     for each in comparisons:
-        where = f"{_short(each)}, {_runs(each)}: " if len(comparisons) > 1 else ""
+        where = f"{_environment(each)}, {_runs(each)}: " if len(comparisons) > 1 else ""
         for line in _notes(each):
             out.print(f"{where}{clean(line)}.", soft_wrap=True)
 
 
-def _row(comparison: Comparison, paired: Paired) -> dict[str, str]:
+_IF_SEVERAL: Mapping[str, Callable[[Sequence[Comparison]], bool]] = {
+    "environment": lambda comparisons: len({each.a.env_label for each in comparisons}) > 1,
+    "p (Holm)": lambda comparisons: len(comparisons) > 1,
+}
+"""The columns that not every table has, with their condition."""
+
+
+def _row(comparison: Comparison, paired: Paired, corrected: float | None) -> dict[str, str]:
     interval = paired.interval
     return {
-        "environment": _short(comparison),
+        "environment": _environment(comparison),
         "runs": _runs(comparison),
         "tasks": str(paired.tasks),
         "means": f"{_decimal(paired.b)} - {_decimal(paired.a)}" if paired.tasks else "-",
         "difference": _decimal(paired.difference, "+"),
         "95 %": "-" if interval is None else "{:+.2f} to {:+.2f}".format(*interval),
         "p": _p(paired.p_value),
+        "p (Holm)": _p(corrected),
         "won": str(paired.wins),
         "lost": str(paired.losses),
         "equal": str(paired.ties),
     }
 
 
-def _short(comparison: Comparison) -> str:
-    return clean(comparison.env_id.rpartition("/")[2])
+def _environment(comparison: Comparison) -> str:
+    return clean(comparison.a.env_label)
 
 
 def _runs(comparison: Comparison) -> str:
@@ -178,7 +200,20 @@ def _test(comparisons: Sequence[Comparison]) -> str:
     if 0 < drawn < len(tests):
         how = f"exact, or by {DRAWS:,} draws where more than {ENUMERATED} tasks differ by unequal amounts"
     text = f"p: {_TEST}, {how}."
-    return text if len(comparisons) == 1 else f"{text} It is not corrected for the number of comparisons."
+    if len(comparisons) == 1:
+        return text
+    return f"{text} p (Holm): corrected for the number of comparisons in the table."
+
+
+def _changes(comparison: Comparison) -> Iterable[str]:
+    """Yield a line for the fixed, the broken and the unchanged tasks."""
+    first, other = comparison.names
+    for name, ids in (
+        (f"Fixed (solved in {other} and not in {first})", comparison.fixed),
+        (f"Broken (solved in {first} and not in {other})", comparison.broken),
+        ("Unchanged", comparison.unchanged),
+    ):
+        yield f"{name}: {_tasks(ids) if ids else 'no task'}."
 
 
 def _notes(comparison: Comparison) -> Iterable[str]:

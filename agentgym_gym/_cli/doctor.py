@@ -76,6 +76,8 @@ def _print_probe(result: Probe) -> None:
         rows["answer"] = clean(result.answers)
         names = (e.id for e in result.environments) if result.environments else map(clean, result.mounted)
         rows["serves"] = join(names) or "no environment of the catalogue"
+        if result.environments:
+            rows["world"] = clean(result.world)
         rows["round trip"] = f"{result.round_trip_ms:.1f} ms"
     print_pairs(rows | {"result": clean(_result(result))})
     if result.mounted:
@@ -97,6 +99,7 @@ def _probe_json(result: Probe) -> dict[str, Any]:
     return {
         "url": result.url,
         "answers": result.answers,
+        "world": result.world if result.environments else None,
         "environments": [environment.id for environment in result.environments],
         "ambiguous": result.ambiguous,
         "mounted": dict(result.mounted),

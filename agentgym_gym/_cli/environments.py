@@ -15,12 +15,13 @@ from agentgym_gym._cli.declared import marked
 from agentgym_gym._cli.options import text_of
 from agentgym_gym._cli.plans import EnvArgument, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import Chosen, resolve
-from agentgym_gym._cli.sources import require_server
+from agentgym_gym._cli.sources import require_one_world, require_server
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
 from agentgym_gym.errors import AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate._episode_workers import Servers
+from agentgym_gym.evaluate._world import UNAVAILABLE
 from agentgym_gym.rollout import Pool
 from agentgym_gym.rollout._env_facts import describe_env
 from agentgym_gym.rollout._workers import isolation_of
@@ -87,16 +88,19 @@ class PlannedEnvironment:
 
         Raises:
             NoServer: No server responds, or all of them serve other environments.
+            BadOption: The servers have different worlds, whose scores would be averaged.
         """
         environment = self.chosen.environment
         own = None if environment is None else self._sample(tools=False)
         if environment is None or not isinstance(own, BaseTextEnv):
             return {}
         probes = require_server(environment, own.servers, self._headers)
+        require_one_world(probes)
         return {
             "server": [redact(url) for url in own.servers],
             "server_says": [probe.answers for probe in probes],
             "served_by": [probe.served_by for probe in probes],
+            "server_make": [UNAVAILABLE if probe.problem else probe.made_by for probe in probes],
             "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
         }
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
@@ -14,16 +15,26 @@ from agentgym_gym._addresses import configured
 from agentgym_gym._headers import HiddenHeaders, configured_headers
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
+from agentgym_gym._server_kinds import default_world
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import AgentGymError, BadOption, NoServer, WrongServer
+from agentgym_gym.evaluate._world import is_agentgyms, world_label
 from agentgym_gym.wire import SERVER_HEADER, greeting_of
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Probe", "ServerSource", "headers_for", "probe", "require_server", "source_of"]
+__all__ = [
+    "Probe",
+    "ServerSource",
+    "headers_for",
+    "probe",
+    "require_one_world",
+    "require_server",
+    "source_of",
+]
 
 PING_SECONDS = 10.0
 """The timeout of each request, in seconds."""
@@ -62,7 +73,9 @@ def source_of(environment: Environment) -> ServerSource:
     missing = local_servers.available(environment.local_server)
     if missing is not None:
         return ServerSource("none", (), f"none; set {environment.variable}. {missing}")
-    return ServerSource("local", (), "local, started when needed")
+    world = default_world(environment.local_server)
+    label = "local" if world is None else world_label(str(world))
+    return ServerSource("local", (), f"{label}, started when needed")
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,8 @@ class Probe:
         url: The URL, without a password.
         answers: The text that the server returns at its root path; None if there was no response.
         served_by: The header in which this project's servers report their name and world; None for others.
+        made_by: ``local`` for this project's servers, ``agentgym`` for a server that its description shows to
+            be AgentGym's; None if unknown.
         environments: The environments that this server may serve, judging by its responses.
         round_trip_ms: Median time of a request on an open connection, in milliseconds.
         mounted: The URLs of the servers below this one, by name, if it is ``agentgym serve all``.
@@ -82,10 +97,16 @@ class Probe:
     url: str
     answers: str | None = None
     served_by: str | None = None
+    made_by: Literal["local", "agentgym"] | None = None
     environments: tuple[Environment, ...] = ()
     round_trip_ms: float | None = None
     mounted: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
+
+    @property
+    def world(self) -> str:
+        """The label of the server's world."""
+        return world_label(self.served_by, agentgym=self.made_by == "agentgym")
 
     @property
     def ambiguous(self) -> bool:
@@ -107,10 +128,13 @@ def probe(url: str, expected: Environment | None = None, headers: Mapping[str, s
     except AgentGymError as error:
         return Probe(redact(url), problem=str(error))
     try:
-        reply = driver.run(at(url, _root()))
+        reply = driver.run(at(url, _get("/")))
         greeting, served_by = greeting_of(reply, plain=True), reply.headers.get(SERVER_HEADER)
         times = [_seconds(driver, url) for _ in range(PINGS)]
-        matches = tuple(e for e in environments() if _is_served(driver, url, e))
+        found = [(environment, _base(driver, url, environment)) for environment in environments()]
+        bases = [(environment, base) for environment, base in found if base is not None]
+        matches = tuple(environment for environment, _ in bases)
+        made_by = _maker(driver, served_by, bases)
     except AgentGymError as error:
         return Probe(redact(url), problem=str(error))
     finally:
@@ -124,7 +148,8 @@ def probe(url: str, expected: Environment | None = None, headers: Mapping[str, s
     elif not matches and not mounted:
         problem = f"no environment of the catalogue: its root answers {greeting}"
     seconds = median(times)
-    return Probe(redact(url), greeting, served_by, matches, round(seconds * 1000, 3), mounted, problem)
+    milliseconds = round(seconds * 1000, 3)
+    return Probe(redact(url), greeting, served_by, made_by, matches, milliseconds, mounted, problem)
 
 
 def require_server(
@@ -152,6 +177,21 @@ def require_server(
     return probes
 
 
+def require_one_world(probes: Sequence[Probe]) -> None:
+    """Check that the servers of a run do not have different worlds, as far as these are known.
+
+    Raises:
+        BadOption: They do; the message names two of them.
+    """
+    known = {result.world: result.url for result in probes if not result.problem and result.made_by}
+    if len(known) > 1:
+        first, other, *_ = (f"{url} has {world}" for world, url in known.items())
+        raise BadOption(
+            f"the servers have different worlds, whose scores are not averaged: {first}, and {other}; "
+            "evaluate each in a run of its own"
+        )
+
+
 def headers_for(
     url: str, environment: Environment | None = None, headers: Mapping[str, str] | None = None
 ) -> HiddenHeaders:
@@ -176,12 +216,27 @@ def headers_for(
     return own
 
 
-def _is_served(driver: SyncDriver, url: str, environment: Environment) -> bool:
+def _base(driver: SyncDriver, url: str, environment: Environment) -> str | None:
+    """Return the base URL at which a server serves an environment; None if it does not."""
     for base in environment.wire.base_urls(url):
         with contextlib.suppress(WrongServer):
             driver.run(at(base, environment.wire.identify()))
-            return True
-    return False
+            return base
+    return None
+
+
+def _maker(
+    driver: SyncDriver, served_by: str | None, bases: Sequence[tuple[Environment, str]]
+) -> Literal["local", "agentgym"] | None:
+    """Return who made a server, judging by its header and its OpenAPI description."""
+    if served_by is not None:
+        return "local"
+    for environment, base in bases:
+        with contextlib.suppress(AgentGymError):
+            reply = driver.run(at(base, _get("/openapi.json")))
+            if reply.status == HTTPStatus.OK and is_agentgyms(environment.name, reply.json()):
+                return "agentgym"
+    return None
 
 
 def _mounted(reply: Reply) -> list[str]:
@@ -193,11 +248,11 @@ def _mounted(reply: Reply) -> list[str]:
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def _root() -> Flow[Reply]:
-    return (yield Call("identify", "GET", "/"))
+def _get(path: str) -> Flow[Reply]:
+    return (yield Call("identify", "GET", path))
 
 
 def _seconds(driver: SyncDriver, url: str) -> float:
     began = time.perf_counter()
-    driver.run(at(url, _root()))
+    driver.run(at(url, _get("/")))
     return time.perf_counter() - began

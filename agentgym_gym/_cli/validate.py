@@ -22,6 +22,7 @@ from agentgym_gym._cli.resolve_env import Name, find_modules_here
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import maker_from
+from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.local_servers import ServedWorld
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def validate(options: ValidateOptions) -> None:
     if options.json:
         print_json(validation.to_json())
     else:
-        _print(validation, environment.chosen, options.out)
+        world = world_of(validation.env_id, environment.servers)
+        _print(validation, environment.chosen, options.out, in_world(validation.env_id, world))
     raise typer.Exit(0 if validation.passed else 1)
 
 
@@ -136,7 +138,7 @@ def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:
     return maker_from(gold or "oracle", chosen.environment)
 
 
-def _print(validation: Validation, chosen: Chosen, folder: Path | None) -> None:
+def _print(validation: Validation, chosen: Chosen, folder: Path | None, title: str) -> None:
     counts = validation.to_json()
     rows = [
         [agent, *map(str, counts[name].values())]
@@ -144,7 +146,7 @@ def _print(validation: Validation, chosen: Chosen, folder: Path | None) -> None:
         if agent is not None
     ]
     headings = [heading.replace("_", " ") for heading in counts["null"]]
-    print_table(["agent", *headings], rows, left=["agent"], title=validation.env_id)
+    print_table(["agent", *headings], rows, left=["agent"], title=title)
     if validation.gold_agent is None:
         oracles = ", ".join(each.name for each in environments() if each.oracle)
         out.print(

@@ -182,6 +182,10 @@ class InitOptions:
     seed: Annotated[
         int | None, typer.Option(min=0, help="seed of the order of tasks", show_default="verl's")
     ] = None
+    tools: Annotated[
+        Literal["none", "native"],
+        typer.Option(help="whether the model writes actions or calls the environment's tools"),
+    ] = "none"
     force: Force = False
 
 
@@ -218,6 +222,7 @@ def _init(options: InitOptions) -> None:
         system_prompt=options.system_prompt,
         isolate=options.isolate,
         success_at=options.success_at,
+        native_tools=options.tools == "native",
     )
     try:
         recipe = with_turn_limits(_recipe(options, selections), selections)
@@ -269,6 +274,7 @@ def _recipe(options: InitOptions, selections: Sequence[EnvSelection]) -> RlRecip
             lora=options.lora,
             rollout_correction=options.rollout_correction,
             seed=options.seed,
+            tool_calls=options.tools == "native",
             **env_arguments(selections),
         )
     except ModuleNotFoundError as error:

@@ -82,6 +82,7 @@ def read_options(
     system_prompt: Sequence[str] | None,
     isolate: Sequence[str] | None = None,
     success_at: Sequence[str] | None = None,
+    native_tools: bool = False,
 ) -> list[EnvSelection]:
     """Parse the options of ``agentgym verl init`` for each environment.
 
@@ -95,6 +96,8 @@ def read_options(
         system_prompt: Files.
         isolate: Isolation modes.
         success_at: Returns.
+        native_tools: Whether the model calls tools, for which AgentGym's environments have the action format
+            ``tool_calls``.
 
     Raises:
         AgentGymError: The value of an option is invalid; the message names the option.
@@ -116,7 +119,12 @@ def read_options(
         EnvSelection(
             each,
             weight,
-            _arguments(each.environment, json_object(arguments.get(name, "{}")), servers.get(name)),
+            _arguments(
+                each.environment,
+                json_object(arguments.get(name, "{}")),
+                servers.get(name),
+                native_tools=native_tools,
+            ),
             ids.get(name),
             _number(numbers[name]) if name in numbers else None,
             splits.get(name),
@@ -144,12 +152,18 @@ def _weighted(text: str) -> tuple[Chosen, float]:
 
 
 def _arguments(
-    environment: Environment | None, env_kwargs: dict[str, Any], servers: Sequence[str] | None
+    environment: Environment | None,
+    env_kwargs: dict[str, Any],
+    servers: Sequence[str] | None,
+    *,
+    native_tools: bool,
 ) -> dict[str, Any]:
     if environment and "headers" in env_kwargs:
         raise BadOption(
             f"--env-kwargs contains headers; set {environment.headers_variable} where the training runs"
         )
+    if environment and native_tools:
+        env_kwargs = {"action_format": "tool_calls"} | env_kwargs
     return env_kwargs | ({"server": _servers(environment, servers)} if servers else {})
 
 

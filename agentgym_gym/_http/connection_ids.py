@@ -13,7 +13,7 @@ import math
 import socket
 import threading
 import weakref
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agentgym_gym import _lifecycle
 from agentgym_gym._http.sockets import is_hung_up
@@ -28,11 +28,11 @@ __all__ = [
     "Witness",
     "any_lives",
     "copy_of",
-    "is_better_proof",
     "keep",
     "next_number",
     "number",
     "proves",
+    "retire",
 ]
 
 _MOST_KEPT = 64  # descriptors
@@ -51,6 +51,8 @@ class Numbered(Protocol):
     def lives(self) -> bool:
         """Whether both its ends are open, as far as this process can see without waiting."""
 
+
+AnyNumbered = TypeVar("AnyNumbered", bound=Numbered)
 
 _numbers = itertools.count(1)
 # Keyed by identity. Unlike a `WeakSet` it can be read while the garbage collector triggers additions.
@@ -100,12 +102,15 @@ class Witness:
 
     def __del__(self, close: Callable[[int], None] = socket.close) -> None:
         with contextlib.suppress(AttributeError):  # the copy failed
-            close(self.descriptor)
+            # Another thread can still get this object by a weak reference while `close` runs.
+            descriptor, self.descriptor = self.descriptor, -1
+            close(descriptor)
 
     @property
     def lives(self) -> bool:
         """Whether both ends of the connection are open."""
-        return self._process.current and not is_hung_up(self.descriptor)
+        number = self.descriptor
+        return number >= 0 and self._process.current and not is_hung_up(number)
 
 
 _kept: weakref.WeakSet[Witness] = weakref.WeakSet()
@@ -156,14 +161,22 @@ def proves(connection: Numbered, call: Call) -> bool:
     return call.witness and any_lives(call.server, call.connection)
 
 
-def is_better_proof(connection: Numbered, older: Numbered | None) -> bool:
-    """Return whether a connection that is used no more should stay open in place of an older one.
+def retire(retired: dict[str, AnyNumbered], server: str, connection: AnyNumbered) -> AnyNumbered | None:
+    """Keep a connection that is used no more, if no older one proves that the server was not restarted.
 
     Args:
+        retired: The connection of each server that is kept open as proof; the older, the better.
+        server: Base URL of the server.
         connection: The connection.
-        older: The one that was kept open so far, which proves more while it lives; None if there is none.
+
+    Returns:
+        The connection to close: this one, or one that had been kept; None if there is none.
     """
-    return connection.lives and (older is None or not older.lives)
+    older = retired.get(server)
+    if not connection.lives or (older is not None and older.lives):
+        return connection
+    retired[server] = connection
+    return older
 
 
 def any_lives(server: str, highest: float = math.inf) -> bool:

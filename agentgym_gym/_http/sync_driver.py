@@ -140,10 +140,7 @@ class SyncDriver:
 
     def _retire(self, server: str, connection: Connection) -> None:
         """Use a connection no more; keep it open if no older one proves that the server was not restarted."""
-        older = self._retired.get(server)
-        surplus: Connection | None = connection
-        if connection_ids.is_better_proof(connection, older):
-            self._retired[server], surplus = connection, older
+        surplus = connection_ids.retire(self._retired, server, connection)
         if surplus is not None:
             surplus.close()
         self._connections.pop(server, None)

@@ -24,6 +24,7 @@ from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate._figures.prices import Price
 from agentgym_gym.evaluate._run_metadata import git_state, versions
 from agentgym_gym.evaluate._runs import EPISODES, SUMMARY, counting
+from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 from agentgym_gym.rollout._writer import LineFile
 
@@ -210,6 +211,8 @@ class RunFolder:
             before = self.previous = json.loads(summary.read_bytes())["run"]
             keys = [*_SAME, *(key for key in _SAME_IF_KNOWN if key in before)]
             different = [key for key in keys if _relevant(before.get(key)) != _relevant(self.run.get(key))]
+            env_id = str(self.run.get("env_id"))
+            worlds = [world_of(env_id, facts) for facts in (before, self.run) if "served_by" in facts]
         except (ValueError, TypeError, KeyError, AttributeError):
             raise BadOption(f"{summary} is not the summary of a run") from None
         if different:
@@ -217,6 +220,12 @@ class RunFolder:
             raise BadOption(
                 f"{self.path} holds a run with {key} {shown(old)}, not {shown(new)}: resume with the same, "
                 "or choose another folder"
+            )
+        if len(set(worlds)) > 1:
+            played, now = (in_world(env_id, world) for world in worlds)
+            raise BadOption(
+                f"{self.path} holds a run in {played}, not {now}: resume on the same world, or choose "
+                "another folder"
             )
 
     def _write_summary(self, *, finished: bool) -> None:

@@ -154,6 +154,7 @@ class _Log:
             run_id=self._run_name,
             created=began.isoformat(timespec="seconds"),
             task=scrub(self._run.env_id),
+            task_display_name=scrub(self._run.env_label),
             task_id=self._name,
             task_args={**arguments, **(options if isinstance(options, dict) else {})},
             dataset=EvalDataset(name=scrub(self._run.env_id), samples=len(tasks), sample_ids=tasks),
@@ -165,6 +166,7 @@ class _Log:
             packages=_texts(facts.get("versions")),
             metadata={
                 **{name: value for name, value in facts.items() if name not in _OWN_FIELDS},
+                "world": self._run.world,
                 "part": self._number + 1,
                 "parts": self._parts,
             },

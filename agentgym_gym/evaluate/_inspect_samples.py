@@ -28,9 +28,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score
 from inspect_ai.tool import ToolCall
 
-from agentgym_gym import actions
 from agentgym_gym._text import no_constant, scrub
-from agentgym_gym._tool_calls import played_call
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout._records import EpisodeRecord, StepRecord
@@ -289,8 +287,7 @@ class _Conversation:
 def _played(step: StepRecord, reply: ChatMessageAssistant) -> ToolCall | None:
     if not reply.tool_calls:
         return None
-    calls = [actions.ToolCall(call["name"], call["arguments"]) for call in step["tool_calls"]]
-    return reply.tool_calls[played_call(calls, step.get("ignored_actions"))]
+    return reply.tool_calls[min(step.get("played_call", 0), len(reply.tool_calls) - 1)]
 
 
 def _fault_text(fault: Mapping[str, str]) -> str:

@@ -291,6 +291,7 @@ def _with_parse_results(record: EpisodeRecord, now: list[_ParsedReply]) -> Episo
         step.pop("parse_error", None)
         if reading.text != steps[turn].get("action"):
             step.pop("ignored_actions", None)  # the reply parses to another action, or to none
+            step.pop("played_call", None)
         if reading.error:
             step["parse_error"] = reading.error
         steps[turn] = step

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
 __all__ = [
@@ -39,11 +40,13 @@ class Run:
             ``samples``, ``seed``, ``options``, ``system_prompt``, ``server``, ``versions``, ``git``,
             ``finished`` and more. Empty if there is no summary.
         records: The episodes that count, by task and sample.
+        cost: The recorded cost of the tokens; None if unknown.
     """
 
     path: Path
     facts: Mapping[str, Any]
     records: tuple[EpisodeRecord, ...]
+    cost: float | None = None
 
     @property
     def env_id(self) -> str:
@@ -56,19 +59,24 @@ class Run:
         return str(self.facts.get("agent") or (self.records[0].agent if self.records else "?"))
 
     @property
-    def worlds(self) -> tuple[str, ...]:
-        """The worlds of this project's servers on which the run was played, as named in their replies.
+    def world(self) -> str | None:
+        """The world on which the run was played. Scores on different worlds are not comparable.
 
-        Empty for other servers, or if the summary does not record them. Scores on different worlds, or on
-        different versions of a world, are not comparable.
+        It is ``local world 2, seed 0`` on a server of this project, with the version of its worlds;
+        ``AgentGym's server`` if it was recognised; otherwise ``server of unknown make``. None for an
+        environment of another library.
         """
-        served_by = self.facts.get("served_by")
-        return tuple(sorted(set(filter(None, served_by)))) if isinstance(served_by, list) else ()
+        return world_of(self.env_id, self.facts, self.records)
+
+    @property
+    def env_label(self) -> str:
+        """The environment's name with its world, such as ``WebShop-v0 (local world 2, seed 0)``."""
+        return in_world(self.env_id, self.world)
 
     @property
     def label(self) -> str:
-        """A short label with the agent and the environment."""
-        return f"{self.agent} on {self.env_id.rpartition('/')[2]}"
+        """A short label with the agent, the environment and its world."""
+        return f"{self.agent} on {self.env_label}"
 
 
 def counting(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
@@ -119,11 +127,20 @@ def read_run(path: Path) -> Run:
     records, _ = read_records(folder / EPISODES, torn_end=True)
     summary = folder / SUMMARY
     facts: Any = {}
+    cost = None
     if summary.exists():
         try:
-            facts = json.loads(summary.read_bytes())["run"]
+            written = json.loads(summary.read_bytes())
+            facts, cost = written["run"], _cost(written)
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise BadOption(f"{summary} is not the summary of a run: {error}") from None
         if not isinstance(facts, dict):
             raise BadOption(f"{summary} is not the summary of a run: 'run' should be an object")
-    return Run(folder, facts, tuple(counting(records)))
+    return Run(folder, facts, tuple(counting(records)), cost)
+
+
+def _cost(summary: Mapping[str, Any]) -> float | None:
+    """Return the cost in a summary; earlier versions have no ``timing``."""
+    timing = summary.get("timing")
+    cost = timing.get("cost") if isinstance(timing, Mapping) else None
+    return float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) else None

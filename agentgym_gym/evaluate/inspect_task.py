@@ -21,12 +21,12 @@ from inspect_ai.tool import ToolDef, ToolParams
 from inspect_ai.viewer import ViewerConfig
 
 from agentgym_gym._text import redact
-from agentgym_gym._tool_calls import NOT_CARRIED_OUT, played_call
-from agentgym_gym.actions import ToolCall
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.errors import BadOption, Fault
 from agentgym_gym.evaluate._tasks import tasks_of
+from agentgym_gym.evaluate._world import world_of
+from agentgym_gym.rollout._messages import NOT_CARRIED_OUT, played_call
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, ChatMessageAssistant
@@ -150,6 +150,7 @@ class _Game:
         self._state = state
         self._generate = generate
         self._native = native_tools
+        self._world: str | None = None
 
     async def play(self) -> TaskState:
         state = self._state
@@ -164,6 +165,7 @@ class _Game:
         ]
         if self._native:
             state.tools = [*map(_tool, self._env.tools)]
+        self._world = world_of(self._env.environment.id, {"served_by": [info.get("served_by")]})
         ending = "limit"  # the ending if generate or appending a message raises
         self._note(_episode_state(info, ending))
         while ending == "limit":
@@ -199,18 +201,18 @@ class _Game:
         self, reply: ChatMessageAssistant, observation: str, info: Mapping[str, Any]
     ) -> list[ChatMessage]:
         """Return the observation as messages, with one tool result for each call."""
-        calls = [ToolCall(**call) for call in self._calls(reply)]
+        calls = self._calls(reply)
         if not calls:
             return [ChatMessageUser(content=observation)]
         answers = [NOT_CARRIED_OUT] * len(calls)
-        answers[played_call(calls, info.get("ignored_actions"))] = observation
+        answers[min(played_call(info), len(calls) - 1)] = observation
         return [
             ChatMessageTool(content=answer, tool_call_id=call.id, function=call.function)
             for call, answer in zip(reply.tool_calls or (), answers, strict=True)
         ]
 
     def _note(self, episode: dict[str, Any]) -> None:
-        self._state.store.set(EPISODE, episode)
+        self._state.store.set(EPISODE, {**episode, "world": self._world})
 
 
 def _episode_state(info: dict[str, Any], ending: str) -> dict[str, Any]:
@@ -258,7 +260,8 @@ def _scorer(name: str) -> Scorer:
             return Score.unscored(reason="fault", explanation=f"{fault['kind']}: {fault['message']}")
         if name not in episode:
             return Score.unscored(reason="not_played", explanation="The episode did not start.")
-        return Score(value=float(episode[name]), explanation=f"ended by: {episode['ending']}")
+        world = "" if episode["world"] is None else f"; played on: {episode['world']}"
+        return Score(value=float(episode[name]), explanation=f"ended by: {episode['ending']}{world}")
 
     return judge
 

@@ -28,6 +28,7 @@ class ParseResult(NamedTuple):
         start: Start of the action's text in the reply, in characters.
         end: End of that text.
         ignored: Texts of further native calls in the same reply, which are not executed.
+        played: Position of the executed one among all native calls of the reply, from 0.
     """
 
     action: ParsedReply
@@ -35,6 +36,7 @@ class ParseResult(NamedTuple):
     start: int = 0
     end: int = 0
     ignored: tuple[str, ...] = ()
+    played: int = 0
 
 
 _EXAMPLE_THOUGHT = "I know what to do next."

@@ -153,10 +153,11 @@ class MarkedReply(AnswerText):
             raise ManyActions("the reply has more than one call")
         if any(call.native for call in found):
             ignored = tuple(str(call)[:MAX_IGNORED_CHARS] for call in found if call is not first)
+            played = found.index(first)
         else:
-            ignored = ()
+            ignored, played = (), 0
             _check_one(read)
-        return ParseResult(first.read, "call", first.start, first.end, ignored)  # type: ignore[arg-type]
+        return ParseResult(first.read, "call", first.start, first.end, ignored, played)  # type: ignore[arg-type]
 
     def _names_function(self, start: int) -> bool:
         """Return whether the text just after a position contains the name of a known function."""

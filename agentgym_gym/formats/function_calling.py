@@ -28,6 +28,7 @@ class FunctionCalling(Format):
         "Reply with one JSON object and nothing else. It has three keys: `thought`, what you think; "
         "`function_name`, the function to call; `arguments`, an object with its arguments."
     )
+    _marked = "JSON object with `function_name` and `arguments`"
 
     def _actions(self, grammar: Grammar) -> str:
         tools = "\n".join(json.dumps(tool["function"], ensure_ascii=False) for tool in grammar.tools())
@@ -40,9 +41,7 @@ class FunctionCalling(Format):
     def read(self, reply: str, grammar: Grammar) -> ParseResult:
         """Parse the call in JSON or a native notation."""
         whole = MarkedReply(reply, grammar)
-        return whole.called(own=True) or action_in(
-            whole, "call", "JSON object with `function_name` and `arguments`"
-        )
+        return whole.called(own=True) or action_in(whole, "call", self._marked)
 
     def _thought_in(self, reply: str) -> str:
         found = _OBJECT.search(reply)

@@ -17,6 +17,7 @@ class ToolCalls(FunctionCalling):
 
     name = "tool_calls"
     _rule = "Call exactly one function in each turn."
+    _marked = "function call"
 
     def instructions(self, grammar: Grammar) -> str:
         """Return the part of a system prompt that explains how to reply; the tools list the actions."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._episode import Episode
     from agentgym_gym.rollout._makers import EnvMaker
     from agentgym_gym.rollout._messages import (
+        NOT_CARRIED_OUT,
         Conversation,
         History,
         Message,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._writer import EpisodeWriter, writer_at
 
 __all__ = [
+    "NOT_CARRIED_OUT",
     "CallerPool",
     "Conversation",
     "EnvFacts",
@@ -74,6 +76,7 @@ _LAZY = {
     "_env_facts": ("EnvFacts",),
     "_makers": ("EnvMaker",),
     "_messages": (
+        "NOT_CARRIED_OUT",
         "Conversation",
         "History",
         "Message",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._text import scrub
 from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout._messages import played_call
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout._records import StepRecord
@@ -102,4 +103,5 @@ def step_facts(info: Mapping[str, Any]) -> StepRecord:
         found["action"] = None
     if ignored and isinstance(ignored, (list, tuple)) and all(isinstance(text, str) for text in ignored):
         found["ignored_actions"] = list(ignored)
+        found["played_call"] = min(played_call(info), len(ignored))
     return found

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym_gym._text import scrub
 
-__all__ = ["EnvFacts", "attribute_of", "describe_env", "env_id_of", "system_prompt_of"]
+__all__ = ["EnvFacts", "attribute_of", "describe_env", "env_id_of", "system_prompt_of", "tools_of"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,12 @@ def system_prompt_of(env: Any) -> str | None:
     """
     prompt = attribute_of(env, "system_prompt")
     return scrub(prompt) if isinstance(prompt, str) and prompt.strip() else None
+
+
+def tools_of(env: Any) -> list[dict[str, Any]]:
+    """Return the ``tools`` of a wrapper or of the environment: JSON schemas as in OpenAI's API, or none."""
+    tools = attribute_of(env, "tools")
+    return list(tools) if isinstance(tools, (list, tuple)) else []
 
 
 def env_id_of(env: Any) -> str:

@@ -21,6 +21,7 @@ from agentgym_gym.rollout._answers import (
     step_facts,
 )
 from agentgym_gym.rollout._env_counters import EnvCounters
+from agentgym_gym.rollout._env_facts import tools_of
 from agentgym_gym.rollout._messages import system_message
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
 from agentgym_gym.rollout._specs import Unregistered
@@ -135,6 +136,11 @@ class Episode:
     def system_prompt(self) -> str | None:
         """Instructions for the model before the first observation; None if the environment has none."""
         return None if self.facts is None else self.facts.system_prompt
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The functions that the model may call, as JSON schemas; empty if the environment has none."""
+        return [] if self.env is None else tools_of(self.env)
 
     @property
     def goal(self) -> str | None:
@@ -289,6 +295,7 @@ class Episode:
             task_id = next((int(number) for number in numbers if _is_whole(number)), 0)
         if agent_seconds is None:
             agent_seconds = math.fsum(step.get("agent_seconds", 0.0) for step in self.steps)
+        served_by = self.info.get("served_by")
         return EpisodeRecord(
             env_id=self._workers.env_id,
             agent=agent,
@@ -312,6 +319,7 @@ class Episode:
             agent_seconds=agent_seconds,
             env_seconds=self.env_seconds,
             steps=tuple(self.steps),
+            served_by=served_by if isinstance(served_by, str) else None,
         )
 
     async def _begin(self) -> None:

@@ -14,11 +14,13 @@ from typing import Any, TypeAlias
 from agentgym_gym.errors import BadOption
 
 __all__ = [
+    "NOT_CARRIED_OUT",
     "Conversation",
     "History",
     "Message",
     "drop_blank_system",
     "estimate",
+    "played_call",
     "row_messages",
     "system_message",
 ]
@@ -26,8 +28,21 @@ __all__ = [
 Message: TypeAlias = Mapping[str, Any]
 """A message of OpenAI's chat protocol, in the format of the request."""
 
+NOT_CARRIED_OUT = "Not carried out: one call per turn; this one was ignored."
+"""The result of an ignored call: a model expects a result for each of its calls."""
+
 _BYTES_PER_TOKEN = 3
 _TOKENS_PER_MESSAGE = 8
+
+
+def played_call(info: Mapping[str, Any]) -> int:
+    """Return the position of the executed call among the calls of a reply, from 0.
+
+    Args:
+        info: The info of the step. It has ``played_call`` if the reply has more than one call.
+    """
+    played = info.get("played_call")
+    return played if type(played) is int and played > 0 else 0
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ class StepRecord(TypedDict, total=False):
         parse_error: The kind of the parse error.
         ignored_actions: The calls in the reply that were not executed, in order, each cut to 200 characters:
             as an action if the environment's grammar accepts it, otherwise as JSON.
+        played_call: Position of the executed call among all calls of the reply, from 0, if others were not
+            executed.
         agent_seconds: Wall-clock seconds until the agent replied.
         env_seconds: Wall-clock seconds until the environment answered.
         reasoning: The model's reasoning, if the server returns it separately from the reply.
@@ -40,6 +42,7 @@ class StepRecord(TypedDict, total=False):
     action: str | None
     parse_error: str
     ignored_actions: list[str]
+    played_call: int
     agent_seconds: float
     env_seconds: float
     reasoning: str
@@ -90,6 +93,8 @@ class EpisodeRecord:
         validation: Whether the episode belongs to a validation; None outside of training, or if unknown.
         session: Id of this start of the training; a resumed training has a new one. None if unknown.
         ended: When the episode ended, in ISO 8601.
+        served_by: The world of this project's server that played the episode, as ``info["served_by"]``; None
+            for other servers, or if unknown.
     """
 
     env_id: str
@@ -118,6 +123,7 @@ class EpisodeRecord:
     validation: bool | None = None
     session: str | None = None
     ended: str | None = None
+    served_by: str | None = None
 
     def __post_init__(self) -> None:
         if not self.ending:  # missing in files of earlier versions
@@ -146,7 +152,7 @@ class EpisodeRecord:
         return {
             name.rstrip("_"): _plain(value)
             for name, value in values.items()
-            if value is not None or name not in _OF_TRAINING
+            if value is not None or name not in _OPTIONAL
         }
 
     @classmethod
@@ -266,6 +272,7 @@ _STEP_CHECKS: dict[str, _Check] = {
     "action": _or_none(_is(str)),
     "parse_error": _is(str),
     "ignored_actions": _each(_is(str)),
+    "played_call": _is(int),
     "agent_seconds": _number,
     "env_seconds": _number,
     "reasoning": _is(str),
@@ -305,13 +312,14 @@ _CHECKS: dict[str, _Check] = {
     "validation": _or_none(_is(bool)),
     "session": _or_none(_is(str)),
     "ended": _or_none(_is(str)),
+    "served_by": _or_none(_is(str)),
 }
 """Validation of each field of a record in JSON."""
 
-_OF_TRAINING = frozenset({"step", "validation", "session", "ended"})
-"""Fields that only training episodes have."""
+_OPTIONAL = frozenset({"step", "validation", "session", "ended", "served_by"})
+"""Fields that are left out if they are None: those of a training, and the world of a local server."""
 
-_ADDED = _OF_TRAINING | {
+_ADDED = _OPTIONAL | {
     *("counters", "sample", "agent_fault", "ending", "agent_seconds", "env_seconds", "steps"),
 }
-"""Fields that may be missing in a file: those of a training, and those added in later versions."""
+"""Fields that may be missing in a file: those that are left out, and those added in later versions."""

@@ -12,11 +12,12 @@ isolation     where the environment is created, used and closed
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentgym_gym._logging import logger
@@ -41,6 +42,8 @@ Isolation: TypeAlias = Literal["loop", "thread", "process"]
 
 CLOSE_SECONDS = 10.0
 """Timeout in seconds for closing an environment."""
+
+_POLL_SECONDS = 0.05
 
 
 def close_env(env: Any, env_id: str) -> None:
@@ -230,7 +233,8 @@ class LoopWorker(Worker):
         self.env, self.facts = env, facts
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[CallOutcome] | None = None
-        self._closed = False
+        self._closing: asyncio.Task[None] | None = None
+        self._closed = False  # or being closed
         if timeout is None:
             self.step = env.step  # type: ignore[method-assign]  # no call is added to a step
 
@@ -247,21 +251,14 @@ class LoopWorker(Worker):
         return loop is self._loop
 
     def close(self) -> Future[Any] | None:
-        """Close the environment in its event loop, or in a new one if that has stopped."""
-        if self._loop.is_running():
-            return asyncio.run_coroutine_threadsafe(self._close(), self._loop)
+        """Close the environment in its event loop, or in a new one if that stops before it is closed."""
         closing: Future[None] = Future()
-
-        def run() -> None:
-            try:
-                asyncio.run(self._close())
-            finally:
-                closing.set_result(None)
-
-        try:
-            threading.Thread(target=run, name="agentgym-close", daemon=True).start()
-        except RuntimeError:  # the program is exiting: no thread can be started
-            run()
+        closing.set_running_or_notify_cancel()  # from here on it cannot be cancelled
+        if asyncio._get_running_loop() is self._loop:  # noqa: SLF001 - the public function raises without one
+            self._closing = self._loop.create_task(self._close())
+            self._closing.add_done_callback(functools.partial(self._closed_in_loop, closing))
+        else:
+            _in_thread(functools.partial(self._close_from_thread, closing))
         return closing
 
     async def _await(self, call: Coroutine[Any, Any, Any]) -> Any:
@@ -272,7 +269,8 @@ class LoopWorker(Worker):
         return await self._in_time(self._task)
 
     async def _close(self) -> None:
-        if self._task is not None and not self._task.done():
+        own = asyncio.get_running_loop() is self._loop
+        if own and self._task is not None and not self._task.done():
             await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
         if self._closed:
             return
@@ -281,24 +279,45 @@ class LoopWorker(Worker):
             closed = self.env.close()
             if inspect.isawaitable(closed):
                 await _in_close_seconds(closed)
-        except asyncio.TimeoutError:
-            self._close_elsewhere()
+        except asyncio.CancelledError:  # the event loop is ending
+            self._closed = False
+            raise
+        except asyncio.TimeoutError as error:
+            if own:  # it may have been busy for the whole timeout
+                self._closed = False
+            else:
+                _log_not_closed(self.facts.env_id, error)
         except Exception as error:  # noqa: BLE001 - its episodes are over
             _log_not_closed(self.facts.env_id, error)
 
-    def _close_elsewhere(self) -> None:
-        """Close again in a new event loop: the current one may have been busy for the whole timeout."""
+    def _closed_in_loop(self, closing: Future[None], task: asyncio.Task[None]) -> None:
+        """Complete a close in the event loop of the environment; close again in a new one if it failed."""
+        if self._closed and not task.cancelled():
+            closing.set_result(None)
+        else:
+            _in_thread(functools.partial(self._close_in_new_loop, closing))
 
-        def run() -> None:
+    def _close_from_thread(self, closing: Future[None]) -> None:
+        """Close in the event loop of the environment, as long as it runs, and else in a new one."""
+        if self._loop.is_running():
+            work = self._close()
             try:
-                asyncio.run(_in_close_seconds(self.env.close()))
-            except Exception as error:  # noqa: BLE001 - its episodes are over
-                _log_not_closed(self.facts.env_id, error)
+                inner = asyncio.run_coroutine_threadsafe(work, self._loop)
+            except RuntimeError:  # it has just ended
+                work.close()
+            else:
+                while self._loop.is_running() and not inner.done():
+                    wait({inner}, _POLL_SECONDS)
+                if not inner.done():
+                    self._closed = False
+        self._close_in_new_loop(closing)
 
+    def _close_in_new_loop(self, closing: Future[None]) -> None:
         try:
-            threading.Thread(target=run, name="agentgym-close", daemon=True).start()
-        except RuntimeError as error:
-            _log_not_closed(self.facts.env_id, error)
+            if not self._closed:
+                asyncio.run(self._close())
+        finally:
+            closing.set_result(None)
 
 
 class BlockingEnv:
@@ -369,6 +388,14 @@ async def _outcome(call: Coroutine[Any, Any, Any]) -> CallOutcome:
         raise
     except BaseException as error:  # noqa: BLE001 - sys.exit and a cancellation are failures of this call
         return None, as_exception(error)
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    """Run a function in a thread of its own, or in this one if the program is exiting."""
+    try:
+        threading.Thread(target=work, name="agentgym-close", daemon=True).start()
+    except RuntimeError:
+        work()
 
 
 async def _in_close_seconds(closing: Any) -> None:

@@ -7,20 +7,13 @@ import asyncio
 import pytest
 
 import nasty_envs
-from agentgym_gym.rollout import close_all
 from verl_bridge.recipes import _check_episodes as check_episodes
 from verl_bridge.recipes import check as check_folder
 from verl_bridge.recipes import seeded, write_rows
 from verl_bridge.recipes._check_episodes import Case, examine
 from verl_bridge.tasks import EnvTask
 
-
-@pytest.fixture(autouse=True)
-def _closed():
-    close_all()
-    yield
-    close_all()
-    nasty_envs.OneAtATime._open = 0
+pytestmark = pytest.mark.usefixtures("pools_closed")
 
 
 def check(name, isolate=None, *, timeout=30.0, seeds=(0, 2), at_once=True, **env_kwargs):
@@ -28,9 +21,9 @@ def check(name, isolate=None, *, timeout=30.0, seeds=(0, 2), at_once=True, **env
     tasks = [EnvTask(f"nasty_envs:nasty/{name}-v0", env_kwargs, seed=seed, isolate=isolate) for seed in seeds]
     case, other, *_ = *(Case(f"row {at}", task) for at, task in enumerate(tasks)), None
     work = examine(case, timeout, other=other, at_once=at_once)
-    findings, observations = asyncio.run(work)
+    findings, trial = asyncio.run(work)
     assert {finding.check for finding in findings} == {"environment"}
-    return [(finding.status, finding.text, finding.advice) for finding in findings], observations
+    return [(finding.status, finding.text, finding.advice) for finding in findings], trial.observations
 
 
 @pytest.mark.parametrize("isolate", [None, "process"])

@@ -8,19 +8,11 @@ import time
 
 import pytest
 
-import nasty_envs
-from agentgym_gym.rollout import close_all
 from verl_bridge.recipes._check_episodes import Case
 from verl_bridge.recipes._check_played import PlayedEpisode, percentile_tokens, play_whole
 from verl_bridge.tasks import EnvTask
 
-
-@pytest.fixture(autouse=True)
-def _closed():
-    close_all()
-    yield
-    close_all()
-    nasty_envs.OneAtATime._open = 0
+pytestmark = pytest.mark.usefixtures("pools_closed")
 
 
 class Scripted:

@@ -17,6 +17,7 @@ GOOD = {
     "max_observation_tokens": None,
     "hide_reasoning": True,
     "drop_reasoning": False,
+    "tool_calls": True,
     "fault_budget": 0,
     "env_timeout": None,
     "episodes_dir": "episodes",

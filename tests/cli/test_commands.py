@@ -96,7 +96,7 @@ def test_a_help_line_states_what_the_option_sets_in_ten_words():
     """In lower case, except a first word such as HTTP; the default is in brackets, not in the text."""
     commands = leaf_commands(get_command(app))
     texts = [(f"{c.name} {p.name}", p.help) for c in commands for p in c.params if p.name != "help"]
-    assert len(commands) == 19
+    assert len(commands) == 20
     assert len(texts) > 150
     for name, text in texts:
         assert text, name
@@ -145,7 +145,15 @@ def test_clean_takes_out_what_a_terminal_obeys():
 
 
 def test_envs_says_where_the_server_comes_from(run, monkeypatch):
-    assert "local, started when needed" in run("envs").stdout
+    shown = run("envs").stdout
+    for environment, seed in (
+        ("WebShop", ", seed 0"),
+        ("TextCraft", ""),
+        ("Maze", ""),
+        ("Wordle", ", seed 0"),
+    ):
+        (line,) = (line for line in shown.splitlines() if line.startswith(f"agentgym/{environment}-v0"))
+        assert re.search(rf"  local world \d+{seed}, started when needed *$", line)
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", "http://me:secret@10.0.0.1:1")
     said = run("envs").stdout
     assert "http://***@10.0.0.1:1" in said

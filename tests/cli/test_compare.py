@@ -62,7 +62,8 @@ def test_two_runs(run, written):
         "lost": "4",
         "equal": "0",
     }
-    assert f"A  {a} (small on TextCraft-v0)\nB  {b} (large on TextCraft-v0)\n" in result.stdout
+    for name, folder, agent in (("A", a, "small"), ("B", b, "large")):
+        assert f"{name}  {folder} ({agent} on TextCraft-v0 (server of unknown make))\n" in result.stdout
     assert "p: paired permutation test over tasks, two-sided, exact.\n" in result.stdout
     assert "\n1 task (12) left out: not in A.\n" in result.stdout
 
@@ -86,17 +87,16 @@ def test_several_runs_in_several_environments(run, written, tmp_path):
     written("c", A)
     result = run("compare", *(tmp_path / name for name in ("a", "b", "c")))
     assert result.exit_code == 0
-    found = [
-        (row["environment"], row["runs"], row["difference"], row["p"]) for row in rows(result, "Success:")
+    columns = ("environment", "runs", "difference", "p", "p (Holm)")
+    assert [tuple(row[name] for name in columns) for row in rows(result, "Success:")] == [
+        ("TextCraft-v0 (server of unknown make)", "B - A", "+0.33", "0.388", "1.000"),
+        ("TextCraft-v0 (server of unknown make)", "C - A", "+0.00", "1.000", "1.000"),
+        ("Maze-v0 (server of unknown make)", "B - A", "+0.33", "0.388", "1.000"),
     ]
-    assert found == [
-        ("TextCraft-v0", "B - A", "+0.33", "0.388"),
-        ("TextCraft-v0", "C - A", "+0.00", "1.000"),
-        ("Maze-v0", "B - A", "+0.33", "0.388"),
-    ]
-    assert "It is not corrected for the number of comparisons." in result.stdout
+    assert "p (Holm): corrected for the number of comparisons in the table." in result.stdout
     assert (
-        f"{tmp_path}/b/wordle is not compared: it is the only run in agentgym/Wordle-v0.\n" in result.stdout
+        f"{tmp_path}/b/wordle is not compared: it is the only run in Wordle-v0 "
+        "(server of unknown make).\n" in result.stdout
     )
 
 
@@ -107,7 +107,10 @@ def test_several_models_in_one_folder(run, written, tmp_path):
     written("maze", B, agent="large", env="Maze")
     result = run("compare", tmp_path / "both", tmp_path / "maze")
     found = [(row["environment"], row["runs"], row["difference"]) for row in rows(result, "Success:")]
-    assert found == [("Maze-v0", "C - A", "+0.33"), ("TextCraft-v0", "B - A", "+0.33")]
+    assert found == [
+        (f"{name}-v0 (server of unknown make)", runs, "+0.33")
+        for name, runs in (("Maze", "C - A"), ("TextCraft", "B - A"))
+    ]
 
 
 def test_what_differs_is_a_warning(run, written):
@@ -121,17 +124,49 @@ def test_runs_on_different_worlds_are_not_compared(run, written, tmp_path):
     result = run("compare", a, b)
     assert result.exit_code == 2
     words = " ".join(result.stderr.split())
-    assert f"is of agentgym/TextCraft-v0 on {worlds[0]}" in words
-    assert f"but of agentgym/TextCraft-v0 on {worlds[1]}: compare runs in one environment, on one" in words
+    assert "is of TextCraft-v0 (local world 1, seed 0), and there is no other run of it" in words
+    assert "but of TextCraft-v0 (local world 2, seed 0): compare runs in one environment, on one" in words
     with pytest.raises(BadOption, match="scores on different worlds are not compared"):
         compare_runs(read_run(a), read_run(b))
-    with pytest.raises(BadOption, match=r"and .* on another server"):
+    with pytest.raises(BadOption, match=r"and .* in TextCraft-v0 \(server of unknown make\)"):
         compare_runs(read_run(a), read_run(written("c", A)))
     again = written("d", A, world=worlds[0])
     result = run("compare", a, b, again, written("e", A, world=worlds[1]), "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     compared = [(each["a"]["path"], each["b"]["path"]) for each in json.loads(result.stdout)["comparisons"]]
     assert compared == [(str(a), str(again)), (str(b), str(tmp_path / "e"))]
+
+
+def test_fixed_broken_and_unchanged_tasks(run, written):
+    a, b = written("a", A), written("b", {**B, 3: 1.0, 11: 0.0, 12: 1.0})
+    result = run("compare", a, b)
+    assert "Fixed (solved in B and not in A): 7 tasks (4, 5, 6, 7, 8, 9, 10).\n" in result.stdout
+    assert "Broken (solved in A and not in B): 3 tasks (0, 1, 2).\n" in result.stdout
+    assert "Unchanged: 2 tasks (3, 11).\n" in result.stdout
+    (one,) = json.loads(run("compare", a, b, "--json").stdout)["comparisons"]
+    assert (one["fixed"], one["broken"], one["unchanged"]) == ([4, 5, 6, 7, 8, 9, 10], [0, 1, 2], [3, 11])
+    same = run("compare", a, written("c", A))
+    assert "Fixed (solved in B and not in A): no task.\n" in same.stdout
+    assert "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...).\n" in same.stdout
+
+
+def test_p_values_of_many_runs_are_corrected(run, written):
+    """By Holm's method: three tests, of which the smallest p is multiplied by 3, and the next one by 2."""
+    tasks = range(12)
+    runs = [written("a", dict.fromkeys(tasks, 0.0))]
+    runs += [
+        written(name, {i: float(i < won) for i in tasks}) for name, won in (("b", 7), ("c", 12), ("d", 5))
+    ]
+    result = run("compare", *runs)
+    p = {"b": 2 / 2**7, "c": 2 / 2**12, "d": 2 / 2**5}  # McNemar's test, with all differences in favour of B
+    expected = [2 * p["b"], 3 * p["c"], p["d"]]
+    shown = [(row["runs"], row["p"], row["p (Holm)"]) for row in rows(result, "Success:")]
+    assert shown == [("B - A", "0.016", "0.031"), ("C - A", "< 0.001", "0.001"), ("D - A", "0.062", "0.062")]
+    value = json.loads(run("compare", *runs, "--json").stdout)
+    assert [one["success"]["p_value_holm"] for one in value["comparisons"]] == pytest.approx(expected)
+    assert "Fixed" not in result.stdout
+    (alone,) = json.loads(run("compare", *runs[:2], "--json").stdout)["comparisons"]
+    assert alone["success"]["p_value_holm"] == alone["success"]["p_value"] == p["b"]
 
 
 def test_many_differing_tasks_are_drawn(run, written):
@@ -154,7 +189,7 @@ def test_errors_say_what_was_wrong(run, written, tmp_path):
     a, b = written("a", A), written("b", B, env="Maze")
     result = run("compare", a, b)
     assert result.exit_code == 2
-    for part in ("is of agentgym/TextCraft-v0", "of agentgym/Maze-v0", "compare runs in one environment"):
+    for part in ("is of TextCraft-v0 (server", "of Maze-v0 (server", "compare runs in one environment"):
         assert part in result.stderr
     assert f"{a} is given 2 times" in " ".join(run("compare", a, a).stderr.split())
     assert "holds no run" in run("compare", a, tmp_path / "none").stderr

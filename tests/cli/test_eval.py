@@ -2,30 +2,30 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import httpx
 import pytest
 
 import programs
 from agentgym_gym import find
 from agentgym_gym.evaluate import _agents as agents
-from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.local_servers import LocalServer, ServedWorld
+from agentgym_gym.evaluate import load_oracle, read_run
+from agentgym_gym.local_servers import LocalServer
+from fake_server import FakeServer
 
 ORACLE = type(load_oracle(find("TextCraft")))
 
 
 def table(result):
     """Return the row of an eval's table by its headings."""
-    lines = [line.split("  ") for line in result.stdout.splitlines()]
-    lines = [[cell.strip() for cell in line if cell.strip()] for line in lines]
-    at = next(i for i, line in enumerate(lines) if line and line[0].split()[0] == "episodes")  # not a path
-    headings = " ".join(lines[at]).replace("95 %", "interval").replace("parse ", "parse_").split()
-    values = " ".join(lines[at + 2]).replace(" to ", "-").split()
-    return dict(zip(headings, values, strict=True))
+    lines = [re.split(r"  +", line.strip()) for line in result.stdout.splitlines()]
+    at = next(i for i, line in enumerate(lines) if line[:2] == ["split", "tasks"])
+    return dict(zip(lines[at], lines[at + 2], strict=True))
 
 
 def evaluate(run, out, *more, agent="oracle", tasks="0:10"):
@@ -40,14 +40,14 @@ def test_eval(run, tmp_path, textcraft_url):
     assert result.exit_code == 0
     assert result.stderr == ""
     row = table(result)
-    assert (row["episodes"], row["faulted"], row["success"], row["interval"], row["score"]) == (
+    assert (row["episodes"], row["faulted"], row["success"], row["95 %"], row["score"]) == (
         "10",
         "0",
         "1.00",
-        "0.72-1.00",
+        "0.72 to 1.00",
         "1.00",
     )
-    assert row["parse_errors"] == "0.0%"
+    assert row["parse errors"] == "0.0%"
     assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
     counters = json.loads((out / "summary.json").read_text("utf-8"))["timing"]["counters"]
     assert f"\n{counters['requests']} requests to the environment.\n" in result.stdout
@@ -66,7 +66,7 @@ def test_eval_replays_an_eval(run, tmp_path, textcraft_url):
         *("--server", textcraft_url, "--action-format", "tags"),
         agent=f"replay:{tmp_path / 'a' / 'episodes.jsonl'}",
     )
-    assert {**table(first), "seconds": ""} == {**table(again), "seconds": ""}
+    assert {**table(first), "wall time": ""} == {**table(again), "wall time": ""}
 
 
 def test_eval_by_chance(run, tmp_path, textcraft_url):
@@ -119,9 +119,35 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
 def test_the_terminal_names_the_world(run, tmp_path):
     result = run("eval", "TextCraft", "--agent", "oracle", "--tasks", "0:2", "--out", tmp_path / "run")
     assert result.exit_code == 0
-    (line,) = (line for line in result.stdout.splitlines() if line.startswith("Played on "))
-    world = ServedWorld.parse(line.removeprefix("Played on ").removesuffix("."))
-    assert (world.title, world.seed) == ("TextCraft", None)
+    assert re.match(r"TextCraft-v0 \(local world \d+\) by oracle\n", result.stdout)
+
+
+def test_the_terminal_and_the_run_name_who_made_a_server(run, tmp_path, textcraft_url, recordings, started):
+    """AgentGym's is known by its description; a local one behind a gateway without its header is not."""
+    rows = recordings("textcraft.jsonl")
+    (description,) = (row["response_json"] for row in rows if row["path"] == "/openapi.json")
+
+    def through(request, described):
+        if request.path == "/openapi.json" and described is not None:
+            return described
+        url, json_type = (
+            f"{textcraft_url}{request.path}?{request.query}",
+            {"content-type": "application/json"},
+        )
+        reply = httpx.request(request.method, url, content=request.content, headers=json_type)
+        return reply.status_code, reply.json()
+
+    for name, described, label in (
+        ("gateway", None, "server of unknown make"),
+        ("agentgym", description, "AgentGym's server"),
+    ):
+        server = started(FakeServer(lambda request, told=described: through(request, told)))
+        out = tmp_path / name
+        result = evaluate(run, out, "--server", server.url, tasks="0:2")
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert result.stdout.startswith(f"TextCraft-v0 ({label}) by oracle\n")
+        assert read_run(out).world == label
+        assert f"world       {label}\n" in run("doctor", server.url).stdout
 
 
 def test_eval_does_not_overwrite(run, tmp_path, textcraft_url):

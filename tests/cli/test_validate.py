@@ -141,3 +141,25 @@ def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url):
     ):
         result = run("validate", *arguments)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize("command", [["validate"], ["eval", "--agent", "oracle"]])
+def test_servers_of_different_worlds_are_not_averaged(run, another_babyai_url, maze_url, tmp_path, command):
+    server = LocalServer("babyai")
+    try:
+        urls = f"{server.start()},{another_babyai_url}"
+        options = ("--server", urls, "--tasks", "0:2", "--out", tmp_path / "run")
+        result = run(command[0], "BabyAI", *command[1:], *options)
+    finally:
+        server.stop()
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the servers have different worlds, whose scores are not averaged: " in result.stderr
+    assert (
+        f"{another_babyai_url} has local world 2, seed 3; evaluate each in a run of its own" in result.stderr
+    )
+    assert not (tmp_path / "run").exists()
+    gone = f"{maze_url},http://127.0.0.1:9"  # the world of a server that is away is unknown, and not another
+    result = run(
+        "eval", "Maze", "--agent", "oracle", "--server", gone, "--tasks", "0:2", "--out", tmp_path / "m"
+    )
+    assert result.stdout.startswith("Maze-v0 (local world 2) by oracle\n")

@@ -129,6 +129,10 @@ def test_init_replaces_nothing_unasked(run, folder):
         (["--env", "TextCraft", "--server", "nonsense"], "--server='nonsense' is not the URL"),
         (["--env", "TextCraft", "--env-kwargs", "[1]"], "should be a JSON object"),
         (["--env", "CartPole-v1", "--server", "http://a:1"], "--env-kwargs"),
+        (
+            ["--env", "Maze", "--tools", "native", "--integration", "interaction", "--verl", "0.7"],
+            "needs this library's agent loop",
+        ),
         (["--env", "own_nowhere:own/Env-v0", "--server", "http://a:1"], "cannot import 'own_nowhere'"),
         (["--env", "TextCraft", "--model", "a", "--model", "b"], "--model is given 2 times"),
         (["--env", "TextCraft", "--engine", "hf"], "'--engine': 'hf' is not one of 'sglang', 'vllm'"),
@@ -141,6 +145,23 @@ def test_init_says_what_cannot_be(run, tmp_path, options, said):
     assert said in result.stderr
     assert "secret" not in result.stderr
     assert not (tmp_path / "new").exists()
+
+
+def test_init_writes_native_tool_calls(run, tmp_path, textcraft_url, checked):
+    options = ["--server", textcraft_url, "--tools", "native", "--tasks", "0:20"]
+    assert run("verl", "init", "--env", "TextCraft", "--out", tmp_path, *options).exit_code == 0
+    (loop,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
+    assert loop["tool_calls"] is True
+    assert loop["env_kwargs"]["action_format"] == "tool_calls"
+    config = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    assert config["data"]["max_prompt_length"] == 4096
+    assert config["trainer"]["experiment_name"].endswith("-tools")
+    rows = parquet.read_table(tmp_path / "data/train.parquet").to_pylist()
+    assert "Call exactly one function" in rows[0]["prompt"][0]["content"]
+    assert checked(tmp_path) == []
+    edit(tmp_path / "agent_loop.yaml", "tool_calls: true", "tool_calls: false")
+    (wrong,) = checked(tmp_path)
+    assert "the model gets no tools" in wrong["text"]
 
 
 def test_init_writes_a_turn_limit_that_grows(run, tmp_path):

@@ -157,3 +157,12 @@ def test_a_run_without_a_summary_is_compared_with_a_warning(run):
 def test_runs_in_different_environments_are_not_compared(run):
     with pytest.raises(BadOption, match=r"a is a run in agentgym/TextCraft-v0, and b in agentgym/Maze-v0"):
         compare_runs(run("a", {0: [1.0]}), run("b", {0: [1.0]}, env_id="agentgym/Maze-v0"))
+
+
+def test_a_run_solves_a_task_if_half_of_its_scored_episodes_do(run):
+    a = {0: [1.0, 0.0, 0.0], 1: [1.0, 0.0], 2: [1.0, None], 3: [0.0], 4: [0.0] * 4, 5: [None], 6: [1.0, 1.0]}
+    b = {0: [1.0, 0.0], 1: [1.0, 1.0], 2: [0.0, None], 3: [0.0], 4: [1.0, 0.0, 0.0, 0.0], 5: [1.0], 6: [0.0]}
+    compared = compare_runs(run("a", a), run("b", b))
+    assert (compared.fixed, compared.broken, compared.unchanged) == ((0,), (2, 6), (1, 3, 4))
+    other_way = compare_runs(run("b", b), run("a", a))
+    assert (other_way.fixed, other_way.broken, other_way.unchanged) == ((2, 6), (0,), (1, 3, 4))

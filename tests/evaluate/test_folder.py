@@ -136,3 +136,14 @@ def test_evaluation_needs_no_command_line():
     # Forbidden rather than looked for afterwards: httpx imports rich by itself where it finds it.
     code = "import sys; sys.modules.update(rich=None, typer=None, torch=None); import agentgym_gym.evaluate"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_wall_seconds_add_up_over_a_resume(tmp_path, record):
+    with RunFolder(tmp_path, RUN) as folder:
+        folder.add(record())
+    before = summary(tmp_path)
+    before["run"]["wall_seconds"] = 1000.0
+    (tmp_path / "summary.json").write_text(json.dumps(before), "utf-8")
+    with RunFolder(tmp_path, RUN, resume=True) as folder:
+        assert folder.seconds >= 1000
+    assert summary(tmp_path)["run"]["wall_seconds"] >= 1000

@@ -76,6 +76,7 @@ def test_of_three_calls_one_is_played_and_the_record_lists_the_others(model, tex
     for step in record.steps:
         assert step["action"] == "get 1 oak logs"
         assert step["ignored_actions"] == ['{"name": "fly", "arguments": "{}"}', "inventory"]
+        assert step["played_call"] == 1
         assert [made["id"] for made in step["tool_calls"]] == ["a", "b", "c"]
     assert sent(server) == [False, False]
     *_, made, first, second, third = asked(server)[1]["messages"]

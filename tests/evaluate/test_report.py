@@ -249,3 +249,15 @@ def test_the_commands_on_the_page_run(tmp_path):
     assert "Written to report.html: 4 runs, 100 episodes, 0.1 MB." in run.stdout
     rates = [each["summary"]["success_rate"] for each in Page(tmp_path / "report.html").index["runs"]]
     assert [rate == 1.0 for rate in rates] == [True, False, True, False]
+
+
+def test_the_page_has_the_recorded_cost_and_the_world(tmp_path):
+    served_by = "agentgym-servers/2 (WebShop, seed 0)"
+    folder = write_run(tmp_path / "a", [episode(0)], served_by=[served_by])
+    summary = json.loads((folder / "summary.json").read_text("utf-8"))
+    (folder / "summary.json").write_text(json.dumps({**summary, "timing": {"cost": 1.25}}), "utf-8")
+    foreign = write_run(tmp_path / "b", [episode(0, env_id="gem/Guess-v0")])
+    write_report([folder, foreign], tmp_path / "report.html")
+    first, second = Page(tmp_path / "report.html").index["runs"]
+    assert (first["summary"]["timing"]["cost"], first["world"]) == (1.25, "local world 2, seed 0")
+    assert (second["summary"]["timing"]["cost"], second["world"]) == (None, None)

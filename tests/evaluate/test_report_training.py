@@ -14,7 +14,7 @@ from trainings import PROMPT, line, write_training
 pytestmark = pytest.mark.slow  # starts Chromium
 
 FAULT = {"kind": "ServerTimeout", "message": "no reply"}
-MAZE = {"env_id": "agentgym/Maze-v0"}
+MAZE = {"env_id": "agentgym/Maze-v0", "served_by": "agentgym-servers/2 (Maze)"}
 
 
 @pytest.fixture
@@ -43,7 +43,10 @@ def signs(page, group):
 
 def test_the_charts_show_each_step(view, training):
     page = view(training)
-    assert shown(page, ".summary caption") == ["Maze-v0 6 training steps", "TextCraft-v0 7 training steps"]
+    assert shown(page, ".summary caption") == [
+        "Maze-v0 (local world 2) 6 training steps",
+        "TextCraft-v0 (server of unknown make) 7 training steps",
+    ]
     tags = shown(page, ".run-name .tag")
     assert tags == ["training, step 6", "training, step 6", "validation, step 5"]
     success = chart(page, 0, "Success")

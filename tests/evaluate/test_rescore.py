@@ -170,7 +170,12 @@ def test_of_several_calls_the_first_is_read_again_and_the_others_stay_in_the_rec
         {"name": "get", "arguments": '{"count": 1, "item": "oak log"}', "id": "c1"},
         {"name": "inventory", "arguments": "{}", "id": "c2"},
     ]
-    step = {"action": "get 1 oak log", "tool_calls": calls, "ignored_actions": ["inventory"]}
+    step = {
+        "action": "get 1 oak log",
+        "tool_calls": calls,
+        "ignored_actions": ["inventory"],
+        "played_call": 0,
+    }
     old = record(
         0, turns=1, rewards=(1.0,), messages=({"role": "assistant", "content": "{…}"},), steps=(step,)
     )

@@ -136,7 +136,8 @@ def test_the_observation_answers_the_call_that_was_played(log, record):
         {"name": "get", "arguments": '{"count": 1}', "id": "b"},
         {"name": "inventory", "arguments": "{}", "id": "c"},
     ]
-    step = {"tool_calls": calls, "ignored_actions": [str(ToolCall("fly", "{}")), "inventory"]}
+    ignored = [str(ToolCall("fly", "{}")), "inventory"]
+    step = {"tool_calls": calls, "ignored_actions": ignored, "played_call": 1}
     (sample,) = log([record(steps=(step,))]).samples
     assert [each.id for each in sample.messages[2].tool_calls] == ["a", "b", "c"]
     assert (sample.messages[3].tool_call_id, sample.messages[3].function) == ("b", "get")
@@ -397,3 +398,15 @@ def test_the_command_exports_each_run_once(folder, record, tmp_path):
     assert "--overwrite" in again.stderr
     over = subprocess.run([*command, *options, "--overwrite"], capture_output=True, text=True, check=False)
     assert over.returncode == 0, over.stderr
+
+
+def test_the_log_names_the_world(log, record):
+    served_by = "agentgym-servers/2 (TextCraft)"
+    made = log([record(0)], served_by=[served_by])
+    assert made.eval.task_display_name == "TextCraft-v0 (local world 2)"
+    assert (made.eval.metadata["world"], made.eval.metadata["served_by"]) == ("local world 2", [served_by])
+
+
+def test_the_log_of_another_librarys_environment_names_no_world(log, record):
+    made = log([record(0, env_id="gem/Guess-v0")], env_id="gem/Guess-v0")
+    assert (made.eval.task_display_name, made.eval.metadata["world"]) == ("Guess-v0", None)

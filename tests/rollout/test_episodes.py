@@ -205,6 +205,13 @@ def test_ignored_actions(ignored, counted):
     assert episode.ignored_actions == counted
 
 
+@pytest.mark.parametrize(("played", "kept"), [(1, 1), (None, 0), (7, 2), (-1, 0), (True, 0), ("1", 0)])
+def test_which_call_was_played(played, kept):
+    info = {"action": "inventory", "ignored_actions": ["fly", "look"], "played_call": played}
+    episode, _ = play(EnvTask(ODD, {"step": ("o", 0.0, False, False, info)}), "a")
+    assert episode.steps[0]["played_call"] == kept
+
+
 def test_an_episode_that_is_over_cannot_be_played_on():
     with pytest.raises(RuntimeError, match="start another"):
         play(EnvTask(COUNT, {"goal": 1}), "1", "2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 from typing import ClassVar
 
 import gymnasium
@@ -179,6 +180,41 @@ def test_two_event_loops_share_a_pool(make_env):
         thread.join(60)
     assert faults == {"a": [None] * 30, "b": [None] * 30}
     assert make_env.most <= 2
+
+
+@pytest.mark.parametrize("how", ["cancelled", "stopped"])
+def test_an_environment_whose_event_loop_ends_while_it_is_closed(how):
+    pool, idle, closing = Pool(AwaitedCounted), threading.Event(), threading.Event()
+
+    async def work():
+        async with pool.episode() as episode:
+            await episode.step("go")
+        idle.set()
+        closing.wait(30)  # the event loop runs, but nothing in it
+        time.sleep(0.1)  # noqa: ASYNC251 - until the close is scheduled
+
+    def play():
+        if how == "cancelled":
+            asyncio.run(work())
+        else:
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(work())
+            stopped.append(loop)
+
+    stopped = []
+    thread = threading.Thread(target=play)
+    thread.start()
+    assert idle.wait(30)
+    other = threading.Thread(target=close_all)
+    other.start()
+    closing.set()
+    for each in (thread, other):
+        each.join(30)
+    assert AwaitedCounted.open == set()
+    for loop in stopped:
+        loop.run_until_complete(asyncio.sleep(0))  # what it had scheduled closes nothing twice
+        loop.run_until_complete(asyncio.sleep(0.01))
+        loop.close()
 
 
 def test_the_same_environment_is_used_again():

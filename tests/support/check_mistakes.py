@@ -282,6 +282,18 @@ def arguments_of_the_loop() -> Iterator[Mistake]:
         "verl_bridge.agent_lop.GymAgentLoop",
         "verl_bridge.agent_lop",
     )
+    yield argument(
+        "`tool_calls: true` with another `action_format`",
+        "tool_calls",
+        True,
+        "has action_format='react', whose prompt contradicts the model's own notation",
+    )
+    yield Mistake(
+        "`action_format: tool_calls` without `tool_calls: true`",
+        row("train", env_kwargs=json.dumps({"action_format": "tool_calls"})),
+        "problem",
+        "has action_format='tool_calls', whose prompt lists no actions",
+    )
 
 
 def models_and_lengths() -> Iterator[Mistake]:

@@ -24,7 +24,7 @@ from agentgym_gym.envs.textcraft import Craft, Get, Ingredient, Inventory
 from inside import directly, given_up, scrub
 
 FIXED_KEYS = {"task_id", "turn", "score", "agentgym_score", "raw_reward", "success", "action"}
-OTHER_KEYS = {"goal", "available_actions", "parse_error", "ignored_actions", "fault"}
+OTHER_KEYS = {"goal", "available_actions", "parse_error", "ignored_actions", "played_call", "fault"}
 ATTEMPTS = 3
 
 GET = "Thought: I need wood.\nAction: get 1 oak logs"

@@ -18,6 +18,8 @@ import pytest
 if importlib.util.find_spec("verl") is None:
     pytest.skip("verl is not installed; make verl runs these tests", allow_module_level=True)
 
+from tool_templates import TOOL_FAMILIES
+
 with warnings.catch_warnings():
     # What verl and its own dependencies warn of when they are imported is not ours to repair.
     warnings.simplefilter("ignore")
@@ -65,8 +67,11 @@ NO_SYSTEM = (
     "{{ raise_exception('roles must alternate') }}{% endif %}{% endfor %}" + CHATML
 )
 """Takes no system message, and no two messages of the user in a row."""
+
+_OTHERS = {"no_system": NO_SYSTEM, "tools": TOOL_FAMILIES["hermes"].template}
 END = {
     "no_system": "<|im_end|>",
+    "tools": "<|im_end|>",
     "chatml": "<|im_end|>",
     "default_system": "<|im_end|>",
     "headers": "<|eot|>",
@@ -92,7 +97,7 @@ def make_model(template: str, folder: Path) -> None:
         eos_token=END[template],
         pad_token=SPECIAL[0],
         additional_special_tokens=SPECIAL,
-        chat_template=NO_SYSTEM if template == "no_system" else TEMPLATES[template],
+        chat_template=_OTHERS.get(template) or TEMPLATES[template],
         model_max_length=100_000,
     )
     tokenizer.save_pretrained(folder)

@@ -491,9 +491,9 @@ def test_long_texts_are_encoded_outside_of_the_event_loop(play, monkeypatch):
     threads = []
     after = TokenizedChat.after
 
-    def watched(self, *args):
+    def watched(self, *args, **kwargs):
         threads.append(threading.current_thread())
-        return after(self, *args)
+        return after(self, *args, **kwargs)
 
     monkeypatch.setattr(TokenizedChat, "after", watched)
     play(scripted(["1", "2", "3"]), [row(besides=" word" * 500)], response_length=4_000)

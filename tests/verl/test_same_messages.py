@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import copy
 import importlib
+import json
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 
-from agentgym_gym import find
+from agentgym_gym import AgentGymEnv, find
 from agentgym_gym.data import Item, Recipe, own_prompt, rows
 from agentgym_gym.evaluate import ChatAgent
 from agentgym_gym.evaluate._chat import agent as chat_agent
 from agentgym_gym.evaluate._chat.client import CompletionResult
-from agentgym_gym.evaluate._chat.reply import Completion
+from agentgym_gym.evaluate._chat.reply import ChatToolCall, Completion
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
-from agentgym_gym.rollout import Pool, drop_blank_system
+from agentgym_gym.rollout import NOT_CARRIED_OUT, Pool, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
+from tool_templates import TOOL_FAMILIES
 from verl_bridge import recipes
 from verl_bridge.tasks import EnvTask
 from verl_bridge.tokens import TokenizedChat
@@ -41,9 +43,9 @@ REWRITING = {"deepseek r1", "glm 4.5", "gpt-oss", "llama 2", "openchat", "vicuna
 def row(textcraft_url):
     """Makes the row of a task, as the commands write it."""
 
-    def make(kind):
+    def make(kind, **more):
         if kind == "agentgym":
-            environment, kwargs = find("TextCraft"), {"server": textcraft_url}
+            environment, kwargs = find("TextCraft"), {"server": textcraft_url, **more}
             recipe = Recipe(kwargs, own_prompt(environment, kwargs))
             (made,) = rows([Item(environment, 3)], {environment.name: recipe})
         else:
@@ -58,7 +60,7 @@ def row(textcraft_url):
 def evaluated(monkeypatch):
     """Plays the task of a row as an evaluation does; returns the messages of each request to the model."""
 
-    def play(row, replies):
+    def play(row, replies, **options):
         sent = []
 
         class Client:
@@ -72,7 +74,9 @@ def evaluated(monkeypatch):
 
             async def complete(self, request, *args):
                 sent.append(copy.deepcopy(request["messages"]))
-                return CompletionResult(Completion(content=replies[len(sent) - 1]), "", 0)
+                said = replies[len(sent) - 1]
+                said = {"content": said} if isinstance(said, str) else said
+                return CompletionResult(Completion(**said), "", 0)
 
             async def close(self):
                 pass
@@ -85,7 +89,7 @@ def evaluated(monkeypatch):
         async def work():
             pool = Pool(task.env_id, task.env_kwargs)
             try:
-                agent = ChatAgent("m", base_url="http://127.0.0.1:1")
+                agent = ChatAgent("m", base_url="http://127.0.0.1:1", **options)
                 turns = SimpleNamespace(name="m", reset=agent.reset, act=limited(agent.act, len(replies)))
                 await AgentEpisode(pool, turns, call_here).play(number)
             finally:
@@ -107,28 +111,32 @@ def limited(act, most):
     return limited_act
 
 
-def trained(row, replies, tokenizer):
+def trained(row, replies, tokenizer, *, native=False):
     """Play the task of a row as the agent loop does; return the tokens that each reply follows."""
     task, messages = EnvTask.of(row), drop_blank_system(row["prompt"])
-    conversation = TokenizedChat(tokenizer, system=bool(messages))
 
     async def work():
         prompts = []
         async with task.episode() as episode:
+            tools = episode.tools if native else []
+            conversation = TokenizedChat(tokenizer, system=bool(messages), tools=tools)
             tokens, _ = conversation.begin(messages, episode.observation)
             for text in replies:
                 prompts.append(tokens)
                 reply = [*tokenizer.encode(text, add_special_tokens=False), conversation.end_token]
                 turn = await episode.step(conversation.text(reply))
-                tokens = [*tokens, *reply, *conversation.after(reply, turn.observation)]
+                step = episode.steps[-1]
+                calls, played = 1 + len(step.get("ignored_actions", ())), step.get("played_call", 0)
+                after = conversation.after(reply, turn.observation, calls=calls, played=played)
+                tokens = [*tokens, *reply, *after]
         return prompts
 
     return asyncio.run(work())
 
 
-def rendered(tokenizer, messages):
+def rendered(tokenizer, messages, tools=None):
     """Return the tokens of a request, as a model's server makes them."""
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+    text = tokenizer.apply_chat_template(messages, tools=tools, add_generation_prompt=True, tokenize=False)
     return tokenizer.encode(text, add_special_tokens=False)
 
 
@@ -171,3 +179,116 @@ def test_so_does_the_agent_loop(row, evaluated, play, kind, template):
     (asked,) = models[0].asked.values()
     requests = evaluated(made, replies)
     assert [tokens for tokens, _ in asked] == [rendered(played.tokenizer, each) for each in requests]
+
+
+CALLS = [
+    [("inventory", {})],
+    [],
+    [("fly", {"to": "moon"}), ("get", {"count": 1, "item": "oak log"})],
+    [("inventory", {}), ("inventory", {})],
+    [("get", {"item": "moon", "count": 1})],
+    [],
+]
+"""The calls of each reply; a reply without any is text."""
+
+
+def with_objects(messages):
+    """Return messages with the arguments of calls as objects, as model servers pass them to a template."""
+    changed = copy.deepcopy(messages)
+    for call in [call for message in changed for call in message.get("tool_calls") or ()]:
+        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return changed
+
+
+@pytest.mark.parametrize("name", TOOL_FAMILIES)
+def test_native_tool_calls_give_a_model_the_same_tokens(row, evaluated, name):
+    family, made = TOOL_FAMILIES[name], row("agentgym", action_format="tool_calls")
+    tokenizer, tools = tokenizer_of(family), AgentGymEnv("TextCraft", action_format="tool_calls").tools
+    content = None if name == "deepseek" else ""
+    turns = [calls[-1:] if name == "llama 3.1" else calls for calls in CALLS]
+
+    def written(calls):
+        """Return a reply as the template writes it."""
+        if not calls:
+            return "I wait."
+        functions = [{"function": {"name": name, "arguments": arguments}} for name, arguments in calls]
+        message = {"role": "assistant", "content": content, "tool_calls": functions}
+        opening = [{"role": "user", "content": "o"}]
+        whole = tokenizer.apply_chat_template([*opening, message], tools=tools, tokenize=False)
+        before = tokenizer.apply_chat_template(
+            opening, tools=tools, add_generation_prompt=True, tokenize=False
+        )
+        text = whole.removeprefix(before).removeprefix("<think>\n\n</think>\n\n")
+        return text[: text.rindex(family.end)]
+
+    requests = evaluated(
+        made,
+        [
+            {"content": "", "calls": [ChatToolCall(*call, f"call0000{i}") for i, call in enumerate(calls)]}
+            if calls
+            else {"content": "I wait."}
+            for calls in [[(called, json.dumps(given)) for called, given in calls] for calls in turns]
+        ],
+        tools="native",
+    )
+    assert len(requests) == len(turns)
+    results = [message["content"] for message in requests[-1] if message["role"] == "tool"]
+    assert results.count(NOT_CARRIED_OUT) == (0 if name == "llama 3.1" else 2)
+    for messages in requests:
+        for message in messages:
+            if message.get("tool_calls"):
+                message["content"] = content
+    expected = [rendered(tokenizer, with_objects(each), tools) for each in requests]
+    prompts = trained(made, [written(calls) for calls in turns], tokenizer, native=True)
+    if name == "qwen 3":  # it takes the empty thought out of replies that were followed by the user
+        prompts, expected = prompts[:1], expected[:1]
+    assert prompts == expected
+
+
+def test_so_does_the_agent_loop_with_native_tool_calls(row, evaluated, play):
+    made, models = row("agentgym", action_format="tool_calls"), []
+    call = '<tool_call>\n{"name": "inventory", "arguments": {}}\n</tool_call>'
+    replies = [call, "I wait.", f"{call}\n{call}", call]
+
+    def make(tokenizer):
+        models.append(importlib.import_module("verl_worker").ScriptedModel(tokenizer, replies))
+        return models[-1]
+
+    played = play(
+        make,
+        [made["extra_info"]["interaction_kwargs"]],
+        template="tools",
+        system=[each["content"] for each in made["prompt"]],
+        max_turns=len(replies),
+        tool_calls=True,
+        prompt_length=4_096,
+        response_length=2_048,
+    )
+    (asked,) = models[0].asked.values()
+    said = [
+        {"content": "", "calls": [ChatToolCall("inventory", "{}", f"c{i}") for i in range(reply.count("{}"))]}
+        if "{}" in reply
+        else reply
+        for reply in replies
+    ]
+    requests = evaluated(made, said, tools="native")
+    tools = AgentGymEnv("TextCraft", action_format="tool_calls").tools
+    expected = [rendered(played.tokenizer, with_objects(each), tools) for each in requests]
+    texts = [played.tokenizer.decode(tokens) for tokens, _ in asked]
+    assert texts == [played.tokenizer.decode(each) for each in expected]
+    assert [tokens for tokens, _ in asked] == expected
+    # The model learns from its replies and their end tokens, and from nothing else.
+    ended = [played.tokenizer.encode(reply, add_special_tokens=False) for reply in replies]
+    end = played.tokenizer.eos_token_id
+    assert played.masked_in(0) == [token for reply in ended for token in (*reply, end)]
+    assert (played.field(0, "ignored_actions"), played.field(0, "parse_errors")) == (1, 1)
+
+
+def test_the_loop_says_that_an_environment_has_no_tools(row, play):
+    verl_worker = importlib.import_module("verl_worker")
+    with pytest.raises(ValueError, match="tool_calls: true needs an environment with the attribute tools"):
+        play(
+            lambda tokenizer: verl_worker.ScriptedModel(tokenizer, ["4"]),
+            [row("none")["extra_info"]["interaction_kwargs"]],
+            tool_calls=True,
+        )

@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym.rollout import Unregistered
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
@@ -48,6 +48,8 @@ class CheckedEpisode:
         fault: Kind and message of the fault that ended it, or empty.
         reset_seconds: Seconds until the first observation.
         step_seconds: Seconds of the slowest step; NaN if none was played.
+        tools: The functions that the model may call.
+        action_format: The name of the format of replies, if the environment has one.
     """
 
     facts: EnvFacts | None = None
@@ -55,11 +57,13 @@ class CheckedEpisode:
     fault: str = ""
     reset_seconds: float = math.nan
     step_seconds: float = math.nan
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    action_format: str | None = None
 
 
 async def examine(
     case: Case, timeout: float, *, other: Case | None = None, at_once: bool = True
-) -> tuple[list[Finding], list[str]]:
+) -> tuple[list[Finding], CheckedEpisode]:
     """Play a task by itself, and then at the same time as another one.
 
     Three or four episodes are played, at most two of them at once. Each call of the environment may take
@@ -72,21 +76,21 @@ async def examine(
         at_once: Whether to play two at once.
 
     Returns:
-        The findings, and the observations of the task.
+        The findings, and the episode of the task by itself.
     """
     place, task = case
     try:
         (alone,) = await _play([task], timeout)
     except Unregistered as error:
         advice = "put the module before a colon in env_id; install it, or run this in its folder"
-        return [problem(_CHECK, f"{place}: {error}", advice)], []
+        return [problem(_CHECK, f"{place}: {error}", advice)], CheckedEpisode()
     if alone.fault:
-        return [_failure(place, task, alone)], alone.observations
+        return [_failure(place, task, alone)], alone
     trials = [alone]
     if at_once and other is not None:
         trials += await _play([other.task], timeout)
         if trials[1].fault:
-            return [_failure(other.place, other.task, trials[1])], alone.observations
+            return [_failure(other.place, other.task, trials[1])], alone
     findings = [*_speed(place, task, trials)]
     if at_once:
         work = _compare([case, other or case], [alone, trials[-1]], timeout)
@@ -95,7 +99,7 @@ async def examine(
         except asyncio.TimeoutError:
             text = f"{place}: two episodes of {task.env_id} at once did not finish in {timeout:g} s"
             findings.append(warning(_CHECK, text, f"{_isolate(task, alone)}; or raise --timeout"))
-    return findings, alone.observations
+    return findings, alone
 
 
 async def _play(tasks: Sequence[EnvTask], timeout: float) -> list[CheckedEpisode]:
@@ -119,8 +123,18 @@ async def _start(episode: Episode, trial: CheckedEpisode) -> None:
     began = time.perf_counter()
     await episode.begin()
     trial.reset_seconds = time.perf_counter() - began
-    trial.facts = episode.facts
+    trial.facts, trial.tools = episode.facts, episode.tools
+    trial.action_format = _format_of(episode.env)
     _record(episode, trial)
+
+
+def _format_of(env: Any) -> str | None:
+    with contextlib.suppress(Exception):  # an attribute of any library
+        find = getattr(env, "get_wrapper_attr", None)  # asynchronous environments have no wrappers
+        found = env.action_format if find is None else find("action_format")
+        name = getattr(found, "name", found)
+        return name if isinstance(name, str) else None
+    return None
 
 
 async def _step(episode: Episode, trial: CheckedEpisode) -> None:

@@ -8,8 +8,9 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_bridge._loop_arguments import loop_errors
 from verl_bridge._observations import LEAST, default_limit
@@ -31,6 +32,9 @@ USUAL_REPLY = 100
 
 CHARACTERS = 3.5
 """Assumed characters of a token, if there is no tokenizer."""
+
+Conversations: TypeAlias = "dict[tuple[bool, str], TokenizedChat]"
+"""Conversations by whether they begin with a system message, and by their tools as JSON."""
 
 _LIMITS = ("max_turns", "horizon", "max_tokens_per_turn", "max_observation_tokens")
 
@@ -61,7 +65,11 @@ def check_lengths(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
     if not starts:
         yield skipped("lengths", "no episode could be started: prompts were not measured")
         return
-    conversations: dict[bool, TokenizedChat] = {}
+    native = view.arguments().get("tool_calls") is True
+    yield from _of_tools(starts, native=native)
+    if not native:
+        starts = [replace(start, tools=[]) for start in starts]
+    conversations: Conversations = {}
     if tokenizer is not None:
         templates = list(_templates(view, tokenizer, starts, conversations))
         yield from templates
@@ -76,13 +84,14 @@ def check_lengths(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
 
 
 def _templates(
-    view: View, tokenizer: Any, starts: list[FirstPrompt], conversations: dict[bool, TokenizedChat]
+    view: View, tokenizer: Any, starts: list[FirstPrompt], conversations: Conversations
 ) -> Iterator[Finding]:
     """Check whether the chat template supports conversations; add those it supports to `conversations`."""
     options = view.get("data.apply_chat_template_kwargs") or {}
-    for system in sorted({_has_system(start) for start in starts}):
+    for key, start in {_kind(start): start for start in starts}.items():
         try:
-            conversations[system] = made = TokenizedChat(tokenizer, options, system=system)
+            made = TokenizedChat(tokenizer, options, system=_has_system(start), tools=start.tools)
+            conversations[key] = made
         except UnstableTemplate as error:
             yield problem("chat template", str(error), "set another chat template, or use another model")
             return
@@ -93,7 +102,8 @@ def _templates(
                 "nothing, if the model will be used in this way later",
             )
         else:
-            yield ok("chat template", "it supports continuing a conversation")
+            also = ", with calls of the tools" if start.tools else ""
+            yield ok("chat template", f"it supports continuing a conversation{also}")
     if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is None:
         return
     try:  # as in the constructor of verl 0.7's loop
@@ -106,13 +116,41 @@ def _templates(
         )
 
 
+def _of_tools(starts: list[FirstPrompt], *, native: bool) -> Iterator[Finding]:
+    """Check whether the action format of each environment agrees with ``tool_calls`` of the loop."""
+    for start in starts:
+        named, taught = f"{start.place}: {start.task.env_id}", start.action_format
+        if native and not start.tools:
+            yield problem(
+                "tool calls",
+                f"{named} has no attribute tools, and the loop has tool_calls: true",
+                "delete tool_calls in the yaml of the loop, or use an environment with tools",
+            )
+        elif native and taught not in {None, "tool_calls"}:
+            yield problem(
+                "tool calls",
+                f"{named} has action_format={taught!r}, whose prompt contradicts the model's own notation",
+                "set action_format to tool_calls in env_kwargs, and write the rows again",
+            )
+        elif not native and taught == "tool_calls":
+            yield problem(
+                "tool calls",
+                f"{named} has action_format='tool_calls', whose prompt lists no actions, and the model gets "
+                "no tools",
+                "set tool_calls: true in the yaml of the loop, or action_format to function_calling",
+            )
+
+
+def _kind(start: FirstPrompt) -> tuple[bool, str]:
+    """Return what the chat template has to support: a system message, and the tools as JSON."""
+    return _has_system(start), json.dumps(start.tools, sort_keys=True)
+
+
 def _has_system(start: FirstPrompt) -> bool:
     return any(message.get("role") == "system" for message in start.system)
 
 
-def _prompts(
-    starts: list[FirstPrompt], conversations: Mapping[bool, TokenizedChat], limit: int
-) -> Iterator[Finding]:
+def _prompts(starts: list[FirstPrompt], conversations: Conversations, limit: int) -> Iterator[Finding]:
     lengths = [(*_prompt_length(start, conversations, limit), start) for start in starts]
     # Among prompts that are too long, those whose observation cannot be shortened come first.
     longest, cut, start = max(lengths, key=lambda each: (each[0] > limit and not each[1], each[0]))
@@ -132,20 +170,19 @@ def _prompts(
     )
 
 
-def _prompt_length(
-    start: FirstPrompt, conversations: Mapping[bool, TokenizedChat], limit: int
-) -> tuple[int, bool]:
+def _prompt_length(start: FirstPrompt, conversations: Conversations, limit: int) -> tuple[int, bool]:
     """Return the tokens of the first prompt, and whether it fits with a shortened observation."""
-    first, conversation = start.observations[0], conversations.get(_has_system(start))
+    first, conversation = start.observations[0], conversations.get(_kind(start))
     if conversation is None:
-        return estimate_tokens([*start.system, {"role": "user", "content": first}]), False
+        tools = {"role": "system", "content": json.dumps(start.tools) if start.tools else ""}
+        return estimate_tokens([tools, *start.system, {"role": "user", "content": first}]), False
     tokens, shown = conversation.begin(start.system, first, limit)
     cut = len(tokens) <= limit and LEAST <= shown < len(first)
     return len(conversation.begin(start.system, first)[0]), cut
 
 
 def _episodes(
-    view: View, of: Mapping[str, list[FirstPrompt]], conversations: Mapping[bool, TokenizedChat], limit: int
+    view: View, of: Mapping[str, list[FirstPrompt]], conversations: Conversations, limit: int
 ) -> Iterator[Finding]:
     given = view.arguments()
     if any(loop_errors({name: given[name] for name in _LIMITS if name in given})):
@@ -160,8 +197,8 @@ def _episodes(
         return
     most = given.get("max_observation_tokens") or default_limit(limit)
     answer = min(USUAL_REPLY, reply or USUAL_REPLY)
-    conversation = next(iter(conversations.values()), None)
     for env_id, starts in of.items():
+        conversation = conversations.get(_kind(starts[0]))
         own = max((turn_limit_of(start.task.env_kwargs) or math.inf for start in starts), default=math.inf)
         named = f"{env_id}: " if len(of) > 1 else ""
         yield from _of_environment(

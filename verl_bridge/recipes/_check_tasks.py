@@ -48,6 +48,8 @@ class FirstPrompt:
         observations: The first observation, and the responses to empty replies.
         other: Another task of the same environment, if there is one.
         episodes: Whole episodes of the environment, or their beginnings.
+        tools: The functions that the model may call.
+        action_format: The name of the format of replies, if the environment has one.
     """
 
     task: EnvTask
@@ -56,6 +58,8 @@ class FirstPrompt:
     observations: list[str] = field(default_factory=list)
     other: Case | None = None
     episodes: list[PlayedEpisode] = field(default_factory=list)
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    action_format: str | None = None
 
 
 def read_rows(view: View) -> Iterator[Finding]:
@@ -294,7 +298,9 @@ async def _play(
             first = start.task.env_id not in examined
             examined.add(start.task.env_id)
             case = Case(start.place, start.task)
-            found, start.observations = await examine(case, timeout, other=start.other, at_once=first)
+            found, trial = await examine(case, timeout, other=start.other, at_once=first)
+            start.observations, start.tools = trial.observations, trial.tools
+            start.action_format = trial.action_format
             findings += found
             if first and all(finding.status != "problem" for finding in found):
                 cases = [case, *([start.other] if start.other else [])]

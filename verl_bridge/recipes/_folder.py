@@ -168,6 +168,7 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
         "source_of_turns": source("turns", stages),
         "stages": stages,
         "success_at": one and one.success_at,
+        "tool_calls": recipe.tool_calls,
     }
 
 

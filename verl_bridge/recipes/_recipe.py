@@ -97,6 +97,8 @@ class RlRecipe:
         rollout_correction: Whether to weight tokens by the ratio of the trainer's and the engine's
             probabilities.
         seed: Seed of the order of the tasks; None for verl's.
+        tool_calls: Whether the model calls functions in the notation of its own chat template, as for
+            :class:`verl_bridge.agent_loop.GymAgentLoop`.
         val_tasks: Number of rows for validation of each environment, which decides the episodes of each row.
 
     Raises:
@@ -126,6 +128,7 @@ class RlRecipe:
     lora: int = 0
     rollout_correction: bool = False
     seed: int | None = None
+    tool_calls: bool = False
     val_tasks: int = MAX_VALIDATION
 
     def __post_init__(self) -> None:
@@ -161,6 +164,11 @@ class RlRecipe:
             raise ValueError(
                 "thinking='hide' needs this library's agent loop: verl's loop sends the environment whole "
                 "replies; use integration='agent-loop', or thinking='keep'"
+            )
+        if self.tool_calls and self.integration == "interaction":
+            raise ValueError(
+                "tool_calls=True needs this library's agent loop: use integration='agent-loop', or "
+                "action_format='function_calling' in the environment's arguments"
             )
         if self.lora and self.engine == "sglang" and self.verl == "0.7":
             raise ValueError(
@@ -361,6 +369,8 @@ class RlRecipe:
                 response = max(longest, longest * turns // max(paper.turns))
             reply = paper.get("agent_loop.max_tokens_per_turn")
             prompt = max(prompt, paper.get("data.max_prompt_length"))
+        if self.tool_calls:
+            prompt *= 2  # for the schemas of the tools, of which Weather's have 10,000 characters
         if self.thinks.mode in {"hide", "keep"}:
             # Room for reasoning in every reply, and for half of that on average: our own choice.
             response += turns * max(0, REASONING - reply) // 2
@@ -386,6 +396,7 @@ class RlRecipe:
         parts += [
             self.thinks.mode and f"thinking-{self.thinks.mode}",
             f"lora{self.lora}" if self.lora else None,
+            "tools" if self.tool_calls else None,
         ]
         parts += ["corrected" if self.rollout_correction else None]
         parts += [None if self.seed is None else f"seed{self.seed}"]

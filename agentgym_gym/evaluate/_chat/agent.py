@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from agentgym_gym._text import scrub, shown
-from agentgym_gym._tool_calls import NOT_CARRIED_OUT, played_call
-from agentgym_gym.actions import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import AgentReply
 from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
@@ -20,8 +18,15 @@ from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._chat.server import ModelServer
 from agentgym_gym.evaluate._chat.thinking import without_thinking
-from agentgym_gym.rollout._env_facts import env_id_of, system_prompt_of
-from agentgym_gym.rollout._messages import Conversation, History, Message, estimate
+from agentgym_gym.rollout._env_facts import env_id_of, system_prompt_of, tools_of
+from agentgym_gym.rollout._messages import (
+    NOT_CARRIED_OUT,
+    Conversation,
+    History,
+    Message,
+    estimate,
+    played_call,
+)
 from agentgym_gym.rollout._records import StepRecord
 
 if TYPE_CHECKING:
@@ -212,8 +217,7 @@ class ChatAgent:
         Raises:
             BadOption: The environment has no tools for native tool calls.
         """
-        inner = getattr(env, "unwrapped", env)
-        self._tools = list(getattr(inner, "tools", None) or ()) if self._native else []
+        self._tools = tools_of(env) if self._native else []
         if self._native and not self._tools:
             raise BadOption(f"{env_id_of(env)} has no tools for tools='native'; use tools='none'")
         self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
@@ -264,8 +268,7 @@ class ChatAgent:
             conversation.add_answer([user])
             return
         answers = [NOT_CARRIED_OUT] * len(self._calls)
-        calls = [ToolCall(call.name, call.arguments) for call in self._calls]
-        answers[played_call(calls, info.get("ignored_actions"))] = observation
+        answers[min(played_call(info), len(answers) - 1)] = observation
         conversation.add_answer(
             {"role": "tool", "tool_call_id": identifier, "content": answer}
             for identifier, answer in zip(_ids(self._calls, self._turn), answers, strict=True)

@@ -62,6 +62,10 @@ class Comparison:
         left_out: Ids of the tasks that are excluded from both metrics, by reason.
         success_unknown: Ids of the tasks that are excluded only from success, because one run has no episode
             that reports it.
+        fixed: Ids of the tasks that B solves and A does not. A run solves a task if at least half of the
+            scored episodes of the task solve it.
+        broken: Ids of the tasks that A solves and B does not.
+        unchanged: Ids of the other tasks for which both runs report success.
         warnings: Other differences between the runs, as sentences.
         names: Names of the runs in these sentences.
     """
@@ -73,6 +77,9 @@ class Comparison:
     score: Paired
     left_out: Mapping[str, tuple[int, ...]]
     success_unknown: tuple[int, ...]
+    fixed: tuple[int, ...]
+    broken: tuple[int, ...]
+    unchanged: tuple[int, ...]
     warnings: tuple[str, ...]
     names: tuple[str, str] = ("A", "B")
 
@@ -86,6 +93,9 @@ class Comparison:
             "score": asdict(self.score),
             "left_out": {reason: list(tasks) for reason, tasks in self.left_out.items()},
             "success_unknown": list(self.success_unknown),
+            "fixed": list(self.fixed),
+            "broken": list(self.broken),
+            "unchanged": list(self.unchanged),
             "warnings": list(self.warnings),
         }
 
@@ -109,11 +119,10 @@ def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comp
         raise BadOption(
             f"{a.path} is a run in {a.env_id}, and {b.path} in {b.env_id}: compare runs in one environment"
         )
-    if a.worlds != b.worlds:
-        where = [", ".join(run.worlds) or "another server" for run in (a, b)]
+    if a.world != b.world:
         raise BadOption(
-            f"{a.path} was played on {where[0]}, and {b.path} on {where[1]}: scores on different worlds are "
-            "not compared"
+            f"{a.path} was played in {a.env_label}, and {b.path} in {b.env_label}: scores on different "
+            "worlds are not compared"
         )
     ours, theirs = _by_id(a), _by_id(b)
     reasons = {task: _reason(ours.get(task), theirs.get(task), names) for task in sorted({*ours, *theirs})}
@@ -123,6 +132,7 @@ def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comp
         if reason is not None:
             left_out.setdefault(reason, []).append(task)
     known = [(x, y) for x, y in pairs if x.success is not None and y.success is not None]
+    changes = {task.task_id: _solves(other) - _solves(task) for task, other in known}
     return Comparison(
         env_id=a.env_id,
         a=a,
@@ -131,9 +141,16 @@ def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comp
         score=_paired([(x.score, y.score) for x, y in pairs]),
         left_out={reason: tuple(tasks) for reason, tasks in left_out.items()},
         success_unknown=tuple(x.task_id for x, y in pairs if x.success is None or y.success is None),
+        fixed=tuple(task for task, change in changes.items() if change > 0),
+        broken=tuple(task for task, change in changes.items() if change < 0),
+        unchanged=tuple(task for task, change in changes.items() if not change),
         warnings=tuple(_differences(a, b, names)),
         names=names,
     )
+
+
+def _solves(task: TaskResult) -> bool:
+    return 2 * task.solved >= task.known
 
 
 def _by_id(run: Run) -> dict[int, TaskResult]:

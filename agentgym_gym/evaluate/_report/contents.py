@@ -148,15 +148,21 @@ def _run(run: Run, name: str, blocks: list[str], last: int | None) -> dict[str, 
         "name": name,
         "agent": run.agent,
         "env": run.env_id,
-        "worlds": list(run.worlds),
+        "world": run.world,
         "facts": _facts(run.facts),
         "system_prompt": _text(run.facts.get("system_prompt")),
-        "summary": summarise(_of_last_steps(run.records, 1)).to_json(),
+        "summary": _summary(run),
         "by_step": by_step(run.records),
         "episodes": _episodes(records),
         "first_block": first_block,
         "starts": starts,
     }
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    summary = summarise(_of_last_steps(run.records, 1)).to_json()
+    summary["timing"]["cost"] = run.cost  # prices are not recorded
+    return summary
 
 
 def _of_last_steps(records: Sequence[EpisodeRecord], last: int) -> list[EpisodeRecord]:

@@ -84,9 +84,9 @@ function shortEnv(id) {
   return id.slice(id.lastIndexOf("/") + 1);
 }
 
-/** Return the environment of a run or a group, with its world on this project's servers. */
-function playedOn({ env, worlds }) {
-  return worlds.length ? `${shortEnv(env)} on ${worlds.join(", ")}` : shortEnv(env);
+/** Return the environment of a run or a group, with its world, as in "WebShop-v0 (local world 2, seed 0)". */
+function playedOn({ env, world }) {
+  return world === null ? shortEnv(env) : `${shortEnv(env)} (${world})`;
 }
 
 /** Build the runs from the index, and the groups of runs in the same environment and world. */
@@ -95,8 +95,8 @@ function build(index) {
   state.runs = index.runs.map((run, place) => ({ ...run, place, letter: letterOf(place), hidden: false }));
   const groups = new Map();
   for (const run of state.runs) {
-    const key = JSON.stringify([run.env, run.worlds]); // scores on different worlds are not comparable
-    if (!groups.has(key)) groups.set(key, { env: run.env, worlds: run.worlds, runs: [] });
+    const key = JSON.stringify([run.env, run.world]); // scores on different worlds are not comparable
+    if (!groups.has(key)) groups.set(key, { env: run.env, world: run.world, runs: [] });
     groups.get(key).runs.push(run);
     makeCells(run);
   }

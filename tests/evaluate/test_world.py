@@ -1,0 +1,124 @@
+"""The label of the world on which a run was played."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import agentgym_gym
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate import EpisodeRecord, RunFolder, evaluate, load_oracle, read_run
+from agentgym_gym.evaluate._world import is_agentgyms, world_label, world_of
+from agentgym_gym.local_servers import available, server_kind, servers
+from report_runs import episode, write_run
+
+WEBSHOP = "agentgym/WebShop-v0"
+LOCAL = "agentgym-servers/2 (WebShop, seed 0)"
+UNKNOWN = "server of unknown make"
+
+
+@pytest.mark.parametrize(
+    ("served_by", "label"),
+    [
+        (LOCAL, "local world 2, seed 0"),
+        ("agentgym-servers/12 (WebShop, seed 7)", "local world 12, seed 7"),
+        ("agentgym-servers/2 (WebShop, data)", "local world 2, own data"),
+        ("agentgym-servers/2 (BabyAI, seed 0, twin)", "local world 2, seed 0, twin"),
+        ("agentgym-servers/2 (Wordle, twin)", "local world 2, twin"),
+        ("agentgym-servers/2 (Maze)", "local world 2"),
+        ("another/1", "server of unknown make: another/1"),
+        (None, UNKNOWN),
+    ],
+)
+def test_the_label_of_a_server(served_by, label):
+    assert world_label(served_by) == label
+    assert world_of(WEBSHOP, {"served_by": [served_by]}) == label
+
+
+@pytest.mark.parametrize(
+    ("facts", "world"),
+    [
+        ({"served_by": [None], "server_make": ["agentgym"]}, "AgentGym's server"),
+        ({"served_by": [None], "server_make": [None]}, UNKNOWN),
+        ({"served_by": [None], "server_make": ["someone"]}, UNKNOWN),
+        ({"served_by": [None, None], "server_make": ["agentgym"]}, UNKNOWN),
+        ({"served_by": [LOCAL, LOCAL], "server_make": ["local"] * 2}, "local world 2, seed 0"),
+        ({"served_by": [LOCAL, None]}, f"local world 2, seed 0 and {UNKNOWN}"),
+        ({"served_by": [LOCAL, None], "server_make": ["local", "unavailable"]}, "local world 2, seed 0"),
+        ({"served_by": "nonsense", "server_make": 3}, UNKNOWN),
+        ({}, UNKNOWN),
+    ],
+)
+def test_the_world_of_a_run(facts, world):
+    assert world_of(WEBSHOP, facts) == world
+    assert world_of(f"some_module:{WEBSHOP}", facts) == world
+
+
+@pytest.mark.parametrize("facts", [{}, {"served_by": [None], "server_make": [None]}])
+def test_an_environment_of_another_library_has_no_world(facts, tmp_path):
+    assert world_of("textarena/Wordle-v0", facts) is None
+    run = read_run(write_run(tmp_path / "run", [episode(env_id="gem/Wordle-v0")], **facts))
+    assert (run.world, run.env_label, run.label) == (None, "Wordle-v0", "someone on Wordle-v0")
+
+
+def test_a_wrapped_local_server_is_named():
+    assert world_of("mine/Shop-v0", {}, [episode(served_by=LOCAL)]) == "local world 2, seed 0"
+
+
+def test_the_episodes_name_their_world_too():
+    facts, other = {"served_by": [LOCAL]}, "agentgym-servers/2 (WebShop, seed 7)"
+    assert world_of(WEBSHOP, facts, [episode()]) == "local world 2, seed 0"
+    both = world_of(WEBSHOP, facts, [episode(served_by=LOCAL), episode(served_by=other)])
+    assert both == "local world 2, seed 0 and local world 2, seed 7"
+    fault = {"kind": "ServerUnreachable", "message": "gone"}
+    assert world_of(WEBSHOP, {}, [episode(served_by=LOCAL), episode(fault=fault)]) == "local world 2, seed 0"
+    assert world_of(WEBSHOP, {}, [episode(served_by=LOCAL), episode()]).endswith(f" and {UNKNOWN}")
+
+
+def test_an_episode_records_its_world(textcraft_url):
+    with agentgym_gym.AgentGymEnv("TextCraft", server=textcraft_url) as env:
+        (record,) = evaluate(env, load_oracle(agentgym_gym.find("TextCraft")), [3])
+        assert record.served_by == env.reset(options={"task_id": 3})[1]["served_by"]
+    value = record.to_json()
+    assert EpisodeRecord.from_json(value) == record
+    assert "served_by" not in episode().to_json()
+    with pytest.raises(BadOption, match="'served_by' cannot be 3"):
+        EpisodeRecord.from_json({**value, "served_by": 3})
+
+
+def openapi(recordings, name):
+    (row,) = (row for row in recordings(f"{name}.jsonl") if row["path"] == "/openapi.json")
+    return row["response_json"]
+
+
+@pytest.mark.parametrize("environment", agentgym_gym.environments(), ids=lambda environment: environment.name)
+def test_agentgyms_servers_are_recognised_and_ours_are_not(environment, recordings):
+    name = environment.name.lower()
+    if name == "webarena":
+        pytest.skip("its server has no OpenAPI description")
+    description = openapi(recordings, {"wordle": "maze", "todolist": "todo"}.get(name, name))
+    assert is_agentgyms(environment.name, description)
+    assert not is_agentgyms(environment.name, {**description, "info": {"title": environment.name}})
+    assert not is_agentgyms(environment.name, {**description, "paths": {"/create": {}, "/step": {}}})
+    if name in servers() and available(name) is None:
+        assert not is_agentgyms(environment.name, server_kind(name).app().openapi())
+
+
+@pytest.mark.parametrize(
+    "description", [None, [], {}, {"info": 3, "paths": 4}, {"info": {"title": "FastAPI"}}]
+)
+def test_another_description_is_not_agentgyms(description):
+    assert not is_agentgyms("TextCraft", description)
+
+
+def test_a_run_is_not_resumed_on_another_world(tmp_path):
+    facts = {"env_id": WEBSHOP, "agent": "someone", "served_by": [LOCAL]}
+    with RunFolder(tmp_path, facts) as folder:
+        folder.add(episode(0, env_id=WEBSHOP, served_by=LOCAL))
+    other = {**facts, "served_by": ["agentgym-servers/2 (WebShop, seed 7)"]}
+    with pytest.raises(BadOption, match=r"seed 0\), not WebShop-v0 \(local world 2, seed 7\): resume on the"):
+        RunFolder(tmp_path, other, resume=True)
+    with RunFolder(tmp_path, facts, resume=True) as folder:
+        assert len(folder.records) == 1
+    assert json.loads((tmp_path / "summary.json").read_text("utf-8"))["run"]["served_by"] == [LOCAL]
