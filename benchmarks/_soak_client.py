@@ -29,6 +29,8 @@ LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0
 PAUSE = 1.0  # seconds that a worker waits while the server is down, as a rollout would
 FRESH_EVERY = 16  # every 16th worker makes an environment for each episode
 SAMPLES = 20
+LOST = ("neither used nor closed", "was restarted meanwhile")
+"""How the message of a lease ends that was lost: a check failed, and no request to close it was sent."""
 
 
 class RetryCounter(logging.Handler):
@@ -37,8 +39,8 @@ class RetryCounter(logging.Handler):
     Attributes:
         retried: Retries, by the kind of fault.
         unreached: Tries that could not connect.
-        late: Requests to close an environment whose id arrived after its caller had given up. A thread sends
-            them, and no environment's counters include them.
+        late: Requests to close an environment whose id arrived after its caller had given up, and to check it
+            before. A thread sends them, and no environment's counters include them.
     """
 
     def __init__(self) -> None:
@@ -50,7 +52,9 @@ class RetryCounter(logging.Handler):
         """Count the record if it reports a failure."""
         facts = vars(record).get("agentgym", {})
         late = record.threadName == "agentgym-late"
-        self.late += late and facts.get("event") in {"retry", "lease released"}
+        self.late += late and facts.get("event") in {"retry", "lease released", "lease checked"}
+        if late and facts.get("event") == "lease not closed":
+            self.late -= facts["message"].endswith(LOST)
         if facts.get("event") not in {"retry", "fault"}:
             return
         unreached = "could not connect" in facts["message"]

@@ -9,11 +9,13 @@ connection of the call. If it does not match its last known state, the lease is 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from agentgym_gym._http import connection_ids
+from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, MaybeRestarted, relay
 from agentgym_gym.errors import Fault, LeaseLost
@@ -212,6 +214,7 @@ def _look(
     def count(call: Call) -> Call:
         if stats is not None:
             stats.looks += 1
+        log(logging.DEBUG, "lease checked", server=redact(lease.server), env_id=lease.env_id)
         return call.on(lease.server, within=within)
 
     def keep(reply: Reply) -> None:
