@@ -175,6 +175,32 @@ def test_a_look_that_fails_once_costs_nobody_the_environment(kind, environment, 
     assert env.stats.faults == {}
 
 
+@ALL
+@pytest.mark.parametrize(("when", "broken"), [("step", 1), ("step", 2), ("close", 1)])
+def test_an_error_in_place_of_the_number_of_the_process_costs_nobody_the_environment(
+    kind, broken, when, server
+):
+    server.header = True
+    with playing(kind, "TextCraft", server) as env:
+        server.hang_up_all()
+        server.broken["/"] = broken
+        if when == "step":
+            fault = env.step().get("fault")
+            assert fault is None if broken == 1 else fault["kind"] == "ServerError"
+    assert server.envs == {}  # it was closed
+    assert not any(record.ids for record in records(server.url))
+    assert env.stats.faults.get("LeaseLost", 0) == 0
+
+
+@ALL
+def test_another_number_of_the_process_is_another_server(kind, server):
+    server.header = True
+    with playing(kind, "TextCraft", server) as env:
+        server.restart()
+        assert env.step()["fault"]["kind"] == "LeaseLost"
+    assert unharmed(server)
+
+
 @pytest.mark.parametrize("kind", [Sync, Async, *SLOW])
 @pytest.mark.parametrize("moment", ["before", "unanswered", "answered"])
 def test_whenever_it_restarts_nobody_is_harmed(kind, moment, server):

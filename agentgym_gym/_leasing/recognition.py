@@ -18,7 +18,7 @@ from agentgym_gym._http import connection_ids
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, MaybeRestarted, relay
-from agentgym_gym.errors import Fault, LeaseLost
+from agentgym_gym.errors import Fault, LeaseLost, ServerError
 from agentgym_gym.wire import SERVER_HEADER, Seen
 
 if TYPE_CHECKING:
@@ -82,8 +82,9 @@ class Memory:
     def note(self, reply: Reply, gateway: Gateway) -> None:
         """Record a reply."""
         self.connection, self.closing, self.away = reply.connection, reply.closing, gateway.away
-        self.served_by = reply.headers.get(SERVER_HEADER)
-        self.process = reply.headers.get(_PROCESS_HEADER)
+        if _shows_process(reply):
+            self.served_by = reply.headers.get(SERVER_HEADER)
+            self.process = reply.headers.get(_PROCESS_HEADER)
 
     def note_start(self, task_id: int, start: Start) -> None:
         """Record the beginning of a task."""
@@ -189,9 +190,21 @@ def run_own(
 
 
 def _is_same_process(process: str) -> Flow[bool]:
-    """Return whether this project's own server still has the process of this number."""
-    reply = yield Call("observe", "GET", "/")
-    return reply.headers.get(_PROCESS_HEADER) == process
+    """Return whether this project's own server still has the process of this number.
+
+    Raises:
+        ServerError: The reply is an error, twice. A gateway's error does not show the process behind it.
+    """
+    for _ in range(2):
+        reply = yield Call("observe", "GET", "/")
+        if _shows_process(reply):
+            return reply.headers.get(_PROCESS_HEADER) == process
+    raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
+
+
+def _shows_process(reply: Reply) -> bool:
+    """Return whether a reply is the server's own: without a header, it is another server's than ours."""
+    return reply.status == HTTPStatus.OK or _PROCESS_HEADER in reply.headers
 
 
 def _look(

@@ -9,6 +9,7 @@ import threading
 from collections import Counter
 from typing import Any, NamedTuple
 
+from agentgym_gym.wire import SERVER_HEADER
 from fake_server import Answer, FakeServer, Request, as_json, http
 
 OWNER = "x-owner"
@@ -40,6 +41,7 @@ class RestartingServer(FakeServer):
         keep_alive: Whether it keeps connections open.
         taken: How many environments the other makes at each restart.
         broken: How many requests are still answered by HTTP 500, by path.
+        header: Whether its replies, but not its errors, name its process as this project's own servers do.
     """
 
     def __init__(self) -> None:
@@ -51,6 +53,7 @@ class RestartingServer(FakeServer):
         self.keep_alive = True
         self.taken = 4
         self.broken: Counter[str] = Counter()
+        self.header = False
         self._number = 0
         self._life = 0
         self._ids = itertools.count()
@@ -99,6 +102,10 @@ class RestartingServer(FakeServer):
             if due and self.moment == "unanswered":
                 self.restart()
                 return b""
+        if self.header:
+            content = as_json(answer).partition(b"\r\n\r\n")[2]
+            names = f"{SERVER_HEADER}: ours", f"{SERVER_HEADER}-process: {self._life}"
+            return http(content, "200 OK", "Content-Type: application/json", *names)
         if due:
             return lambda connection: (connection.send(as_json(answer)), self.restart())
         return answer if self.keep_alive else self._last(answer)
