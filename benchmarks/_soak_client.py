@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,9 @@ LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0
 PAUSE = 1.0  # seconds that a worker waits while the server is down, as a rollout would
 FRESH_EVERY = 16  # every 16th worker makes an environment for each episode
 SAMPLES = 20
+LATE = "agentgym-late"
+"""The name of the threads that read late replies."""
+LATE_SECONDS = 20.0
 LOST = ("neither used nor closed", "was restarted meanwhile")
 """How the message of a lease ends that was lost: a check failed, and no request to close it was sent."""
 
@@ -51,7 +55,7 @@ class RetryCounter(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Count the record if it reports a failure."""
         facts = vars(record).get("agentgym", {})
-        late = record.threadName == "agentgym-late"
+        late = record.threadName == LATE
         self.late += late and facts.get("event") in {"retry", "lease released", "lease checked"}
         if late and facts.get("event") == "lease not closed":
             self.late -= facts["message"].endswith(LOST)
@@ -182,6 +186,9 @@ async def main(server: str, episodes: int, concurrent: int, seed: int, outcomes:
     print_line(played=True)
     await asyncio.to_thread(sys.stdin.readline)  # until the proxy is quiet
     await client.close_all()
+    for thread in threading.enumerate():
+        if thread.name == LATE:  # at exit the library waits for them too
+            await asyncio.to_thread(thread.join, LATE_SECONDS)
     print_line(
         stats=client.stats.as_dict(),
         seen=client.seen,
