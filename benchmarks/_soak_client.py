@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import gymnasium
 
 LIMITS = {"connect": 2.0, "create": 2.0, "reset": 2.0, "step": 2.0, "close": 2.0}
-PAUSE = 1.0  # seconds that a worker waits while the server is down, as a rollout would
+PAUSE = 1.0  # seconds that a worker waits after a failed reset, as a rollout would: the server may be down
 FRESH_EVERY = 16  # every 16th worker makes an environment for each episode
 SAMPLES = 20
 LATE = "agentgym-late"
@@ -107,7 +107,7 @@ class Client:
             if self._over % max(1, self._episodes // SAMPLES) == 0:
                 gc.collect()
                 print_line(over=self._over, rss=rss(), blocks=sys.getallocatedblocks())
-            if outcome.get("fault") == "ServerUnreachable":
+            if outcome.get("at") == "reset":
                 await asyncio.sleep(PAUSE)
         if env is not None:
             self._kept.append(env)
