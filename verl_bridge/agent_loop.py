@@ -282,8 +282,9 @@ class GymAgentLoop(AgentLoopBase):
         return episode
 
     def _conversation(self, messages: Sequence[Mapping[str, Any]], episode: Episode) -> TokenizedChat:
-        tools = episode.tools if self._tool_calls and episode.fault is None else []
-        if self._tool_calls and episode.fault is None and not tools:
+        native = self._tool_calls and episode.fault is None
+        tools = episode.tools if native else []
+        if native and not tools:
             raise ValueError(
                 "tool_calls: true needs an environment with the attribute tools, a list of JSON schemas: set "
                 "tool_calls to false"

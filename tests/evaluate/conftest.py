@@ -8,8 +8,9 @@ import socket
 import pytest
 
 from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.evaluate import EpisodeRecord
+from agentgym_gym.evaluate import ChatAgent, EpisodeRecord
 from agentgym_gym.local_servers import LocalServer
+from fake_server import FakeServer, in_turn
 from report_browser import browser, view  # noqa: F401 - fixtures
 
 
@@ -17,6 +18,17 @@ from report_browser import browser, view  # noqa: F401 - fixtures
 def env(textcraft_url):
     with contextlib.closing(AgentGymEnv("TextCraft", server=textcraft_url)) as env:
         yield env
+
+
+@pytest.fixture
+def model(started):
+    """Makes a server that answers in turn, and an agent of it."""
+
+    def make(*answers, **options):
+        server = started(FakeServer(in_turn(*answers)))
+        return server, ChatAgent("m", base_url=f"{server.url}/v1", **options)
+
+    return make
 
 
 @pytest.fixture

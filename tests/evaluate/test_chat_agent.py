@@ -15,20 +15,9 @@ from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.evaluate import ChatAgent
 from agentgym_gym.evaluate._chat.agent import request_seed
 from fake_model import Lines, asked, call, completion, replies
-from fake_server import FakeServer, as_json, in_turn, never
+from fake_server import FakeServer, as_json, never
 
 TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
-
-
-@pytest.fixture
-def model(started):
-    """Makes a server that answers in turn, and an agent of it."""
-
-    def make(*answers, **options):
-        server = started(FakeServer(in_turn(*answers)))
-        return server, ChatAgent("m", base_url=f"{server.url}/v1", **options)
-
-    return make
 
 
 async def play(env, agent, task_id):

@@ -13,20 +13,9 @@ from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent, Price
 from agentgym_gym.evaluate._chat.limits import BudgetUsedUp, Gate
 from fake_model import Lines, asked, completion, refused, replies
-from fake_server import FakeServer, as_json, in_turn
+from fake_server import FakeServer, as_json
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20}
-
-
-@pytest.fixture
-def model(started):
-    """Makes a server that answers in turn, and an agent of it."""
-
-    def make(*answers, **options):
-        server = started(FakeServer(in_turn(*answers)))
-        return server, ChatAgent("m", base_url=f"{server.url}/v1", **options)
-
-    return make
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,9 @@ def evaluated(monkeypatch):
 
             async def complete(self, request, *args):
                 sent.append(copy.deepcopy(request["messages"]))
-                said = replies[len(sent) - 1]
-                said = {"content": said} if isinstance(said, str) else said
-                return CompletionResult(Completion(**said), "", 0)
+                reply = replies[len(sent) - 1]
+                fields = {"content": reply} if isinstance(reply, str) else reply
+                return CompletionResult(Completion(**fields), "", 0)
 
             async def close(self):
                 pass
@@ -158,17 +158,22 @@ def test_training_and_evaluation_give_a_model_the_same_tokens(row, evaluated, ki
     assert different == []
 
 
-@pytest.mark.parametrize("template", ["chatml", "default_system", "headers"])
-@pytest.mark.parametrize("kind", REPLIES)
-def test_so_does_the_agent_loop(row, evaluated, play, kind, template):
-    made, replies, models = row(kind), REPLIES[kind], []
+def scripted(replies, models):
+    """Return the maker of a model that gives these replies, and that is added to `models`."""
 
     def make(tokenizer):
         models.append(importlib.import_module("verl_worker").ScriptedModel(tokenizer, replies))
         return models[-1]
 
+    return make
+
+
+@pytest.mark.parametrize("template", ["chatml", "default_system", "headers"])
+@pytest.mark.parametrize("kind", REPLIES)
+def test_so_does_the_agent_loop(row, evaluated, play, kind, template):
+    made, replies, models = row(kind), REPLIES[kind], []
     played = play(
-        make,
+        scripted(replies, models),
         [made["extra_info"]["interaction_kwargs"]],
         template=template,
         system=[each["content"] for each in made["prompt"]],
@@ -250,12 +255,8 @@ def test_so_does_the_agent_loop_with_native_tool_calls(row, evaluated, play):
     call = '<tool_call>\n{"name": "inventory", "arguments": {}}\n</tool_call>'
     replies = [call, "I wait.", f"{call}\n{call}", call]
 
-    def make(tokenizer):
-        models.append(importlib.import_module("verl_worker").ScriptedModel(tokenizer, replies))
-        return models[-1]
-
     played = play(
-        make,
+        scripted(replies, models),
         [made["extra_info"]["interaction_kwargs"]],
         template="tools",
         system=[each["content"] for each in made["prompt"]],
@@ -265,13 +266,13 @@ def test_so_does_the_agent_loop_with_native_tool_calls(row, evaluated, play):
         response_length=2_048,
     )
     (asked,) = models[0].asked.values()
-    said = [
+    completions = [
         {"content": "", "calls": [ChatToolCall("inventory", "{}", f"c{i}") for i in range(reply.count("{}"))]}
         if "{}" in reply
         else reply
         for reply in replies
     ]
-    requests = evaluated(made, said, tools="native")
+    requests = evaluated(made, completions, tools="native")
     tools = AgentGymEnv("TextCraft", action_format="tool_calls").tools
     expected = [rendered(played.tokenizer, with_objects(each), tools) for each in requests]
     texts = [played.tokenizer.decode(tokens) for tokens, _ in asked]
