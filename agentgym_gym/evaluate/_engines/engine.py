@@ -219,7 +219,12 @@ class Engine:
     def _start_and_wait(self, deadline: float) -> str | None:
         """Start the processes; return None once the engine is ready, otherwise the cause of the failure."""
         self.command = command_line(
-            self.kind, self.model_path, self._port, self._arguments, python=self._python
+            self.kind,
+            self.model_path,
+            self._port,
+            self._arguments,
+            python=self._python,
+            version=self.version,
         )
         self._output = output = _open_log(self._log)
         self._output_begins = os.fstat(output.fileno()).st_size
