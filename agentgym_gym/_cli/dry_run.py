@@ -43,7 +43,7 @@ def preview(plan: RunPlan, *, headers: Mapping[str, str]) -> None:
     total = 0
     for environment in environments:
         oracle = _OracleEpisodes(environment, plan.concurrency)
-        for player in players:
+        for player in (each.under(environment.plan.protocol) for each in players):
             episodes = len(environment.tasks) * plan.samples
             total += episodes
             name = f"{environment.chosen.id.rpartition('/')[2]} by {player.name}"

@@ -125,9 +125,10 @@ class PlannedEnvironment:
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return the metadata of the environment that a run records."""
-        own = self._describe(tools=tools).system_prompt
+        own, protocol = self._describe(tools=tools).system_prompt, self.plan.protocol
         return {
             "env_id": self.chosen.id,
+            **({} if protocol is None else {"protocol": protocol.facts}),
             "tasks": self.plan.tasks,
             "selection": self.selection.facts,
             "options": self._options(tools=tools),

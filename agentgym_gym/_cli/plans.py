@@ -28,6 +28,7 @@ from agentgym_gym._cli.resolve_env import TASKS_HELP, json_object
 from agentgym_gym._text import shown
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._protocol import AppliedProtocol  # noqa: TC001 - read at run time
 
 __all__ = [
     "AgentName",
@@ -36,7 +37,9 @@ __all__ = [
     "EnvArgument",
     "EnvironmentPlan",
     "RunPlan",
+    "checked",
     "read_plan",
+    "toml_keys",
 ]
 
 _MODEL, _RUN = "Options of a model", "Options of the run"
@@ -108,6 +111,7 @@ class EnvironmentPlan:
         ),
         _FILE,
     ] = None
+    protocol: AppliedProtocol | None = None  # from --protocol, and not a key
 
 
 AgentName: TypeAlias = Annotated[
@@ -328,13 +332,14 @@ def read_plan(path: Path) -> RunPlan:
     for key, rows in tables.items():
         if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
             raise BadOption(f"{path} should have one or more tables [[{key}]]")
+    environment, agent = toml_keys(EnvironmentPlan), toml_keys(AgentPlan)
     plan = RunPlan(
-        **_checked(RunPlan, value, str(path)),
+        **checked(toml_keys(RunPlan), value, str(path)),
         environments=[
-            EnvironmentPlan(**_checked(EnvironmentPlan, {**shared, **each}, f"{path}, [[environments]]"))
+            EnvironmentPlan(**checked(environment, {**shared, **each}, f"{path}, [[environments]]"))
             for each in tables["environments"]
         ],
-        agents=[AgentPlan(**_checked(AgentPlan, each, f"{path}, [[agents]]")) for each in tables["agents"]],
+        agents=[AgentPlan(**checked(agent, each, f"{path}, [[agents]]")) for each in tables["agents"]],
     )
     if not plan.out:
         raise BadOption(f'{path} has no output folder; add a line such as out = "runs/NAME"')
@@ -343,22 +348,32 @@ def read_plan(path: Path) -> RunPlan:
     return plan
 
 
-_SHARED = frozenset(each.name for each in fields(EnvironmentPlan)) - {"id", "server", "env_kwargs"}
+_SHARED = frozenset(each.name for each in fields(EnvironmentPlan)) - {
+    "id",
+    "server",
+    "env_kwargs",
+    "protocol",
+}
 """Keys of an environment that are also allowed at the top level, for all environments."""
 
 
-def _checked(kind: type, values: dict[str, Any], where: str) -> dict[str, Any]:
+def toml_keys(kind: type) -> dict[str, tuple[type, ...]]:
+    """Return the keys of a table from which a class is created, with the types of their values."""
+    hints = get_type_hints(kind)
+    return {name: _toml_kinds(hint) for name, hint in hints.items() if name != "protocol"}
+
+
+def checked(known: Mapping[str, tuple[type, ...]], values: dict[str, Any], where: str) -> dict[str, Any]:
     """Validate the keys and types of a table, and return it.
 
     Args:
-        kind: The class to create from the table.
+        known: The keys, with the types of their values.
         values: The table.
         where: The name of the table in errors.
 
     Raises:
         BadOption: A key is unknown, or its value has the wrong type.
     """
-    known = {name: _toml_kinds(hint) for name, hint in get_type_hints(kind).items()}
     for key, value in values.items():
         if key not in known:
             raise BadOption(f"{where}: there is no key {key!r}; the keys are {', '.join(known)}")
