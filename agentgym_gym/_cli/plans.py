@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -25,7 +24,7 @@ from agentgym_gym._cli.options import (  # noqa: TC001 - read at run time
     Timeout,
 )
 from agentgym_gym._cli.resolve_env import TASKS_HELP, json_object
-from agentgym_gym._text import shown
+from agentgym_gym._cli.toml_tables import checked, toml_keys
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._protocol import AppliedProtocol  # noqa: TC001 - read at run time
@@ -37,9 +36,7 @@ __all__ = [
     "EnvArgument",
     "EnvironmentPlan",
     "RunPlan",
-    "checked",
     "read_plan",
-    "toml_keys",
 ]
 
 _MODEL, _RUN = "Options of a model", "Options of the run"
@@ -355,51 +352,3 @@ _SHARED = frozenset(each.name for each in fields(EnvironmentPlan)) - {
     "protocol",
 }
 """Keys of an environment that are also allowed at the top level, for all environments."""
-
-
-def toml_keys(kind: type) -> dict[str, tuple[type, ...]]:
-    """Return the keys of a table from which a class is created, with the types of their values."""
-    hints = get_type_hints(kind)
-    return {name: _toml_kinds(hint) for name, hint in hints.items() if name != "protocol"}
-
-
-def checked(known: Mapping[str, tuple[type, ...]], values: dict[str, Any], where: str) -> dict[str, Any]:
-    """Validate the keys and types of a table, and return it.
-
-    Args:
-        known: The keys, with the types of their values.
-        values: The table.
-        where: The name of the table in errors.
-
-    Raises:
-        BadOption: A key is unknown, or its value has the wrong type.
-    """
-    for key, value in values.items():
-        if key not in known:
-            raise BadOption(f"{where}: there is no key {key!r}; the keys are {', '.join(known)}")
-        kinds = known[key]
-        valid = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
-        if not valid or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
-            expected = " or ".join(_IN_TOML[each] for each in kinds)
-            raise BadOption(f"{where}: {key} should be {expected}, not {shown(value)}")
-    return values
-
-
-def _toml_kinds(hint: Any) -> tuple[type, ...]:
-    """Return the types that a field may have in TOML; lists contain strings."""
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        return tuple(kind for each in get_args(hint) if each is not type(None) for kind in _toml_kinds(each))
-    if origin is not None:
-        return ({Sequence: list, Mapping: dict, Literal: str}[origin],)
-    return (int, float) if hint is float else (hint,)
-
-
-_IN_TOML = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list of texts",
-    dict: "a table",
-}

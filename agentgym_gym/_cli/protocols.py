@@ -9,12 +9,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym._cli.plans import AgentPlan, EnvironmentPlan, checked, toml_keys
+from agentgym_gym._cli.plans import AgentPlan, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import resolve
+from agentgym_gym._cli.toml_tables import checked, toml_keys
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
-__all__ = ["PROTOCOLS", "Protocol", "ProtocolEnvironment", "complete_protocol", "read_protocol"]
+__all__ = ["NOT_STATED", "PROTOCOLS", "Protocol", "ProtocolEnvironment", "complete_protocol", "read_protocol"]
 
 _FOLDER = Path(__file__).parent / "protocol_files"
 
@@ -26,7 +27,7 @@ _METRICS = ("success", "score")
 
 @dataclass(frozen=True)
 class ProtocolEnvironment:
-    """What a protocol states about one environment.
+    """The part of a protocol for one environment.
 
     Attributes:
         id: Name or id of the environment.
@@ -84,8 +85,8 @@ def read_protocol(name: str) -> Protocol:
     path = _FOLDER / f"{name}.toml" if name in PROTOCOLS else Path(name)
     if name not in PROTOCOLS and path.suffix != ".toml":
         raise BadOption(
-            f"protocol={name!r:.80} is not one of {', '.join(PROTOCOLS)}; for a protocol of your own, give the "
-            "path of its TOML file"
+            f"protocol={name!r:.80} is not one of {', '.join(PROTOCOLS)}; for a protocol of your own, give "
+            "the path of its TOML file"
         )
     try:
         table = read_toml(path.read_text("utf-8"), "A protocol")
@@ -96,13 +97,17 @@ def read_protocol(name: str) -> Protocol:
     return _protocol(path, table)
 
 
-# Settings of the machine, the servers and the model, which a protocol cannot state.
-_OWN = frozenset(
-    "agent name model base_url api_key_variable launch model_path engine_arguments engine_python "
-    "model_timeout retry_seconds id server timeout isolate env_timeout".split()
+NOT_STATED = frozenset(
+    {
+        *("id", "server", "timeout", "isolate", "env_timeout"),
+        *("agent", "name", "model", "base_url", "api_key_variable", "model_timeout", "retry_seconds"),
+        *("launch", "model_path", "engine_arguments", "engine_python"),
+    }
 )
-_ENVIRONMENT = {name: kinds for name, kinds in toml_keys(EnvironmentPlan).items() if name not in _OWN}
-_MODEL = {name: kinds for name, kinds in toml_keys(AgentPlan).items() if name not in _OWN}
+"""Settings of the machine, the servers and the model, which a protocol cannot state."""
+
+_ENVIRONMENT = {name: kinds for name, kinds in toml_keys(EnvironmentPlan).items() if name not in NOT_STATED}
+_MODEL = {name: kinds for name, kinds in toml_keys(AgentPlan).items() if name not in NOT_STATED}
 _ABOUT_ITEMS: dict[str, tuple[type, ...]] = {"items": (str,), "count": (int,), "metric": (str,)}
 _IN_ENVIRONMENT = {"id": (str,), "model": (dict,), **_ABOUT_ITEMS, **_ENVIRONMENT}
 _AT_TOP: dict[str, tuple[type, ...]] = {

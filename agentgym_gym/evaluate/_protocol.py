@@ -58,12 +58,16 @@ class AppliedProtocol:
     model_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def text(self) -> str:
+        """The protocol with its deviations, as in ``quick (1a2b3c4d), with temperature 0.7 in place of 0``."""
+        name, deviations = f"{self.name} ({self.sha256[:_DIGITS]})", [each.text for each in self.deviations]
+        return f"{name}, with {', '.join(deviations)}" if deviations else name
+
+    @property
     def facts(self) -> dict[str, Any]:
         """The protocol as JSON values, for the run's record."""
-        deviations = ", ".join(each.text for each in self.deviations)
-        text = f"{self.name} ({self.sha256[:_DIGITS]})"
         return {
-            "text": f"{text}, with {deviations}" if deviations else text,
+            "text": self.text,
             "name": self.name,
             "sha256": self.sha256,
             "metric": self.metric,
@@ -76,9 +80,7 @@ class AppliedProtocol:
 
 
 def protocol_text(facts: Mapping[str, Any]) -> str | None:
-    """Return the protocol of a run with its deviations; None if it has none.
-
-    An example is ``quick (1a2b3c4d), with temperature 0.7 in place of 0``.
+    """Return the recorded `AppliedProtocol.text` of a run; None if it has no protocol.
 
     Args:
         facts: The facts about the run.
