@@ -59,7 +59,7 @@ class AppliedProtocol:
 
     @property
     def text(self) -> str:
-        """The protocol with its deviations, as in ``quick (1a2b3c4d), with temperature 0.7 in place of 0``."""
+        """The protocol with its deviations: ``quick (1a2b3c4d), with temperature 0.7 in place of 0``."""
         name, deviations = f"{self.name} ({self.sha256[:_DIGITS]})", [each.text for each in self.deviations]
         return f"{name}, with {', '.join(deviations)}" if deviations else name
 
