@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -30,6 +30,7 @@ from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._protocol import AppliedProtocol  # noqa: TC001 - read at run time
 
 __all__ = [
+    "UNRECORDED",
     "AgentName",
     "AgentPlan",
     "ChatArgument",
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 _MODEL, _RUN = "Options of a model", "Options of the run"
+
+UNRECORDED = frozenset({"headers", "server"})
+"""Keys of `EnvironmentPlan.env_kwargs` that a run does not record: headers may contain tokens."""
 
 
 @dataclass(frozen=True)
@@ -345,10 +349,5 @@ def read_plan(path: Path) -> RunPlan:
     return plan
 
 
-_SHARED = frozenset(each.name for each in fields(EnvironmentPlan)) - {
-    "id",
-    "server",
-    "env_kwargs",
-    "protocol",
-}
+_SHARED = frozenset(toml_keys(EnvironmentPlan)) - {"id", "server", "env_kwargs"}
 """Keys of an environment that are also allowed at the top level, for all environments."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_gym._cli.resolve_env import resolve
 from agentgym_gym.data._items import Item, read_items
 from agentgym_gym.errors import BadOption
 
@@ -46,7 +45,7 @@ class ItemFile:
 def read_item_files(
     protocol: Protocol, chosen: Sequence[ProtocolEnvironment], path: Path | None, *, every: bool
 ) -> Mapping[str, ItemFile]:
-    """Return the items of the environments that need them, by the id of the environment.
+    """Return the items of the environments that need them, by the name of the environment.
 
     Args:
         protocol: The protocol.
@@ -75,17 +74,19 @@ def read_item_files(
         items = read_items(file)
         if every:
             _check_all(items, file, protocol)
-        name = _name(environment)
-        tasks = list(dict.fromkeys(item.task_id for item in items if item.environment.name == name))
+        own = [item.task_id for item in items if item.environment.name == environment.name]
+        tasks = list(dict.fromkeys(own))
         if tasks:
-            found[environment.id] = ItemFile(file, tasks)
+            found[environment.name] = ItemFile(file, tasks)
     if not found:
-        raise BadOption(f"--items {path} has no items of {', '.join(map(_name, with_items))}: {need}")
+        raise BadOption(
+            f"--items {path} has no items of {', '.join(each.name for each in with_items)}: {need}"
+        )
     return found
 
 
 def _check_all(items: Sequence[Item], file: Path, protocol: Protocol) -> None:
-    names = {_name(each) for each in protocol.environments if each.items}
+    names = {each.name for each in protocol.environments if each.items}
     other = next((item.environment.name for item in items if item.environment.name not in names), None)
     if other is not None:
         raise BadOption(
@@ -95,9 +96,5 @@ def _check_all(items: Sequence[Item], file: Path, protocol: Protocol) -> None:
 
 
 def _files(environments: Sequence[ProtocolEnvironment]) -> str:
-    named = [f"{each.items} ({_name(each)})" for each in environments]
+    named = [f"{each.items} ({each.name})" for each in environments]
     return ", ".join(named[:_MOST]) + (f" and {len(named) - _MOST} more" if len(named) > _MOST else "")
-
-
-def _name(environment: ProtocolEnvironment) -> str:
-    return resolve(environment.id).source.name

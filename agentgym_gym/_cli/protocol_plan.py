@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym._cli.plans import AgentPlan, EnvironmentPlan, RunPlan
+from agentgym_gym._cli.plans import UNRECORDED, AgentPlan, EnvironmentPlan, RunPlan
 from agentgym_gym._cli.protocol_items import ItemFile, read_item_files
 from agentgym_gym._cli.protocols import NOT_STATED, Protocol, ProtocolEnvironment, read_protocol
 from agentgym_gym._cli.resolve_env import resolve
@@ -51,9 +51,9 @@ def plan_under(
     chosen = _chosen(protocol, only)
     files = read_item_files(protocol, chosen, items, every=only is None)
     environments = [
-        _environment(protocol, each, files.get(each.id), given)
+        _environment(protocol, each, files.get(each.name), given)
         for each in chosen
-        if not each.items or each.id in files
+        if not each.items or each.name in files
     ]
     run = {"samples": protocol.samples, "seed": protocol.seed, **given.run}
     return RunPlan(environments=environments, agents=agents, **run)
@@ -62,10 +62,10 @@ def plan_under(
 def _chosen(protocol: Protocol, only: str | None) -> list[ProtocolEnvironment]:
     if only is None:
         return list(protocol.environments)
-    name = resolve(only).name
-    chosen = [each for each in protocol.environments if each.id == name]
+    name = resolve(only).source.name
+    chosen = [each for each in protocol.environments if each.name == name]
     if not chosen:
-        names = ", ".join(each.id.rpartition("/")[2] for each in protocol.environments)
+        names = ", ".join(each.name for each in protocol.environments)
         raise BadOption(f"protocol {protocol.name} does not include {only}; it includes {names}")
     return chosen
 
@@ -74,6 +74,12 @@ def _environment(
     protocol: Protocol, stated: ProtocolEnvironment, file: ItemFile | None, given: GivenSettings
 ) -> EnvironmentPlan:
     settings, deviations = dict(stated.settings), list[Deviation]()
+    own, public = dict(given.environment), dict(given.environment)
+    if "env_kwargs" in own:
+        own["env_kwargs"] = {**settings.get("env_kwargs", {}), **own["env_kwargs"]}
+        public["env_kwargs"] = {
+            name: value for name, value in own["env_kwargs"].items() if name not in UNRECORDED
+        }
     if file is not None:
         _check_selection(protocol, given)
         settings["tasks"] = file.selection
@@ -82,7 +88,7 @@ def _environment(
     of_run = {name: value for name, value in given.run.items() if name in {"samples", "seed"}}
     deviations += [
         *_deviations(of_run, {"samples": protocol.samples, "seed": protocol.seed}, RunPlan()),
-        *_deviations(given.environment, settings, EnvironmentPlan()),
+        *_deviations(public, settings, EnvironmentPlan()),
         *_deviations(given.model, stated.model_settings, AgentPlan()),
     ]
     applied = AppliedProtocol(
@@ -93,8 +99,8 @@ def _environment(
         deviations,
         {name: value for name, value in stated.model_settings.items() if name not in given.model},
     )
-    kept = {name: value for name, value in settings.items() if _EXCLUDES.get(name) not in given.environment}
-    return EnvironmentPlan(id=stated.id, protocol=applied, **{**kept, **given.environment})
+    kept = {name: value for name, value in settings.items() if _EXCLUDES.get(name) not in own}
+    return EnvironmentPlan(id=stated.id, protocol=applied, **{**kept, **own})
 
 
 _EXCLUDES = {"limit": "sample", "sample": "limit", "tasks": "positions", "positions": "tasks"}

@@ -30,7 +30,8 @@ class ProtocolEnvironment:
     """The part of a protocol for one environment.
 
     Attributes:
-        id: Name or id of the environment.
+        id: Id of the environment, with the module that registers it.
+        name: Its name in the catalogue, or its gymnasium id.
         settings: Fields of an `EnvironmentPlan`.
         model_settings: Fields of an `AgentPlan`, for models.
         metric: The metric that the protocol reports: ``success`` or ``score``.
@@ -39,6 +40,7 @@ class ProtocolEnvironment:
     """
 
     id: str
+    name: str
     settings: Mapping[str, Any]
     model_settings: Mapping[str, Any]
     metric: str
@@ -136,8 +138,8 @@ def _protocol(path: Path, table: dict[str, Any]) -> Protocol:
         raise BadOption(f"{path}: samples should be 1 or more, not {samples}")
     shared = {name: value for name, value in top.items() if name not in {"summary", "source"}}
     environments = [_environment(path, shared, model, row) for row in rows]
-    ids = [each.id for each in environments]
-    twice = next((name for name in ids if ids.count(name) > 1), None)
+    names = [each.name for each in environments]
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise BadOption(f"{path}: two of [[environments]] are {twice}: keep one")
     if not published and any(each.items for each in environments):
@@ -165,23 +167,23 @@ def _environment(
         chosen = resolve(table["id"])
     except UnknownEnvironment as error:
         raise BadOption(f"{where}: id = {table['id']!r:.80}: {error}") from None
+    name = chosen.source.name
     metric, items, count = table.get("metric", "success"), table.get("items", ""), table.get("count")
     if metric not in _METRICS:
         raise BadOption(f"{where}: metric should be one of {', '.join(_METRICS)}, not {metric!r:.80}")
     selecting = sorted(_SELECTING & table.keys())
     if items and selecting:
         raise BadOption(
-            f"{where}: {chosen.source.name} has {selecting[0]} and items, which both select its tasks: "
-            "remove one"
+            f"{where}: {name} has {selecting[0]} and items, which both select its tasks: remove one"
         )
     if count is not None and not items:
-        raise BadOption(f"{where}: count is the number of items, and {chosen.source.name} has no items")
+        raise BadOption(f"{where}: count is the number of items, and {name} has no items")
     settings = {name: value for name, value in table.items() if name in _ENVIRONMENT}
     model = {**model, **checked(_MODEL, table.get("model", {}), f"{path}, [environments.model]")}
     for values, key in ((settings, "system_prompt"), (model, "prompt")):
         if key in values:
             values[key] = str(path.parent / values[key])
-    return ProtocolEnvironment(chosen.name, settings, model, metric, items, count)
+    return ProtocolEnvironment(chosen.name, name, settings, model, metric, items, count)
 
 
 def _digest(stated: Mapping[str, Any]) -> str:

@@ -228,6 +228,23 @@ def test_a_deviation_is_part_of_the_run(run, tmp_path, own, textcraft_url):
     assert recorded(rescored)["rescored"]["protocol_played"]["name"] == "own"
 
 
+def test_arguments_of_the_environment_add_to_those_of_the_protocol(own):
+    text = OWN.replace("limit = 2", 'limit = 2\nenv_kwargs = { answers = "none" }')
+    secret = {"headers": {"Authorization": "Bearer hidden"}, "server": "http://127.0.0.1:1"}
+    (quiet,) = plan(own(text), "TextCraft", environment={"env_kwargs": secret}).environments
+    assert quiet.env_kwargs == {"answers": "none", **secret}
+    assert quiet.protocol.deviations == []
+    (other,) = plan(own(text), "TextCraft", environment={"env_kwargs": {**secret, "size": 5}}).environments
+    assert other.protocol.text.endswith(
+        ", with env kwargs {'answers': 'none', 'size': 5} in place of {'answers': 'none'}"
+    )
+    assert "hidden" not in json.dumps(other.protocol.facts)
+
+
+def test_an_alias_names_the_environment_of_a_protocol():
+    assert [each.id.rpartition("/")[2] for each in plan("quick", "BIRD").environments] == ["SQLGym-v0"]
+
+
 def test_the_hash_is_of_what_a_protocol_states(own, tmp_path):
     def digest(text):
         return read_protocol(own(text)).sha256
@@ -266,7 +283,7 @@ def test_the_hash_is_of_what_a_protocol_states(own, tmp_path):
         ("max_tokens = 32", "n = 1", r"own.toml, \[environments.model\]: there is no key 'n'"),
         ('id = "Maze"', 'id = "Mase"', r"\[\[environments\]\]: id = 'Mase': there is no environment"),
         ('id = "Maze"', "", r'own.toml, \[\[environments\]\]: each needs an id, such as id = "WebShop"'),
-        ('id = "Maze"', 'id = "textcraft"', "own.toml: two of .* are .*TextCraft-v0: keep one"),
+        ('id = "Maze"', 'id = "textcraft"', "own.toml: two of .* are TextCraft: keep one"),
         ('metric = "score"', 'metric = "f1"', "metric should be one of success, score, not 'f1'"),
         ('metric = "score"', 'items = "f.json"', "Maze has tasks and items, which both select its tasks"),
         ('metric = "score"', "count = 3", "count is the number of items, and Maze has no items"),
@@ -297,7 +314,7 @@ def test_options_that_do_not_go_together(run, tmp_path, own):
     assert "--protocol cannot be combined with the run file run.toml" in error(
         "run.toml", "--protocol", "quick"
     )
-    assert "protocol own does not include WebShop; it includes TextCraft-v0, Maze-v0" in error(
+    assert "protocol own does not include WebShop; it includes TextCraft, Maze" in error(
         "WebShop", "--protocol", own()
     )
 
