@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym._cli.console import ARGUMENTS, clean, out
 from agentgym_gym._cli.progress import duration
 from agentgym_gym._text import redact_within
+from agentgym_gym.evaluate._protocol import protocol_text
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._folder import RunFolder
@@ -34,6 +35,8 @@ def print_closing(
     for folder in folders:
         run = folder.run
         prefix = f"{run['env_id'].rpartition('/')[2]} by {run['agent']}: " if len(folders) > 1 else ""
+        if protocol := protocol_text(run):
+            _print(f"{prefix}Protocol {protocol}; its metric is {run['protocol']['metric']}.")
         if text := run["selection"]["text"]:
             _print(f"{prefix}{text[0].upper()}{text[1:]}.")
         if line := _model_requests(run):

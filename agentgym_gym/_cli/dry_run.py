@@ -43,12 +43,14 @@ def preview(plan: RunPlan, *, headers: Mapping[str, str]) -> None:
     total = 0
     for environment in environments:
         oracle = _OracleEpisodes(environment, plan.concurrency)
-        for player in players:
+        for player in (each.under(environment.plan.protocol) for each in players):
             episodes = len(environment.tasks) * plan.samples
             total += episodes
             name = f"{environment.chosen.id.rpartition('/')[2]} by {player.name}"
             samples = f"; {plan.samples} samples of each" if plan.samples > 1 else ""
-            _print(f"{name}: {_count(episodes, 'episode')} ({environment.selection.text}{samples})")
+            protocol = environment.plan.protocol
+            under = "" if protocol is None else f"; protocol {protocol.text}"
+            _print(f"{name}: {_count(episodes, 'episode')} ({environment.selection.text}{samples}{under})")
             if player.is_model:
                 _print_estimate(player, oracle, episodes, prices)
     _print(f"{_count(total, 'episode')} in total. Nothing was written, and no request was sent to a model.")

@@ -13,7 +13,7 @@ from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._cli.chosen_tasks import select_tasks
 from agentgym_gym._cli.declared import marked
 from agentgym_gym._cli.options import text_of
-from agentgym_gym._cli.plans import EnvArgument, EnvironmentPlan
+from agentgym_gym._cli.plans import UNRECORDED, EnvArgument, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import Chosen, resolve
 from agentgym_gym._cli.sources import require_one_world, require_server
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
@@ -125,9 +125,10 @@ class PlannedEnvironment:
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return the metadata of the environment that a run records."""
-        own = self._describe(tools=tools).system_prompt
+        own, protocol = self._describe(tools=tools).system_prompt, self.plan.protocol
         return {
             "env_id": self.chosen.id,
+            **({} if protocol is None else {"protocol": protocol.facts}),
             "tasks": self.plan.tasks,
             "selection": self.selection.facts,
             "options": self._options(tools=tools),
@@ -178,7 +179,7 @@ class PlannedEnvironment:
     def _options(self, *, tools: bool) -> dict[str, Any]:
         """Return the options that affect the episodes: a run can be resumed only with the same ones."""
         environment, more, turns = self.chosen.environment, self.plan.env_kwargs, self.plan.max_turns
-        public = {name: value for name, value in more.items() if name not in {"headers", "server"}}
+        public = {name: value for name, value in more.items() if name not in UNRECORDED}
         if self.success_at is not None:  # runs of earlier versions lack it
             public["success_at"] = self.success_at
         if environment is None:

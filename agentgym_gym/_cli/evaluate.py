@@ -13,6 +13,8 @@ from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.dry_run import preview
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.plans import AgentName, AgentPlan, EnvironmentPlan, RunPlan, read_plan
+from agentgym_gym._cli.protocol_plan import GivenSettings, plan_under
+from agentgym_gym._cli.protocols import PROTOCOLS, complete_protocol
 from agentgym_gym._cli.resolve_env import complete_name
 from agentgym_gym._cli.runs import play
 from agentgym_gym.errors import BadOption
@@ -25,14 +27,26 @@ class EvalOptions:
     """The options of ``agentgym eval``; the options of the plans are also keys of a run file."""
 
     name: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="ID",
             help="environment (id, name or MODULE:ID), or a TOML run file",
+            show_default="all of --protocol",
             autocompletion=complete_name,
         ),
-    ]
+    ] = None
     agent: AgentName = None
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"protocol: {', '.join(PROTOCOLS)}, or a TOML file",
+            autocompletion=complete_protocol,
+        ),
+    ] = None
+    items: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="with --protocol: AgentGym's item file, or folder")
+    ] = None
     environment: Annotated[Mapping[str, Any], GivenOptions(EnvironmentPlan)]
     run: Annotated[Mapping[str, Any], GivenOptions(RunPlan)]
     resume: Annotated[
@@ -92,6 +106,9 @@ def evaluate(options: EvalOptions) -> None:
     all and to --positions; ids and files may be of any split. Of these tasks, --limit plays the first ones,
     and --sample random ones.
 
+    A protocol states environments, tasks and settings, so that a run can be repeated. An option that differs
+    from it is allowed, and is recorded and shown as a deviation.
+
     A model plays over 1,000 episodes only after a confirmation, or with --yes. If a budget (--max-cost or
     --max-tokens-total) ends the run, the command exits with 1; give a larger budget and --resume to continue.
 
@@ -112,7 +129,14 @@ def _plan(options: EvalOptions) -> RunPlan:
         BadOption: The options are incompatible, or the file cannot be read.
     """
     agents = _agents(options.agent, options.model or [], options.model_path or [], options.settings)
-    if options.name.endswith(".toml"):
+    run_file = options.name is not None and options.name.endswith(".toml")
+    if options.items is not None and options.protocol is None:
+        raise BadOption(f"--items {options.items} needs --protocol; without one, give --tasks PATH")
+    if options.protocol is not None and run_file:
+        raise BadOption(f"--protocol cannot be combined with the run file {options.name}: remove one")
+    if options.name is None and options.protocol is None:
+        raise BadOption("no environment: give an ID, a run file, or --protocol")
+    if options.name is not None and run_file:
         if agents or options.environment or options.settings:
             names = [*options.environment, *options.settings, *(["agent"] if agents else [])]
             named = ", ".join(map(_option, names))
@@ -122,7 +146,12 @@ def _plan(options: EvalOptions) -> RunPlan:
         raise BadOption("no agent: give --agent, --model, or --launch with --model-path")
     if options.agent is not None and "system_prompt" in options.environment:
         raise BadOption("--system-prompt is only for models: give --model or --launch instead of --agent")
-    environment = EnvironmentPlan(id=options.name, **options.environment)
+    if options.protocol is not None:
+        given = GivenSettings(options.environment, options.settings, options.run)
+        return plan_under(
+            options.protocol, only=options.name, items=options.items, agents=agents, given=given
+        )
+    environment = EnvironmentPlan(id=str(options.name), **options.environment)
     return RunPlan(environments=[environment], agents=agents, **options.run)
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import types
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -25,11 +24,13 @@ from agentgym_gym._cli.options import (  # noqa: TC001 - read at run time
     Timeout,
 )
 from agentgym_gym._cli.resolve_env import TASKS_HELP, json_object
-from agentgym_gym._text import shown
+from agentgym_gym._cli.toml_tables import checked, toml_keys
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._protocol import AppliedProtocol  # noqa: TC001 - read at run time
 
 __all__ = [
+    "UNRECORDED",
     "AgentName",
     "AgentPlan",
     "ChatArgument",
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 _MODEL, _RUN = "Options of a model", "Options of the run"
+
+UNRECORDED = frozenset({"headers", "server"})
+"""Keys of `EnvironmentPlan.env_kwargs` that a run does not record: headers may contain tokens."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ class EnvironmentPlan:
         ),
         _FILE,
     ] = None
+    protocol: AppliedProtocol | None = None  # from --protocol, and not a key
 
 
 AgentName: TypeAlias = Annotated[
@@ -328,13 +333,14 @@ def read_plan(path: Path) -> RunPlan:
     for key, rows in tables.items():
         if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
             raise BadOption(f"{path} should have one or more tables [[{key}]]")
+    environment, agent = toml_keys(EnvironmentPlan), toml_keys(AgentPlan)
     plan = RunPlan(
-        **_checked(RunPlan, value, str(path)),
+        **checked(toml_keys(RunPlan), value, str(path)),
         environments=[
-            EnvironmentPlan(**_checked(EnvironmentPlan, {**shared, **each}, f"{path}, [[environments]]"))
+            EnvironmentPlan(**checked(environment, {**shared, **each}, f"{path}, [[environments]]"))
             for each in tables["environments"]
         ],
-        agents=[AgentPlan(**_checked(AgentPlan, each, f"{path}, [[agents]]")) for each in tables["agents"]],
+        agents=[AgentPlan(**checked(agent, each, f"{path}, [[agents]]")) for each in tables["agents"]],
     )
     if not plan.out:
         raise BadOption(f'{path} has no output folder; add a line such as out = "runs/NAME"')
@@ -343,48 +349,5 @@ def read_plan(path: Path) -> RunPlan:
     return plan
 
 
-_SHARED = frozenset(each.name for each in fields(EnvironmentPlan)) - {"id", "server", "env_kwargs"}
+_SHARED = frozenset(toml_keys(EnvironmentPlan)) - {"id", "server", "env_kwargs"}
 """Keys of an environment that are also allowed at the top level, for all environments."""
-
-
-def _checked(kind: type, values: dict[str, Any], where: str) -> dict[str, Any]:
-    """Validate the keys and types of a table, and return it.
-
-    Args:
-        kind: The class to create from the table.
-        values: The table.
-        where: The name of the table in errors.
-
-    Raises:
-        BadOption: A key is unknown, or its value has the wrong type.
-    """
-    known = {name: _toml_kinds(hint) for name, hint in get_type_hints(kind).items()}
-    for key, value in values.items():
-        if key not in known:
-            raise BadOption(f"{where}: there is no key {key!r}; the keys are {', '.join(known)}")
-        kinds = known[key]
-        valid = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
-        if not valid or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
-            expected = " or ".join(_IN_TOML[each] for each in kinds)
-            raise BadOption(f"{where}: {key} should be {expected}, not {shown(value)}")
-    return values
-
-
-def _toml_kinds(hint: Any) -> tuple[type, ...]:
-    """Return the types that a field may have in TOML; lists contain strings."""
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        return tuple(kind for each in get_args(hint) if each is not type(None) for kind in _toml_kinds(each))
-    if origin is not None:
-        return ({Sequence: list, Mapping: dict, Literal: str}[origin],)
-    return (int, float) if hint is float else (hint,)
-
-
-_IN_TOML = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    list: "a list of texts",
-    dict: "a table",
-}

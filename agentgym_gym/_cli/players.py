@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate._chat.agent import ChatAgent
     from agentgym_gym.evaluate._chat.limits import RequestLimits
     from agentgym_gym.evaluate._engines import Engine
+    from agentgym_gym.evaluate._protocol import AppliedProtocol
     from agentgym_gym.rollout._messages import Message
 
 __all__ = ["Player", "players_of"]
@@ -60,6 +61,12 @@ class Player:
     def server_key(self) -> str:
         """A text that is equal for models on the same server."""
         return self.plan.base_url or "" if self.engine is None else f"engine of {self.name}"
+
+    def under(self, protocol: AppliedProtocol | None) -> Player:
+        """Return the agent with the protocol's settings of a model."""
+        if protocol is None or not self.is_model:
+            return self
+        return replace(self, plan=replace(self.plan, **protocol.model_settings))
 
     def price(self, prices: Mapping[str, Price]) -> Price | None:
         """Return the price of a model's tokens, or None."""

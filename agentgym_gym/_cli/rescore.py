@@ -29,7 +29,7 @@ __all__ = ["RescoreOptions", "rescore"]
 _EXAMPLES = 5
 
 # Metadata of the original run, which does not apply to the rescored one.
-_NOT_COPIED = {"finished", "written", "wall_seconds", "versions", "git", "process"}
+_NOT_COPIED = {"finished", "protocol", "written", "wall_seconds", "versions", "git", "process"}
 
 
 @dataclass(frozen=True, kw_only=True)

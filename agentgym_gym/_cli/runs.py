@@ -108,7 +108,11 @@ def play(
     prices = {} if plan.prices is None else read_prices(Path(plan.prices))
     limits = SharedLimits(plan, players, prices)
     several = len(environments) * len(players) > 1
-    runs = [_Run(plan, player, each, several) for player in players for each in environments]
+    runs = [
+        _Run(plan, player.under(each.plan.protocol), each, several)
+        for player in players
+        for each in environments
+    ]
     confirm(sum(run.left(resume=resume) for run in runs if run.player.is_model), yes=yes)
     check_servers(players)
     ending = _Ending()

@@ -22,7 +22,7 @@ __all__ = ["FORMATS", "TableFormat", "print_run", "print_runs", "render"]
 
 TableFormat: TypeAlias = Literal["text", "markdown", "csv", "latex"]
 
-_LEFT = frozenset({"environment", "split", "model"})
+_LEFT = frozenset({"environment", "split", "protocol", "model"})
 _SUCCESS = "Success by environment and model:"
 _RUNS = "Runs:"
 _INTERVALS = "Ranges are 95 % intervals."
@@ -59,9 +59,10 @@ def print_runs(table: Table) -> None:
 
 def print_run(row: RunRow) -> None:
     """Print the metrics of one run in the terminal."""
-    cells = {name: cell for name, cell in _cells(row).items() if name not in {"model", "environment"}}
+    cells = {name: cell for name, cell in _cells(row).items() if name not in _IN_TITLE}
     names = [name for name, cell in cells.items() if cell != _NONE or name in _ALWAYS]
-    print_table(names, [[cells[name] for name in names]], title=_plain(f"{row.environment} by {row.model}"))
+    title = f"{row.environment} by {row.model}{f', protocol {row.protocol}' if row.protocol else ''}"
+    print_table(names, [[cells[name] for name in names]], title=_plain(title))
 
 
 def render(table: Table, table_format: TableFormat) -> str:
@@ -148,16 +149,19 @@ def _grids(table: Table) -> Iterable[_Grid]:
 def _success(table: Table) -> _Grid:
     groups = table.by_environment
     models = table.models
+    protocols = any(group.protocol for group in groups)
     rows = [
         [
             group.environment,
             group.split or _NONE,
+            *([group.protocol or _NONE] if protocols else []),
             _task_counts(group),
             *(_success_cell(group.runs.get(model)) for model in models),
         ]
         for group in groups
     ]
-    return _Grid(_SUCCESS, ["environment", "split", "tasks", *models], rows)
+    names = ["environment", "split", *(["protocol"] if protocols else []), "tasks"]
+    return _Grid(_SUCCESS, [*names, *models], rows)
 
 
 def _task_counts(group: SuccessRow) -> str:
@@ -176,6 +180,7 @@ def _success_cell(row: RunRow | None) -> str:
 
 
 _NONE = "-"
+_IN_TITLE = frozenset({"model", "environment", "protocol"})
 _ALWAYS = frozenset({"model", "environment", "split", "tasks", "success", "score"})
 """Columns that are shown even if no run has a value."""
 
@@ -188,6 +193,7 @@ def _cells(row: RunRow) -> dict[str, str]:
         "model": row.model,
         "environment": row.environment,
         "split": row.split or _NONE,
+        "protocol": row.protocol or _NONE,
         "tasks": f"{summary.tasks:,}",
         "episodes": f"{summary.episodes:,}",
         "faulted": f"{summary.faulted:,}",

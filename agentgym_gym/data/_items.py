@@ -42,6 +42,9 @@ _MAX_SEEDS = 10_000_000
 # AgentGym itself takes the number after the last underscore.
 _ITEM_ID = re.compile(r"(?P<prefix>.+)_(?P<task>[0-9]{1,18})", re.DOTALL)
 
+_SERVERS = ("lmrlgym_", "tool_")
+"""Servers of several environments, which some of AgentGym's item ids begin with: ``lmrlgym_maze_3``."""
+
 
 @dataclass(frozen=True)
 class Seeds:
@@ -248,6 +251,8 @@ def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
 
 def _environment(prefix: str) -> Environment | None:
     name = prefix.lower()
+    for server in _SERVERS:
+        name = name.removeprefix(server)
     return next((each for each in environments() if name in _prefixes(each)), None)
 
 

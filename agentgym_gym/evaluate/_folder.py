@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["RunFolder"]
 
 # Facts that must not change when a run is resumed; otherwise its averages would be meaningless.
-_SAME = ("env_id", "agent", "seed", "options")
+_SAME = ("env_id", "protocol", "agent", "seed", "options")
 _SAME_IF_KNOWN = ("agent_settings", "system_prompt", "rescored")  # summaries of earlier versions lack these
 
 # Settings of an agent that do not affect its replies.

@@ -154,7 +154,9 @@ class _Log:
             run_id=self._run_name,
             created=began.isoformat(timespec="seconds"),
             task=scrub(self._run.env_id),
-            task_display_name=scrub(self._run.env_label),
+            task_display_name=scrub(
+                f"{self._run.env_label}{f', protocol {self._run.protocol}' if self._run.protocol else ''}"
+            ),
             task_id=self._name,
             task_args={**arguments, **(options if isinstance(options, dict) else {})},
             dataset=EvalDataset(name=scrub(self._run.env_id), samples=len(tasks), sample_ids=tasks),

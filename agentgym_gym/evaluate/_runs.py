@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._protocol import protocol_text
 from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
@@ -74,9 +75,17 @@ class Run:
         return in_world(self.env_id, self.world)
 
     @property
+    def protocol(self) -> str | None:
+        """The protocol of the run with its deviations; None if it has none.
+
+        An example is ``quick (1a2b3c4d), with temperature 0.7 in place of 0``.
+        """
+        return protocol_text(self.facts)
+
+    @property
     def label(self) -> str:
-        """A short label with the agent, the environment and its world."""
-        return f"{self.agent} on {self.env_label}"
+        """A short label with the agent, the environment and its world, and the protocol."""
+        return f"{self.agent} on {self.env_label}{f', protocol {self.protocol}' if self.protocol else ''}"
 
 
 def counting(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:

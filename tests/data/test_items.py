@@ -27,6 +27,10 @@ PREFIXES = {name.lower(): name for name in SAME} | {
     "todo": "TODOList",
     "bird": "SQLGym",
     "WebShop": "WebShop",
+    "lmrlgym_maze": "Maze",
+    "lmrlgym_wordle": "Wordle",
+    "tool_academia": "Academia",
+    "tool_sheet": "Sheet",
 }
 
 

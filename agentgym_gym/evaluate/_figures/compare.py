@@ -194,6 +194,8 @@ def _differences(a: Run, b: Run, names: tuple[str, str]) -> Iterable[str]:
         if run.facts.get("finished") is False:
             yield f"{name} is not finished"
     difference = "{} differs: {} in " + names[0] + ", {} in " + names[1]
+    if a.protocol != b.protocol:
+        yield difference.format("the protocol", a.protocol or "none", b.protocol or "none")
     if a.facts and b.facts:
         first, other = (options if isinstance(options, dict) else {} for options in map(_options, (a, b)))
         for name in sorted({*first, *other}):

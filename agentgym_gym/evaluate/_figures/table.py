@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunRow", "SuccessRow", "Table", "split_of", "table_of"]
 
-_Key: TypeAlias = "tuple[str, str | None, str | None]"
+_Key: TypeAlias = "tuple[str, str | None, str | None, str | None]"
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,11 @@ class RunRow:
     """The results of one run.
 
     Attributes:
-        model: Name of the model or agent, unique among the runs in the same environment, world and split.
+        model: Name of the model or agent, unique among the runs with the same `key`.
         env_id: The environment's gymnasium id.
         world: The world, as `Run.world`.
         split: Name of the split that contains all tasks of the run; None if unknown.
+        protocol: The protocol with its deviations, as `Run.protocol`.
         tasks: Ids of the tasks.
         summary: The metrics.
         cost: Cost of the tokens; None if unknown.
@@ -42,6 +43,7 @@ class RunRow:
     env_id: str
     world: str | None
     split: str | None
+    protocol: str | None
     tasks: frozenset[int]
     summary: Summary
     cost: float | None
@@ -57,7 +59,7 @@ class RunRow:
     @property
     def key(self) -> _Key:
         """Runs with the same key are comparable."""
-        return self.env_id, self.world, self.split
+        return self.env_id, self.world, self.split, self.protocol
 
     @property
     def pass_at_k(self) -> float | None:
@@ -83,6 +85,7 @@ class RunRow:
             "env_id": self.env_id,
             "world": self.world,
             "split": self.split,
+            "protocol": self.protocol,
             "tasks": summary.tasks,
             "k": k,
             "episodes": summary.episodes,
@@ -111,16 +114,18 @@ class RunRow:
 
 @dataclass(frozen=True)
 class SuccessRow:
-    """The comparable runs of all models: in one environment, on one world, in one split.
+    """The comparable runs of all models: in one environment, on one world, in one split, by one protocol.
 
     Attributes:
         environment: The environment's name with its world.
         split: The split; None if unknown.
+        protocol: The protocol with its deviations; None if there is none.
         runs: The run of each model, by name.
     """
 
     environment: str
     split: str | None
+    protocol: str | None
     runs: Mapping[str, RunRow]
 
     @property
@@ -146,13 +151,13 @@ class Table:
 
     @property
     def by_environment(self) -> list[SuccessRow]:
-        """The runs by environment, world and split, which are never combined."""
+        """The runs by environment, world, split and protocol, which are never combined."""
         groups: dict[_Key, dict[str, RunRow]] = {}
         for row in self.rows:
             groups.setdefault(row.key, {})[row.model] = row
         firsts = [next(iter(runs.values())) for runs in groups.values()]
         return [
-            SuccessRow(first.environment, first.split, runs)
+            SuccessRow(first.environment, first.split, first.protocol, runs)
             for first, runs in zip(firsts, groups.values(), strict=True)
         ]
 
@@ -179,7 +184,7 @@ _NUMBERED = " #"  # between the name of a model and the number of its run
 
 
 def table_of(runs: Iterable[Run], summaries: Sequence[Summary] | None = None) -> Table:
-    """Return the table of runs. Several runs of one model on the same split get numbers, as in ``model #2``.
+    """Return the table of runs. Comparable runs of one model get numbers, as in ``model #2``.
 
     Args:
         runs: The runs.
@@ -224,6 +229,7 @@ def _row(run: Run, summary: Summary) -> RunRow:
         env_id=run.env_id,
         world=run.world,
         split=split_of(run),
+        protocol=run.protocol,
         tasks=frozenset(record.task_id for record in run.records),
         summary=summary,
         cost=run.cost if summary.cost is None else summary.cost,

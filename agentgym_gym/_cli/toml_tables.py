@@ -1,0 +1,59 @@
+"""Validate the keys and types of tables in TOML files."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from agentgym_gym._text import shown
+from agentgym_gym.errors import BadOption
+
+__all__ = ["checked", "toml_keys"]
+
+
+def toml_keys(kind: type) -> dict[str, tuple[type, ...]]:
+    """Return the keys of a table from which a class is created, with the types of their values."""
+    return {name: _toml_kinds(hint) for name, hint in get_type_hints(kind).items() if name != "protocol"}
+
+
+def checked(known: Mapping[str, tuple[type, ...]], values: dict[str, Any], where: str) -> dict[str, Any]:
+    """Validate the keys and types of a table, and return it.
+
+    Args:
+        known: The keys, with the types of their values.
+        values: The table.
+        where: The name of the table in errors.
+
+    Raises:
+        BadOption: A key is unknown, or its value has the wrong type.
+    """
+    for key, value in values.items():
+        if key not in known:
+            raise BadOption(f"{where}: there is no key {key!r}; the keys are {', '.join(known)}")
+        kinds = known[key]
+        valid = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+        if not valid or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
+            expected = " or ".join(_IN_TOML[each] for each in kinds)
+            raise BadOption(f"{where}: {key} should be {expected}, not {shown(value)}")
+    return values
+
+
+def _toml_kinds(hint: Any) -> tuple[type, ...]:
+    """Return the types that a field may have in TOML; lists contain strings."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return tuple(kind for each in get_args(hint) if each is not type(None) for kind in _toml_kinds(each))
+    if origin is not None:
+        return ({Sequence: list, Mapping: dict, Literal: str}[origin],)
+    return (int, float) if hint is float else (hint,)
+
+
+_IN_TOML = {
+    str: "text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list of texts",
+    dict: "a table",
+}
