@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from mutants.copies import copy_tree, planted
@@ -34,6 +35,7 @@ TARGETS = [
 ]
 LOOP_TESTS = [f"tests/verl/test_{name}.py" for name in ("agent_loop", "agent_loop_room", "tokens", "written")]
 ENOUGH = 60  # tests for the first try of a mutant
+SECONDS = 120.0  # that the tests of its second try took together when they were measured
 CAUGHT = ("caught", "timeout")
 
 
@@ -85,7 +87,7 @@ def main() -> None:
             write(f"{number}/{len(mutants)} {_line(results.rows[mutant.key])}")
     for mutant in mutants:
         if results.rows[mutant.key]["verdict"] == "limited":
-            trials.all_tests(mutant)
+            trials.second(mutant)
             write(f"again: {_line(results.rows[mutant.key])}")
     print_summary([results.rows[mutant.key] for mutant in mutants])
 
@@ -135,8 +137,13 @@ class Trials:
         tests = self._covering.tests_of(mutant)
         self._try(mutant, tests[:ENOUGH], "limited" if tests[ENOUGH:] else self._alive(mutant))
 
-    def all_tests(self, mutant: Mutant) -> None:
-        self._try(mutant, self._covering.tests_of(mutant)[ENOUGH:], self._alive(mutant))
+    def second(self, mutant: Mutant) -> None:
+        """Try a mutant with the other tests, the quickest first, as many as there is time for."""
+        durations = self._covering.durations
+        tests = sorted(self._covering.tests_of(mutant)[ENOUGH:], key=durations.__getitem__)
+        ends = accumulate(durations[test] for test in tests)
+        in_time = [test for test, end in zip(tests, ends, strict=True) if end <= SECONDS]
+        self._try(mutant, in_time, self._alive(mutant))
 
     def _alive(self, mutant: Mutant) -> str:
         return "survived" if self._covering.covers(mutant) else "not covered"
