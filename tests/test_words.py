@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 THIS = Path(__file__).resolve()
 
@@ -108,6 +110,7 @@ def parts_of(name):
     return {part.lower() for part in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
+@pytest.mark.slow
 def test_names():
     coined = {
         f"{name_of(file)}:{line}: {name}"
@@ -135,6 +138,7 @@ def test_the_documentation():
     } == set()
 
 
+@pytest.mark.slow
 def test_what_is_said():
     """Help texts, messages and docstrings."""
     files = [

@@ -133,7 +133,7 @@ def test_one_connection_is_kept(serve):
         (say(http(b"junk", "200 OK", "Content-Encoding: gzip")), errors.BadReply),
         (then_hang_up(b"not http at all\r\n\r\n"), errors.ConnectionLost),
         (hang_up, errors.ConnectionLost),
-        (never, errors.ServerTimeout),
+        pytest.param(never, errors.ServerTimeout, marks=pytest.mark.slow),
         (drip, errors.ServerTimeout),
     ],
 )

@@ -143,6 +143,7 @@ def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url):
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["validate"], ["eval", "--agent", "oracle"]])
 def test_servers_of_different_worlds_are_not_averaged(run, another_babyai_url, maze_url, tmp_path, command):
     server = LocalServer("babyai")

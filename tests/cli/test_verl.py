@@ -164,6 +164,7 @@ def test_init_writes_native_tool_calls(run, tmp_path, textcraft_url, checked):
     assert "the model gets no tools" in wrong["text"]
 
 
+@pytest.mark.slow
 def test_init_writes_a_turn_limit_that_grows(run, tmp_path):
     options = ["--turns", "10,20,30", "--turns-every", "50"]
     assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options).exit_code == 0
