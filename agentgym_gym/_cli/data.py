@@ -13,6 +13,7 @@ import typer
 from agentgym_gym import data as library
 from agentgym_gym._cli.console import Command, out, print_json, print_table
 from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.help_layouts import DATA_RL
 from agentgym_gym._cli.options import (
     ActionFormat,
     Force,
@@ -121,8 +122,8 @@ class RlOptions:
         return {name: value for name, value in options.items() if value is not None}
 
 
-@data.command("rl", cls=Command)
-@command(RlOptions)
+@data.command("rl", cls=Command, epilog=DATA_RL.epilog)
+@command(RlOptions, DATA_RL.groups)
 def _rl(options: RlOptions) -> None:
     """Write tasks for reinforcement learning with verl.
 

@@ -39,8 +39,6 @@ __all__ = [
     "read_plan",
 ]
 
-_MODEL, _RUN = "Options of a model", "Options of the run"
-
 
 @dataclass(frozen=True)
 class EnvArgument:
@@ -104,7 +102,6 @@ class EnvironmentPlan:
         typer.Option(
             metavar="FILE",
             help="file with a system prompt to replace the environment's",
-            rich_help_panel=_MODEL,
         ),
         _FILE,
     ] = None
@@ -133,7 +130,6 @@ class AgentPlan:
             metavar="URL",
             help="base URL of the model's API, such as http://127.0.0.1:8000/v1",
             show_default="OpenAI's",
-            rich_help_panel=_MODEL,
         ),
     ] = None
     api_key_variable: Annotated[
@@ -142,17 +138,16 @@ class AgentPlan:
             metavar="NAME",
             help="environment variable with the API key",
             show_default="OPENAI_API_KEY",
-            rich_help_panel=_MODEL,
         ),
     ] = None
     launch: Annotated[
         Literal["sglang", "vllm", "transformers"] | None,
-        typer.Option(help="inference engine to start for --model-path", rich_help_panel=_MODEL),
+        typer.Option(help="inference engine to start for --model-path"),
     ] = None
     model_path: str | None = None
     engine_arguments: Annotated[
         Sequence[str],
-        typer.Option(metavar="'WORDS'", help="more arguments of the engine", rich_help_panel=_MODEL),
+        typer.Option(metavar="'WORDS'", help="more arguments of the engine"),
         CliValue(str, shlex.split),
     ] = field(default_factory=list)
     engine_python: Annotated[
@@ -161,7 +156,6 @@ class AgentPlan:
             metavar="PATH",
             help="path of the engine's Python interpreter",
             show_default="this one",
-            rich_help_panel=_MODEL,
         ),
     ] = None
     tools: Annotated[
@@ -169,7 +163,6 @@ class AgentPlan:
         typer.Option(
             help="actions as text (none) or as native tool calls",
             show_default="none",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
@@ -178,7 +171,6 @@ class AgentPlan:
         typer.Option(
             metavar="FILE",
             help="prompt file: text around the system prompt, or example messages",
-            rich_help_panel=_MODEL,
         ),
         _FILE,
     ] = None
@@ -187,25 +179,22 @@ class AgentPlan:
         typer.Option(
             help="messages to send: all, turns:K or tokens:N",
             show_default="all",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="maximum number of tokens per reply", rich_help_panel=_MODEL),
+        typer.Option(min=1, help="maximum number of tokens per reply"),
         ChatArgument(),
     ] = None
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="sampling temperature (0 = greedy)", rich_help_panel=_MODEL)
-    ] = None
+    temperature: Annotated[float | None, typer.Option(min=0, help="sampling temperature (0 = greedy)")] = None
     top_p: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="nucleus sampling threshold", rich_help_panel=_MODEL),
+        typer.Option(min=0, max=1, help="nucleus sampling threshold"),
     ] = None
     stop: Annotated[
         Sequence[str],
-        typer.Option(help="stop sequence of replies; repeatable", rich_help_panel=_MODEL),
+        typer.Option(help="stop sequence of replies; repeatable"),
         CliValue(list[str], list),
         ChatArgument(),
     ] = field(default_factory=list)
@@ -214,7 +203,6 @@ class AgentPlan:
         typer.Option(
             metavar="JSON",
             help="more request parameters, as a JSON object",
-            rich_help_panel=_MODEL,
         ),
         _SAMPLING,
     ] = field(default_factory=dict)
@@ -223,7 +211,6 @@ class AgentPlan:
         typer.Option(
             help="whether a truncated reply ends the episode or is played",
             show_default="end",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
@@ -232,20 +219,17 @@ class AgentPlan:
         typer.Option(
             "--keep-reasoning",
             help="send the model's reasoning back in later requests",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
     model_timeout: Annotated[
         float | None,
-        typer.Option(help="timeout of each model request, in seconds", rich_help_panel=_MODEL),
+        typer.Option(help="timeout of each model request, in seconds"),
         ChatArgument("timeout"),
     ] = None
     retry_seconds: Annotated[
         float | None,
-        typer.Option(
-            help="time limit for retries of failed model requests, in seconds", rich_help_panel=_MODEL
-        ),
+        typer.Option(help="time limit for retries of failed model requests, in seconds"),
         ChatArgument(),
     ] = None
 
@@ -263,16 +247,13 @@ class RunPlan:
     ] = ""
     environments: Sequence[EnvironmentPlan] = field(default_factory=list)
     agents: Sequence[AgentPlan] = field(default_factory=list)
-    samples: Annotated[
-        int, typer.Option(min=1, help="episodes per task", show_default="1", rich_help_panel=_RUN)
-    ] = 1
+    samples: Annotated[int, typer.Option(min=1, help="episodes per task", show_default="1")] = 1
     concurrency: Annotated[
         int,
         typer.Option(
             min=1,
             help="maximum number of concurrent episodes",
             show_default="16",
-            rich_help_panel=_RUN,
         ),
     ] = 16
     seed: Annotated[
@@ -280,32 +261,30 @@ class RunPlan:
         typer.Option(
             min=0,
             help="random seed; models receive one only if given",
-            rich_help_panel=_RUN,
         ),
     ] = None
     prices: Annotated[
         str | None,
-        typer.Option(help="TOML or JSON file with prices per million tokens", rich_help_panel=_RUN),
+        typer.Option(help="TOML or JSON file with prices per million tokens"),
         _FILE,
     ] = None
     max_cost: Annotated[
         float | None,
-        typer.Option(help="stop when the models cost this much; needs --prices", rich_help_panel=_RUN),
+        typer.Option(help="stop when the models cost this much; needs --prices"),
     ] = None
     max_tokens_total: Annotated[
         int | None,
-        typer.Option(min=1, help="stop after this many prompt and reply tokens", rich_help_panel=_RUN),
+        typer.Option(min=1, help="stop after this many prompt and reply tokens"),
     ] = None
     requests_per_minute: Annotated[
         float | None,
-        typer.Option(help="maximum rate of requests to a model server", rich_help_panel=_RUN),
+        typer.Option(help="maximum rate of requests to a model server"),
     ] = None
     ray: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
             help="address of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT",
-            rich_help_panel=_RUN,
         ),
     ] = None
 

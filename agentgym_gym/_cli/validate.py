@@ -14,6 +14,7 @@ from agentgym_gym import evaluate as evaluation
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.environments import PlannedEnvironment
+from agentgym_gym._cli.help_layouts import VALIDATE
 from agentgym_gym._cli.interrupts import interruptible
 from agentgym_gym._cli.options import Header, Split, headers_of
 from agentgym_gym._cli.plans import EnvironmentPlan
@@ -64,7 +65,7 @@ class ValidateOptions:
     json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False
 
 
-@command(ValidateOptions)
+@command(ValidateOptions, VALIDATE.groups)
 def validate(options: ValidateOptions) -> None:
     """Find tasks that cannot be won, or that are won by doing nothing.
 

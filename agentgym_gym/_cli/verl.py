@@ -16,6 +16,7 @@ from rich.text import Text
 from agentgym_gym._addresses import configured
 from agentgym_gym._cli.console import Command, clean, out, print_json
 from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.help_layouts import VERL_INIT
 from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.resolve_env import TASKS_HELP, complete_name, find_modules_here
 from agentgym_gym._cli.sources import probe
@@ -61,10 +62,7 @@ class InitOptions:
     ]
     out_: Annotated[Path, typer.Option("--out", help="output folder")]
     version: Version = None
-    algorithm: Annotated[
-        Algorithm,
-        typer.Option(help="training algorithm"),
-    ] = "grpo"
+    algorithm: Annotated[Algorithm, typer.Option(help="training algorithm")] = "grpo"
     engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="inference engine")] = "sglang"
     preset: Annotated[
         Literal["train", "test", "full"],
@@ -189,8 +187,8 @@ class InitOptions:
     force: Force = False
 
 
-@verl.command("init", cls=Command)
-@command(InitOptions)
+@verl.command("init", cls=Command, epilog=VERL_INIT.epilog)
+@command(InitOptions, VERL_INIT.groups)
 def _init(options: InitOptions) -> None:
     """Write a folder for reinforcement learning with verl.
 

@@ -13,6 +13,7 @@ import typer
 
 from agentgym_gym._cli.console import out
 from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.help_layouts import VERL_SFT
 from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.reformat import print_unparsed, reformatted
 from agentgym_gym._cli.resolve_env import TASKS_HELP, complete_name, resolve
@@ -106,7 +107,7 @@ class SftOptions:
     force: Force = False
 
 
-@command(SftOptions)
+@command(SftOptions, VERL_SFT.groups)
 def sft(options: SftOptions) -> None:
     """Write a folder for supervised fine-tuning with verl.
 
