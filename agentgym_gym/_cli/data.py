@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import data as library
+from agentgym_gym._cli.completion import complete_env
 from agentgym_gym._cli.console import Command, out, print_json, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.help_layouts import DATA_RL
@@ -30,7 +31,6 @@ from agentgym_gym._cli.resolve_env import (
     OURS,
     TASKS_HELP,
     by_name,
-    complete_name,
     json_object,
     refuse_agentgym_options,
     refuse_twice,
@@ -60,7 +60,7 @@ class RlOptions:
         typer.Argument(
             metavar="SOURCE",
             help="environments (id, name or MODULE:ID), or AgentGym files or folders",
-            autocompletion=complete_name,
+            autocompletion=complete_env,
         ),
     ]
     out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from agentgym_gym._cli.completion import complete_env
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.dry_run import preview
 from agentgym_gym._cli.help_layouts import EVAL
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.plans import AgentName, AgentPlan, EnvironmentPlan, RunPlan, read_plan
-from agentgym_gym._cli.resolve_env import complete_name
 from agentgym_gym._cli.runs import play
 from agentgym_gym.errors import BadOption
 
@@ -30,7 +30,7 @@ class EvalOptions:
         typer.Argument(
             metavar="ID",
             help="environment (id, name or MODULE:ID), or a TOML run file",
-            autocompletion=complete_name,
+            autocompletion=complete_env,
         ),
     ]
     agent: AgentName = None
@@ -38,7 +38,7 @@ class EvalOptions:
     run: Annotated[Mapping[str, Any], GivenOptions(RunPlan)]
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="resume the run in the output folder"),
+        typer.Option("--resume", help="resume the run in --out, else the latest one"),
     ] = False
     retry_faulted: Annotated[
         bool,

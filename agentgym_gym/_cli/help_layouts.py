@@ -22,7 +22,7 @@ class HelpLayout:
 
     @property
     def epilog(self) -> str:
-        """The examples as the end of the help; typer does not wrap a paragraph that begins with ``\\b``."""
+        """The examples as the end of the help. The backspace keeps typer from wrapping them."""
         return "\n".join(["\b", "Examples:", *(f"  {each}" for each in self.examples)])
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 
 import typer
 
+from agentgym_gym._cli.completion import complete_agent, complete_split
 from agentgym_gym._cli.declared import CliValue
 from agentgym_gym._cli.options import (  # noqa: TC001 - read at run time
     ActionFormat,
@@ -74,7 +75,11 @@ class EnvironmentPlan:
     tasks: Annotated[str, typer.Option(help=TASKS_HELP, show_default="all")] = "all"
     split: Annotated[
         str | None,
-        typer.Option(help="split of the tasks", show_default="test, else dev, else the first"),
+        typer.Option(
+            help="split of the tasks",
+            show_default="test, else dev, else the first",
+            autocompletion=complete_split,
+        ),
         EnvArgument(),
     ] = None
     positions: Annotated[
@@ -109,7 +114,9 @@ class EnvironmentPlan:
 
 AgentName: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="agent: oracle, random, replay:PATH of a run, or MODULE:NAME"),
+    typer.Option(
+        help="agent: oracle, random, replay:PATH of a run, or MODULE:NAME", autocompletion=complete_agent
+    ),
 ]
 
 
@@ -241,7 +248,7 @@ class RunPlan:
     out: Annotated[
         str,
         typer.Option(
-            help="output folder for episodes.jsonl and summary.json", show_default="a folder below runs/"
+            help="output folder for episodes.jsonl and summary.json", show_default="a new folder below runs/"
         ),
         _FILE,
     ] = ""

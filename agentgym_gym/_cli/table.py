@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import out as console
 from agentgym_gym._cli.tables import TableFormat, print_runs, render
 from agentgym_gym._files import replaces
@@ -20,7 +21,10 @@ _SUFFIXES: dict[str, TableFormat] = {".md": "markdown", ".csv": "csv", ".tex": "
 
 
 def table(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="folders of one or several runs")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="folders of one or several runs", autocompletion=complete_run),
+    ],
     *,
     format_: Annotated[
         TableFormat | None,

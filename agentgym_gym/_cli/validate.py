@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import evaluate as evaluation
+from agentgym_gym._cli.completion import complete_agent
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.environments import PlannedEnvironment
@@ -45,6 +46,7 @@ class ValidateOptions:
         str | None,
         typer.Option(
             metavar="AGENT",
+            autocompletion=complete_agent,
             help="agent that plays the solutions: oracle, replay:PATH or MODULE:NAME",
             show_default="oracle, if there is one",
         ),

@@ -50,7 +50,10 @@ def test_eval(run, tmp_path, textcraft_url):
     assert row["parse errors"] == "0.0%"
     assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
     counters = json.loads((out / "summary.json").read_text("utf-8"))["timing"]["counters"]
-    assert f"\n{counters['requests']} requests to the environment.\n" in result.stdout
+    assert (
+        f"\n{counters['requests']} requests to the environment TextCraft-v0 at {textcraft_url}.\n"
+        in result.stdout
+    )
     assert "\n10 tasks, split train.\n" in result.stdout
     run_ = json.loads((out / "summary.json").read_text("utf-8"))["run"]
     assert run_["server"] == [textcraft_url]
@@ -104,7 +107,8 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
         "-",
     )
     assert "not scored." in result.stdout
-    assert "requests to the environment; 2 of them retries; faults: 2 ServerUnreachable." in result.stdout
+    requests = f"requests to the environment TextCraft-v0 at {gone}; 2 of them retries"
+    assert f"{requests}; faults: 2 ServerUnreachable." in result.stdout
     assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
     url = server.start()
     try:

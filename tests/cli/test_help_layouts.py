@@ -24,7 +24,7 @@ LONG = [name for name, command in COMMANDS.items() if len(command.params) > MOST
 
 
 def test_which_commands_have_many_options():
-    assert LONG == [f"agentgym {name}" for name in ("eval", "validate", "data rl", "verl init", "verl sft")]
+    assert [f"agentgym {name}" for name in ("eval", "validate", "data rl", "verl init", "verl sft")] == LONG
 
 
 @pytest.mark.parametrize("name", LONG)
