@@ -176,7 +176,7 @@ def in_options(text: str, options: Collection[str]) -> str:
     return _ARGUMENT.sub(lambda match: own.get(match[1], match[1]) + match[2], text)
 
 
-_OPTION_OF = {"task_id": "task", "headers": "header"}
+_OPTION_OF = {"task_id": "task", "headers": "header", "python": "engine_python"}
 """The options whose names differ from the library's arguments, by argument."""
 
 # An argument in the library's errors, as in "timeout=0 should be...", but not within a URL or a word.

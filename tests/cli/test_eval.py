@@ -83,7 +83,7 @@ def test_eval_of_a_mistyped_address_leaves_nothing_behind(run, tmp_path):
     result = evaluate(run, tmp_path / "run", "--server", "http://127.0.0.1:9", tasks="0:2")
     assert result.exit_code == 2
     assert "no server of TextCraft is available: http://127.0.0.1:9: " in result.stderr
-    assert "start it, or name another server" in result.stderr
+    assert "start it, or give another server by --server" in result.stderr
     assert not (tmp_path / "run").exists()
 
 
