@@ -161,7 +161,9 @@ def _actions(environment: Environment) -> str:
     for example in environment.grammar.examples:
         hints = get_type_hints(type(example), include_extras=True)
         annotations = {name: hints[name].__metadata__ for name in signature(type(example)).parameters}
-        arguments = [f"`{name}`: {kind.describe()}; {doc}" for name, (kind, doc) in annotations.items()]
+        arguments = [
+            f"`{name}`: {_prose(f'{kind.describe()}; {doc}')}" for name, (kind, doc) in annotations.items()
+        ]
         cells = [
             _code(type(example).usage()),
             type(example).doc(),

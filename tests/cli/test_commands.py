@@ -219,6 +219,16 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
     assert "not installed (in a checkout: pip install '.[servers]')" in run("doctor").stdout
 
 
+def test_doctor_lists_only_packages_for_this_python(run, monkeypatch):
+    from agentgym_gym._cli import doctor
+
+    required = ["tomli>=2; python_version < '3.11' and extra == 'cli'", "ray; extra == 'ray'"]
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: required)
+    for minor, packages in ((10, {"tomli", "ray"}), (11, {"ray"}), (14, {"ray"})):
+        monkeypatch.setattr(doctor.sys, "version_info", (3, minor, 1, "final", 0))
+        assert doctor._extras().keys() == packages
+
+
 # serve, play
 
 
