@@ -102,7 +102,8 @@ class _Player:
 
     def _world(self, env: gymnasium.Env[str, Any], served_by: str | None) -> str | None:
         """Return the label of the world, or None for an environment of another library."""
-        environment, own = self._chosen.environment, env.unwrapped
+        environment = self._chosen.environment
+        own: Any = env.unwrapped
         if environment is None or not isinstance(own, BaseTextEnv):
             return None
         if served_by is not None:
