@@ -1,9 +1,9 @@
 """Seconds until ``agentgym eval`` reports a server that fails, and the line that it prints.
 
 Each row starts a real fault on a real socket: the server of the model, or of the environment, is absent from
-the start, or fails after some replies. ``agentgym eval`` runs in its own process, without a terminal, and with
-all timeouts at their defaults. The time begins when the command starts, or else when the fault begins. It ends
-with the first line that names the fault, or without one after `LONGEST` seconds.
+the start, or fails after some replies. ``agentgym eval`` runs in its own process, without a terminal, with
+all timeouts at their defaults. The time starts with the command, or else with the fault, and ends with the
+first line that names the fault, or without one after `LONGEST` seconds.
 
 Prints JSON: for each row the seconds, the line, and whether the command ended with an error then. Run it with
 ``python benchmarks/failing_servers.py``.
@@ -137,7 +137,7 @@ class Case:
         arguments: The servers, as options of ``agentgym eval``.
         named: A pattern of the line that names the fault.
         begin: Starts the fault midway; None if it is there from the start.
-        warm: Whether the run has begun, so that the fault may begin.
+        warm: Whether the fault may start now.
     """
 
     name: str
