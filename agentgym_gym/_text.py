@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import reprlib
 from collections.abc import Iterable
@@ -31,7 +32,13 @@ def shown(value: object) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the message of an error, or its class name if it has none."""
+    """Return the message of an error, or its class name if it has none.
+
+    An error of the system is in the system's words, as asyncio has others for it (``Connect call failed``).
+    """
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:
+        words = os.strerror(error.errno) if error.errno > 0 else error.strerror  # a look-up has codes below 0
+        return words if error.filename is None else f"{words}: {error.filename}"
     return str(error) or type(error).__name__
 
 

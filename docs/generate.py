@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import agentgym_gym
 from agentgym_gym import FORMATS, Environment
 from agentgym_gym._cli import app
+from agentgym_gym._cli.console import Command
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 
 DOCS = Path(__file__).resolve().parent
@@ -160,7 +161,9 @@ def _actions(environment: Environment) -> str:
     for example in environment.grammar.examples:
         hints = get_type_hints(type(example), include_extras=True)
         annotations = {name: hints[name].__metadata__ for name in signature(type(example)).parameters}
-        arguments = [f"`{name}`: {kind.describe()}; {doc}" for name, (kind, doc) in annotations.items()]
+        arguments = [
+            f"`{name}`: {_prose(f'{kind.describe()}; {doc}')}" for name, (kind, doc) in annotations.items()
+        ]
         cells = [
             _code(type(example).usage()),
             type(example).doc(),
@@ -303,6 +306,9 @@ def _command_page(name: str, command: Any) -> str:
             f"| [`{name} {each}`]({folder}/{each}.md) | {_prose(_summary(c))} |" for each, c in below.items()
         ]
         parts.append("| command | what it does |\n|---|---|\n" + "\n".join(rows))
+    if command.epilog:
+        examples = [line.strip() for line in command.epilog.splitlines() if line.startswith("  ")]
+        parts.append("\n".join(["```sh", *examples, "```"]))
     parts.append(_parameters(name, command))
     return "\n\n".join(parts) + "\n"
 
@@ -310,21 +316,25 @@ def _command_page(name: str, command: Any) -> str:
 def _parameters(name: str, command: Any) -> str:
     """Return the definitions of a command's arguments and options, which Sphinx indexes."""
     context = _context(name, command)
-    sections: dict[str, list[str]] = {}
-    for parameter in command.get_params(context):
-        if (record := parameter.get_help_record(context)) is None:
-            continue
-        signature, (text, _, facts) = record[0], record[1].partition("  [")
-        if parameter.param_type_name == "argument":
-            signature = re.sub(r"^\[(.*?)\]", r"\1", signature)
-        signature = signature.replace(" / ", ", ")
-        text = _prose(text) + (f" ({facts.removesuffix(']')})" if facts else "")
-        definition = f"```{{option}} {signature}\n\n{text}\n```"
-        sections.setdefault(f"## {parameter.param_type_name.title()}s", []).append(definition)
+    grouped = command.grouped(context) if isinstance(command, Command) else _ungrouped(command, context)
     parts = [f"```{{program}} {name}\n```"]
-    for title, definitions in sections.items():
-        parts += [title, *definitions]
+    for title, parameters in grouped.items():
+        parts += [f"## {title}", *(_definition(each, context) for each in parameters)]
     return "\n\n".join(parts)
+
+
+def _ungrouped(command: Any, context: Context) -> dict[str, list[Any]]:
+    return {"Options": command.get_params(context)}
+
+
+def _definition(parameter: Any, context: Context) -> str:
+    record = parameter.get_help_record(context)
+    signature, (text, _, facts) = record[0], record[1].partition("  [")
+    if parameter.param_type_name == "argument":
+        signature = re.sub(r"^\[(.*?)\]", r"\1", signature)
+    signature = signature.replace(" / ", ", ")
+    text = _prose(text) + (f" ({facts.removesuffix(']')})" if facts else "")
+    return f"```{{option}} {signature}\n\n{text}\n```"
 
 
 def _prose(text: str) -> str:

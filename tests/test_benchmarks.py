@@ -14,6 +14,7 @@ BARS = {
     "bridge_turn": [],  # verl is not installed where these tests run
     "concurrent_episodes": [],
     "evaluation": ["replay", "oracle"],
+    "failing_servers": [],
     "heavy_tails": ["faster_by_the_mean"],
     "importing": ["beside_gymnasium"],
     "isolation": ["thread_ms", "process_ms"],

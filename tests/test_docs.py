@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from agentgym_gym import Limits
 from agentgym_gym._cli.plans import read_plan
@@ -296,6 +297,19 @@ def test_the_pages_on_rescoring_and_validation_run(tmp_path):
 def test_generated_pages_are_up_to_date(generated):
     for path, text in generated.items():
         assert path.read_text("utf-8") == text, "run `make docs`"
+
+
+def test_no_word_of_a_generated_page_vanishes_as_html(generated):
+    """`<count>` outside of code is a tag for a browser, which shows nothing."""
+    parse = MarkdownIt("commonmark").enable("table").parse
+    inline = [
+        (path.name, child.content)
+        for path, text in generated.items()
+        for token in parse(text)
+        for child in token.children or ()
+        if child.type == "html_inline"
+    ]
+    assert {(name, tag) for name, tag in inline if tag != "<br>"} == set()
 
 
 def test_every_environment_has_a_page_and_every_page_an_environment(generated):

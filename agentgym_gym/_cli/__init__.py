@@ -28,6 +28,7 @@ from agentgym_gym._cli import (
     verl_sft,
 )
 from agentgym_gym._cli.console import Command
+from agentgym_gym._cli.help_layouts import EVAL, VALIDATE, VERL_SFT
 
 __all__ = ["app"]
 
@@ -43,18 +44,18 @@ app.command("leases", cls=Command)(leases.leases)
 app.command("serve", cls=Command)(serve.serve)
 app.command("play", cls=Command)(play.play)
 app.command("parse", cls=Command)(parse.parse)
-app.command("eval", cls=Command)(evaluate.evaluate)
+app.command("eval", cls=Command, epilog=EVAL.epilog)(evaluate.evaluate)
 app.command("compare", cls=Command)(compare.compare)
 app.command("table", cls=Command)(table.table)
 app.command("rescore", cls=Command)(rescore.rescore)
-app.command("validate", cls=Command)(validate.validate)
+app.command("validate", cls=Command, epilog=VALIDATE.epilog)(validate.validate)
 app.command("report", cls=Command)(report.report)
 app.command("export", cls=Command)(export.export)
 data.data.command("sft", cls=Command)(trajectories.sft)
 data.data.command("agenttraj", cls=Command)(trajectories.agenttraj)
 data.data.command("reformat", cls=Command)(reformat.reformat)
 app.add_typer(data.data, name="data")
-verl.verl.command("sft", cls=Command)(verl_sft.sft)
+verl.verl.command("sft", cls=Command, epilog=VERL_SFT.epilog)(verl_sft.sft)
 app.add_typer(verl.verl, name="verl")
 
 

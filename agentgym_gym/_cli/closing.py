@@ -13,16 +13,24 @@ from agentgym_gym._text import redact_within
 from agentgym_gym.evaluate._protocol import protocol_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from agentgym_gym.evaluate._folder import RunFolder
 
 __all__ = ["continue_command", "print_closing"]
 
 _MOST = 300  # characters of a message
+_MOST_SERVERS = 3
 _FLAGS = ("--resume", "--retry-faulted", "--yes")
 
 
 def print_closing(
-    folders: Sequence[RunFolder], unfinished: Sequence[bool], seconds: float, *, raised: str = ""
+    folders: Sequence[RunFolder],
+    unfinished: Sequence[bool],
+    seconds: float,
+    *,
+    raised: str = "",
+    out: Path | None = None,
 ) -> None:
     """Print what follows the metrics of the runs.
 
@@ -31,6 +39,7 @@ def print_closing(
         unfinished: For each run, whether episodes are left to play.
         seconds: Wall-clock seconds of the command.
         raised: The option of the budget that ended the command; empty if none did.
+        out: The output folder, if the command does not name it.
     """
     for folder in folders:
         run = folder.run
@@ -39,7 +48,7 @@ def print_closing(
             _print(f"{prefix}Protocol {protocol}; its metric is {run['protocol']['metric']}.")
         if text := run["selection"]["text"]:
             _print(f"{prefix}{text[0].upper()}{text[1:]}.")
-        if line := _model_requests(run):
+        for line in filter(None, (_model_requests(run), _env_requests(run, folder.summary.counters))):
             _print(f"{prefix}{line}")
         for line in _fault_lines(folder):
             _print(f"{prefix}{line}")
@@ -50,7 +59,7 @@ def print_closing(
     faulted = any(folder.summary.faulted for folder in folders)
     if any(unfinished) or faulted:
         larger = f" with a larger {raised}" if raised else ""
-        _print(f"Continue{larger}: {continue_command(retry_faulted=faulted, raised=raised)}")
+        _print(f"Continue{larger}: {continue_command(retry_faulted=faulted, raised=raised, out=out)}")
 
 
 _ADVICE = {"reply_cut": "raise --max-tokens, or give --on-cut-reply play"}
@@ -71,12 +80,13 @@ def _fault_lines(folder: RunFolder) -> list[str]:
     return lines
 
 
-def continue_command(*, retry_faulted: bool, raised: str = "") -> str:
+def continue_command(*, retry_faulted: bool, raised: str = "", out: Path | None = None) -> str:
     """Return the command that continues the current one, without the values of secrets.
 
     Args:
         retry_faulted: Whether it retries faulted episodes.
         raised: An option whose value has to be raised; the command has ``N`` in its place.
+        out: The output folder to add as ``--out``.
     """
     words, before = list[str](), ""  # before: the option whose value follows
     for word in ARGUMENTS.get():
@@ -93,6 +103,8 @@ def continue_command(*, retry_faulted: bool, raised: str = "") -> str:
         before = name if takes_value else ""
     if raised:
         words += [raised, "N"]
+    if out is not None:
+        words += ["--out", str(out)]
     words += ["--resume", *(["--retry-faulted"] if retry_faulted else [])]
     return shlex.join(["agentgym", "eval", *words])
 
@@ -110,6 +122,26 @@ def _model_requests(run: Mapping[str, Any]) -> str:
     if usage["retries"]:
         line += f"; {usage['retries']} of them retries"
     return line + "."
+
+
+def _env_requests(run: Mapping[str, Any], counters: Mapping[str, Any]) -> str:
+    if not counters["requests"]:
+        return ""
+    urls = run.get("server") or []
+    more = f" and {len(urls) - _MOST_SERVERS} more" if len(urls) > _MOST_SERVERS else ""
+    where = f" at {', '.join(urls[:_MOST_SERVERS])}{more}" if urls else ""
+    parts = [f"{counters['requests']} requests to the environment {run['env_id'].rpartition('/')[2]}{where}"]
+    if counters["retries"]:
+        parts.append(f"{counters['retries']} of them retries")
+    if counters["reconnects"]:
+        parts.append(f"{counters['reconnects']} reconnects")
+    if counters["faults"]:
+        parts.append("faults: " + ", ".join(f"{n} {kind}" for kind, n in sorted(counters["faults"].items())))
+    if counters["queued"]:
+        parts.append(f"{counters['queued']:.1f} seconds queued")
+    if counters["uncounted"]:
+        parts.append(f"{counters['uncounted']} of {counters['episodes']} episodes not counted")
+    return "; ".join(parts) + "."
 
 
 def _one_line(text: str) -> str:

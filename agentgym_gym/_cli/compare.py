@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from agentgym_gym import evaluate as evaluation
+from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._figures.holm import holm
@@ -29,7 +30,9 @@ _LETTERS = 26
 def compare(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN", help="folders of one or several runs; the first is A"),
+        typer.Argument(
+            metavar="RUN", help="folders of one or several runs; the first is A", autocompletion=complete_run
+        ),
     ],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="print a JSON object")] = False,

@@ -131,6 +131,24 @@ class Command(TyperCommand):
             error.message = _plain(error.message)
             raise
 
+    def grouped(self, ctx: Any) -> dict[str, list[Any]]:
+        """Return the arguments and options by the title of their group, in the order of the help."""
+        groups: dict[str, list[Any]] = {}
+        for each in self.get_params(ctx):
+            title = "Arguments" if each.param_type_name == "argument" else _title(each)
+            groups.setdefault(title, []).append(each)
+        if len(groups.keys() - {"Arguments"}) > 1 and "Options" in groups:
+            groups["Other options"] = groups.pop("Options")
+        return groups
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options in their groups; typer groups them only in its coloured help."""
+        for title, parameters in self.grouped(ctx).items():
+            records = [each.get_help_record(ctx) for each in parameters]
+            if any(records):
+                with formatter.section(title):
+                    formatter.write_dl([record for record in records if record is not None])
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         try:
@@ -138,6 +156,10 @@ class Command(TyperCommand):
         except AgentGymError as error:
             report(in_options(str(error), [option for each in self.params for option in each.opts]))
             raise typer.Exit(ERROR) from None
+
+
+def _title(option: Any) -> str:
+    return getattr(option, "rich_help_panel", None) or "Options"
 
 
 def in_options(text: str, options: Collection[str]) -> str:
@@ -154,7 +176,7 @@ def in_options(text: str, options: Collection[str]) -> str:
     return _ARGUMENT.sub(lambda match: own.get(match[1], match[1]) + match[2], text)
 
 
-_OPTION_OF = {"task_id": "task", "headers": "header"}
+_OPTION_OF = {"task_id": "task", "headers": "header", "python": "engine_python"}
 """The options whose names differ from the library's arguments, by argument."""
 
 # An argument in the library's errors, as in "timeout=0 should be...", but not within a URL or a word.

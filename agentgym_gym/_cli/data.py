@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import data as library
+from agentgym_gym._cli.completion import complete_env
 from agentgym_gym._cli.console import Command, out, print_json, print_table
 from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.help_layouts import DATA_RL
 from agentgym_gym._cli.options import (
     ActionFormat,
     Force,
@@ -29,7 +31,6 @@ from agentgym_gym._cli.resolve_env import (
     OURS,
     TASKS_HELP,
     by_name,
-    complete_name,
     json_object,
     refuse_agentgym_options,
     refuse_twice,
@@ -59,7 +60,7 @@ class RlOptions:
         typer.Argument(
             metavar="SOURCE",
             help="environments (id, name or MODULE:ID), or AgentGym files or folders",
-            autocompletion=complete_name,
+            autocompletion=complete_env,
         ),
     ]
     out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]
@@ -121,8 +122,8 @@ class RlOptions:
         return {name: value for name, value in options.items() if value is not None}
 
 
-@data.command("rl", cls=Command)
-@command(RlOptions)
+@data.command("rl", cls=Command, epilog=DATA_RL.epilog)
+@command(RlOptions, DATA_RL.groups)
 def _rl(options: RlOptions) -> None:
     """Write tasks for reinforcement learning with verl.
 

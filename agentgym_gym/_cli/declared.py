@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -48,7 +49,9 @@ class GivenOptions:
     without: Collection[str] = ()
 
 
-def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
+def command(
+    options: type[_Options], groups: Mapping[str, Collection[str]] | None = None
+) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
     """Return a decorator that turns a function of a dataclass into a typer command.
 
     Each field ``name: Annotated[type, typer.Option(...)]`` of the dataclass becomes an option of the command,
@@ -58,11 +61,14 @@ def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], C
 
     Args:
         options: The dataclass. Its annotations are evaluated at run time.
+        groups: Names of fields by the title of their group in the help, in the order of the help. Options in
+            no group come last.
 
     Raises:
-        TypeError: Two fields have the same name, or a field has neither an option nor a default.
+        TypeError: Two fields have the same name, a field has neither an option nor a default, or a group
+            names an option that does not exist.
     """
-    parameters = list(_parameters(options))
+    parameters = _grouped(list(_parameters(options)), groups or {})
     twice = [name for name, times in Counter(each.name for each in parameters).items() if times > 1]
     if twice:
         raise TypeError(f"{options.__name__} declares {', '.join(twice)} more than once")
@@ -77,6 +83,32 @@ def command(options: type[_Options]) -> Callable[[Callable[[_Options], None]], C
         return run
 
     return decorate
+
+
+def _grouped(
+    parameters: Sequence[inspect.Parameter], groups: Mapping[str, Collection[str]]
+) -> list[inspect.Parameter]:
+    """Return the arguments, and then the options in the order of the groups, with the titles of these.
+
+    Raises:
+        TypeError: A group names an option that does not exist.
+    """
+    titles = {name: title for title, names in groups.items() for name in names}
+    unknown = titles.keys() - {each.name for each in parameters}
+    if unknown:
+        raise TypeError(f"there is no option {', '.join(sorted(unknown))} to group")
+    ranks = {name: rank for rank, name in enumerate(titles)}
+    grouped = []
+    for each in parameters:
+        hint, info = get_args(each.annotation)
+        if isinstance(info, OptionInfo):
+            info = copy.copy(info)  # other commands have it in other groups
+            info.rich_help_panel = titles.get(each.name)
+            rank = ranks.get(each.name, len(ranks))
+        else:
+            rank = -1
+        grouped.append((rank, each.replace(annotation=Annotated[hint, info])))
+    return [each for _, each in sorted(grouped, key=lambda pair: pair[0])]
 
 
 def marked(options: type, kind: type[_Mark]) -> dict[str, _Mark]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["doctor"]
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*\bextra\s*==\s*["']([\w-]+)["']""")
+_PYTHON = re.compile(r"""python_version\s*(<|>=)\s*["']3\.(\d+)["']""")
 _COMBINED = frozenset({"all", "dev"})  # extras that combine others
 
 
@@ -164,14 +166,24 @@ class _Finding:
 
 
 def _extras() -> dict[str, str]:
-    """Return the extra of each optional package, from the metadata of this library."""
+    """Return the extra of each optional package for this Python, from the metadata of this library."""
     try:
         requirements = metadata.requires("agentgym-gym") or []
     except metadata.PackageNotFoundError:
         return {}
-    matches = [match for match in map(_REQUIREMENT.match, requirements) if match is not None]
+    matches = [
+        match for match in map(_REQUIREMENT.match, filter(_applies, requirements)) if match is not None
+    ]
     extras: dict[str, str] = {}
     for package, extra in (match.groups() for match in matches):
         if extra not in _COMBINED and package != "agentgym-gym":
             extras.setdefault(package, extra)
     return extras
+
+
+def _applies(requirement: str) -> bool:
+    """Return whether a requirement is for this version of Python."""
+    return all(
+        (sys.version_info < (3, int(minor))) == (comparison == "<")
+        for comparison, minor in _PYTHON.findall(requirement)
+    )

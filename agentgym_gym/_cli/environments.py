@@ -226,7 +226,8 @@ def _deadline(seconds: float | None, chosen: Chosen) -> float | None:
     if chosen.environment is not None:
         if seconds is not None:
             raise BadOption(
-                f"env_timeout={seconds:g} is not for {chosen.id}, whose requests have timeouts: set timeout"
+                f"env_timeout={seconds:g} is not for {chosen.id}, whose requests have a timeout: give "
+                "timeout=SECONDS instead"
             )
         return None
     if seconds is not None and not 0 < seconds < math.inf:

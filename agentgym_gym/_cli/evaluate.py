@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from agentgym_gym._cli.completion import complete_env
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.dry_run import preview
+from agentgym_gym._cli.help_layouts import EVAL
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.plans import AgentName, AgentPlan, EnvironmentPlan, RunPlan, read_plan
 from agentgym_gym._cli.protocol_plan import GivenSettings, plan_under
 from agentgym_gym._cli.protocols import PROTOCOLS, complete_protocol
-from agentgym_gym._cli.resolve_env import complete_name
 from agentgym_gym._cli.runs import play
 from agentgym_gym.errors import BadOption
 
@@ -32,7 +33,7 @@ class EvalOptions:
             metavar="ID",
             help="environment (id, name or MODULE:ID), or a TOML run file",
             show_default="all of --protocol",
-            autocompletion=complete_name,
+            autocompletion=complete_env,
         ),
     ] = None
     agent: AgentName = None
@@ -51,28 +52,24 @@ class EvalOptions:
     run: Annotated[Mapping[str, Any], GivenOptions(RunPlan)]
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="resume the run in the output folder", rich_help_panel="Options of the run"
-        ),
+        typer.Option("--resume", help="resume the run in --out, else the latest one"),
     ] = False
     retry_faulted: Annotated[
         bool,
         typer.Option(
             "--retry-faulted",
             help="with --resume: retry faulted episodes",
-            rich_help_panel="Options of the run",
         ),
     ] = False
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="play over 1,000 episodes unasked", rich_help_panel="Options of the run"),
+        typer.Option("--yes", help="play over 1,000 episodes unasked"),
     ] = False
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
             help="print episodes, tokens and cost, and play nothing",
-            rich_help_panel="Options of the run",
         ),
     ] = False
     header: Header = None
@@ -80,7 +77,6 @@ class EvalOptions:
         list[str] | None,
         typer.Option(
             help="model with an OpenAI-compatible chat API; repeatable",
-            rich_help_panel="Options of a model",
         ),
     ] = None
     model_path: Annotated[
@@ -88,13 +84,12 @@ class EvalOptions:
         typer.Option(
             metavar="PATH",
             help="model for --launch: folder, name or pattern ('ckpts/*'); repeatable",
-            rich_help_panel="Options of a model",
         ),
     ] = None
     settings: Annotated[Mapping[str, Any], GivenOptions(AgentPlan, without=("agent",))]
 
 
-@command(EvalOptions)
+@command(EvalOptions, EVAL.groups)
 def evaluate(options: EvalOptions) -> None:
     """Evaluate agents or models, and write episodes and scores.
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import out as console
 from agentgym_gym.evaluate import find_runs, read_run
 
@@ -14,7 +15,10 @@ __all__ = ["export"]
 
 
 def export(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="folders of one or several runs")],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="folders of one or several runs", autocompletion=complete_run),
+    ],
     *,
     to: Annotated[Literal["inspect"], typer.Option(help="target tool")],
     out: Annotated[Path, typer.Option(help="output folder for the logs")],

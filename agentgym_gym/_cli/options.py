@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from agentgym_gym._cli.completion import complete_split
 from agentgym_gym._headers import HiddenHeaders, parse_headers
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import FormatName
@@ -96,7 +97,10 @@ Server = Annotated[
 ]
 
 Split = Annotated[
-    str | None, typer.Option(help="split of the tasks", show_default="the first; any for a file")
+    str | None,
+    typer.Option(
+        help="split of the tasks", show_default="the first; any for a file", autocompletion=complete_split
+    ),
 ]
 
 

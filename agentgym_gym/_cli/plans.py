@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from agentgym_gym._cli.completion import complete_agent, complete_split
 from agentgym_gym._cli.declared import CliValue
 from agentgym_gym._cli.options import (  # noqa: TC001 - read at run time
     ActionFormat,
@@ -39,8 +40,6 @@ __all__ = [
     "RunPlan",
     "read_plan",
 ]
-
-_MODEL, _RUN = "Options of a model", "Options of the run"
 
 UNRECORDED = frozenset({"headers", "server"})
 """Keys of `EnvironmentPlan.env_kwargs` that a run does not record: headers may contain tokens."""
@@ -80,7 +79,11 @@ class EnvironmentPlan:
     tasks: Annotated[str, typer.Option(help=TASKS_HELP, show_default="all")] = "all"
     split: Annotated[
         str | None,
-        typer.Option(help="split of the tasks", show_default="test, else dev, else the first"),
+        typer.Option(
+            help="split of the tasks",
+            show_default="test, else dev, else the first",
+            autocompletion=complete_split,
+        ),
         EnvArgument(),
     ] = None
     positions: Annotated[
@@ -108,7 +111,6 @@ class EnvironmentPlan:
         typer.Option(
             metavar="FILE",
             help="file with a system prompt to replace the environment's",
-            rich_help_panel=_MODEL,
         ),
         _FILE,
     ] = None
@@ -117,7 +119,9 @@ class EnvironmentPlan:
 
 AgentName: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="agent: oracle, random, replay:PATH of a run, or MODULE:NAME"),
+    typer.Option(
+        help="agent: oracle, random, replay:PATH of a run, or MODULE:NAME", autocompletion=complete_agent
+    ),
 ]
 
 
@@ -138,7 +142,6 @@ class AgentPlan:
             metavar="URL",
             help="base URL of the model's API, such as http://127.0.0.1:8000/v1",
             show_default="OpenAI's",
-            rich_help_panel=_MODEL,
         ),
     ] = None
     api_key_variable: Annotated[
@@ -147,17 +150,16 @@ class AgentPlan:
             metavar="NAME",
             help="environment variable with the API key",
             show_default="OPENAI_API_KEY",
-            rich_help_panel=_MODEL,
         ),
     ] = None
     launch: Annotated[
         Literal["sglang", "vllm", "transformers"] | None,
-        typer.Option(help="inference engine to start for --model-path", rich_help_panel=_MODEL),
+        typer.Option(help="inference engine to start for --model-path"),
     ] = None
     model_path: str | None = None
     engine_arguments: Annotated[
         Sequence[str],
-        typer.Option(metavar="'WORDS'", help="more arguments of the engine", rich_help_panel=_MODEL),
+        typer.Option(metavar="'WORDS'", help="more arguments of the engine"),
         CliValue(str, shlex.split),
     ] = field(default_factory=list)
     engine_python: Annotated[
@@ -166,7 +168,6 @@ class AgentPlan:
             metavar="PATH",
             help="path of the engine's Python interpreter",
             show_default="this one",
-            rich_help_panel=_MODEL,
         ),
     ] = None
     tools: Annotated[
@@ -174,7 +175,6 @@ class AgentPlan:
         typer.Option(
             help="actions as text (none) or as native tool calls",
             show_default="none",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
@@ -183,7 +183,6 @@ class AgentPlan:
         typer.Option(
             metavar="FILE",
             help="prompt file: text around the system prompt, or example messages",
-            rich_help_panel=_MODEL,
         ),
         _FILE,
     ] = None
@@ -192,25 +191,22 @@ class AgentPlan:
         typer.Option(
             help="messages to send: all, turns:K or tokens:N",
             show_default="all",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="maximum number of tokens per reply", rich_help_panel=_MODEL),
+        typer.Option(min=1, help="maximum number of tokens per reply"),
         ChatArgument(),
     ] = None
-    temperature: Annotated[
-        float | None, typer.Option(min=0, help="sampling temperature (0 = greedy)", rich_help_panel=_MODEL)
-    ] = None
+    temperature: Annotated[float | None, typer.Option(min=0, help="sampling temperature (0 = greedy)")] = None
     top_p: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="nucleus sampling threshold", rich_help_panel=_MODEL),
+        typer.Option(min=0, max=1, help="nucleus sampling threshold"),
     ] = None
     stop: Annotated[
         Sequence[str],
-        typer.Option(help="stop sequence of replies; repeatable", rich_help_panel=_MODEL),
+        typer.Option(help="stop sequence of replies; repeatable"),
         CliValue(list[str], list),
         ChatArgument(),
     ] = field(default_factory=list)
@@ -219,7 +215,6 @@ class AgentPlan:
         typer.Option(
             metavar="JSON",
             help="more request parameters, as a JSON object",
-            rich_help_panel=_MODEL,
         ),
         _SAMPLING,
     ] = field(default_factory=dict)
@@ -228,7 +223,6 @@ class AgentPlan:
         typer.Option(
             help="whether a truncated reply ends the episode or is played",
             show_default="end",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
@@ -237,20 +231,17 @@ class AgentPlan:
         typer.Option(
             "--keep-reasoning",
             help="send the model's reasoning back in later requests",
-            rich_help_panel=_MODEL,
         ),
         ChatArgument(),
     ] = None
     model_timeout: Annotated[
         float | None,
-        typer.Option(help="timeout of each model request, in seconds", rich_help_panel=_MODEL),
+        typer.Option(help="timeout of each model request, in seconds"),
         ChatArgument("timeout"),
     ] = None
     retry_seconds: Annotated[
         float | None,
-        typer.Option(
-            help="time limit for retries of failed model requests, in seconds", rich_help_panel=_MODEL
-        ),
+        typer.Option(help="time limit for retries of failed model requests, in seconds"),
         ChatArgument(),
     ] = None
 
@@ -262,22 +253,19 @@ class RunPlan:
     out: Annotated[
         str,
         typer.Option(
-            help="output folder for episodes.jsonl and summary.json", show_default="a folder below runs/"
+            help="output folder for episodes.jsonl and summary.json", show_default="a new folder below runs/"
         ),
         _FILE,
     ] = ""
     environments: Sequence[EnvironmentPlan] = field(default_factory=list)
     agents: Sequence[AgentPlan] = field(default_factory=list)
-    samples: Annotated[
-        int, typer.Option(min=1, help="episodes per task", show_default="1", rich_help_panel=_RUN)
-    ] = 1
+    samples: Annotated[int, typer.Option(min=1, help="episodes per task", show_default="1")] = 1
     concurrency: Annotated[
         int,
         typer.Option(
             min=1,
             help="maximum number of concurrent episodes",
             show_default="16",
-            rich_help_panel=_RUN,
         ),
     ] = 16
     seed: Annotated[
@@ -285,32 +273,30 @@ class RunPlan:
         typer.Option(
             min=0,
             help="random seed; models receive one only if given",
-            rich_help_panel=_RUN,
         ),
     ] = None
     prices: Annotated[
         str | None,
-        typer.Option(help="TOML or JSON file with prices per million tokens", rich_help_panel=_RUN),
+        typer.Option(help="TOML or JSON file with prices per million tokens"),
         _FILE,
     ] = None
     max_cost: Annotated[
         float | None,
-        typer.Option(help="stop when the models cost this much; needs --prices", rich_help_panel=_RUN),
+        typer.Option(help="stop when the models cost this much; needs --prices"),
     ] = None
     max_tokens_total: Annotated[
         int | None,
-        typer.Option(min=1, help="stop after this many prompt and reply tokens", rich_help_panel=_RUN),
+        typer.Option(min=1, help="stop after this many prompt and reply tokens"),
     ] = None
     requests_per_minute: Annotated[
         float | None,
-        typer.Option(help="maximum rate of requests to a model server", rich_help_panel=_RUN),
+        typer.Option(help="maximum rate of requests to a model server"),
     ] = None
     ray: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
             help="address of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT",
-            rich_help_panel=_RUN,
         ),
     ] = None
 

@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from gymnasium.utils.seeding import np_random
 
+from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._cli.console import ERROR, clean, report
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import FORMAT_NAMES, Header, Server, headers_of
 from agentgym_gym._cli.resolve_env import EnvKwargs, Name, json_object, resolve
+from agentgym_gym._cli.sources import probe
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym.data._items import SEEDS
 from agentgym_gym.evaluate._runner import play_episode
+from agentgym_gym.evaluate._world import in_world, world_label
 from agentgym_gym.rollout._env_facts import system_prompt_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import gymnasium
+
+    from agentgym_gym._cli.resolve_env import Chosen
 
 __all__ = ["PlayOptions", "play"]
 
@@ -58,18 +65,15 @@ def play(options: PlayOptions) -> None:
     action_format = options.action_format
     if chosen.environment is not None and "action_format" not in more:
         action_format = action_format or "bare"
-    own = {
-        "server": options.server,
-        "action_format": action_format,
-        "headers": headers_of(options.header) or None,
-    }
+    headers = headers_of(options.header)
+    own = {"server": options.server, "action_format": action_format, "headers": headers or None}
     env = chosen.make(more, own, None)
     with contextlib.closing(env):
         task = options.task
         if task is None:
             numbers = chosen.environment.split(None) if chosen.environment else range(SEEDS)
             task = numbers[int(np_random(options.seed)[0].integers(len(numbers)))]
-        record = play_episode(env, _Player(), task)
+        record = play_episode(env, _Player(chosen, headers), task)
     if record.messages and (record.terminated or record.truncated):
         typer.echo(clean(record.messages[-1]["content"]) + "\n")
     if record.fault is not None:
@@ -84,11 +88,27 @@ class _Player:
 
     name = "player"
 
+    def __init__(self, chosen: Chosen, headers: Mapping[str, str]) -> None:
+        self._chosen = chosen
+        self._headers = headers
+
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
-        """Show the system prompt of the environment, if it has one."""
+        """Show the environment with its world, and its system prompt, if it has one."""
+        world = self._world(env, info.get("served_by"))
+        typer.echo(f"{clean(in_world(self._chosen.id, world))}\n")
         prompt = system_prompt_of(env)
         start = "" if prompt is None else f"{clean(prompt)}\n\n"
         typer.echo(f"{start}Task {info['task_id']}:\n")
+
+    def _world(self, env: gymnasium.Env[str, Any], served_by: str | None) -> str | None:
+        """Return the label of the world, or None for an environment of another library."""
+        environment = self._chosen.environment
+        own: Any = env.unwrapped
+        if environment is None or not isinstance(own, BaseTextEnv):
+            return None
+        if served_by is not None:
+            return world_label(served_by)
+        return probe(own.servers[0], environment, self._headers).world
 
     def act(self, observation: str, info: dict[str, Any]) -> str | None:
         """Show the observation and read a reply."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -157,18 +158,20 @@ class Player:
             name for name, value in separate.items() if value is not None and name in plan.sampling
         )
         if twice:
-            raise BadOption(
-                f"{', '.join(twice)}: given by sampling and by a key or an option of its own; give it once"
+            named = ", ".join(f"{name}={separate[name]}" for name in twice)
+            raise BadOption(f"{named}: given in sampling={plan.sampling} too; give it once")
+        try:
+            agent = ChatAgent(
+                self.engine.model if self.engine is not None else str(plan.model),
+                base_url=base_url,
+                sampling={
+                    **{name: value for name, value in separate.items() if value is not None},
+                    **plan.sampling,
+                },
+                **{name: value for name, value in arguments.items() if value not in (None, [])},
             )
-        agent = ChatAgent(
-            self.engine.model if self.engine is not None else str(plan.model),
-            base_url=base_url,
-            sampling={
-                **{name: value for name, value in separate.items() if value is not None},
-                **plan.sampling,
-            },
-            **{name: value for name, value in arguments.items() if value not in (None, [])},
-        )
+        except BadOption as error:  # whose timeout is another option here
+            raise BadOption(re.sub(r"^timeout=", "model_timeout=", str(error))) from error
         agent.name = self.name
         return agent
 

@@ -1,4 +1,4 @@
-"""The progress of a run: a bar on a terminal, otherwise a line every 30 seconds."""
+"""The progress of a run: a bar on a terminal, otherwise a line every 30 seconds and at the first trouble."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ MAX_KINDS = 20
 
 BAR_SECONDS = 1.0
 LINE_SECONDS = 30.0
+
+TROUBLE = ("longest", "retrying", "HTTP 429")
+"""The beginnings of metrics in `state` that show that a model server does not reply as it should."""
 
 _MAX_LINE = 300  # maximum characters of a fault line
 
@@ -84,12 +87,16 @@ class Progress:
         self._bar.stop()
 
     def _update(self) -> None:
-        """Update the metrics of the bar, or print lines."""
-        seconds = BAR_SECONDS if err.is_terminal else LINE_SECONDS
-        while not self._ended.wait(seconds):
+        """Update the metrics of the bar, or print a line every `LINE_SECONDS`, and at the first trouble."""
+        printed, known = time.monotonic(), set[str]()
+        while not self._ended.wait(min(BAR_SECONDS, LINE_SECONDS)):
             if err.is_terminal:
                 self._bar.update(self._task, metrics=self._metrics())
-            else:
+                continue
+            trouble = {kind for kind in TROUBLE for words in self._state() if words.startswith(kind)} - known
+            if trouble or time.monotonic() - printed >= LINE_SECONDS:
+                printed = time.monotonic()
+                known |= trouble
                 err.print(self._line(), soft_wrap=True)
 
     def _line(self) -> str:

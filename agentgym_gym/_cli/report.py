@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import out
 from agentgym_gym.evaluate._report import write_report
 
@@ -16,7 +17,11 @@ __all__ = ["report"]
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN", help="folders of runs or trainings, or their parent folders"),
+        typer.Argument(
+            metavar="RUN",
+            help="folders of runs or trainings, or their parent folders",
+            autocompletion=complete_run,
+        ),
     ],
     *,
     out_: Annotated[Path, typer.Option("--out", help="output file; replaces an existing report")] = Path(

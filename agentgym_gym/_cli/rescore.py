@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import evaluate as evaluation
+from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import clean, out, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser
@@ -36,7 +37,9 @@ _NOT_COPIED = {"finished", "protocol", "written", "wall_seconds", "versions", "g
 class RescoreOptions:
     """The options of ``agentgym rescore``."""
 
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of one or several runs")]
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="folder of one or several runs", autocompletion=complete_run)
+    ]
     out_: Annotated[Path, typer.Option("--out", help="new folder for the rescored run")]
     parser: Parser = None
     action_format: Annotated[

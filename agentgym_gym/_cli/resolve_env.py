@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import gymnasium
 import typer
 
-from agentgym_gym.catalogue import BUILT_IN, ENTRY_POINT, find
+from agentgym_gym._cli.completion import complete_env
+from agentgym_gym.catalogue import ENTRY_POINT, find
 from agentgym_gym.data._items import Seeds, items_of
 from agentgym_gym.errors import AgentGymError, BadOption, UnknownEnvironment
 from agentgym_gym.rollout import EnvMaker
@@ -34,7 +35,6 @@ __all__ = [
     "Name",
     "all_by_name",
     "by_name",
-    "complete_name",
     "find_modules_here",
     "json_object",
     "refuse_agentgym_options",
@@ -291,12 +291,6 @@ def all_by_name(option: str, values: Iterable[str] | None, names: Sequence[str])
     return by_env
 
 
-def complete_name(incomplete: str) -> list[str]:
-    """Return the names of AgentGym's environments that start with a word, for shell completion."""
-    names = [name for each in BUILT_IN for name in (each.name, *each.aliases, *each.ids)]
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def json_object(text: str, option: str = "--env-kwargs", example: str = '{"size": 5}') -> dict[str, Any]:
     """Parse the value of an option that accepts a JSON object.
 
@@ -322,7 +316,7 @@ Name: TypeAlias = Annotated[
     typer.Argument(
         metavar="ID",
         help="environment: id, name, or MODULE:ID of another package",
-        autocompletion=complete_name,
+        autocompletion=complete_env,
     ),
 ]
 

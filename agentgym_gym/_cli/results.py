@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from agentgym_gym._cli.console import clean, out
 from agentgym_gym._cli.tables import print_run, print_runs
@@ -45,29 +45,9 @@ def print_results(folders: Sequence[RunFolder]) -> None:
                 f"{len(solved.always)}.",
                 soft_wrap=True,
             )
-        if line := _counters(summary.counters):
-            out.print(f"{prefix}{line}", soft_wrap=True)
     out.print(
         f"Written to {folders[0].path if len(folders) == 1 else folders[0].path.parent}.", soft_wrap=True
     )
-
-
-def _counters(counters: Mapping[str, Any]) -> str:
-    """Return the metrics of the connections as one line; empty if there were no requests."""
-    if not counters["requests"]:
-        return ""
-    parts = [f"{counters['requests']} requests to the environment"]
-    if counters["retries"]:
-        parts.append(f"{counters['retries']} of them retries")
-    if counters["reconnects"]:
-        parts.append(f"{counters['reconnects']} reconnects")
-    if counters["faults"]:
-        parts.append("faults: " + ", ".join(f"{n} {kind}" for kind, n in sorted(counters["faults"].items())))
-    if counters["queued"]:
-        parts.append(f"{counters['queued']:.1f} seconds queued")
-    if counters["uncounted"]:
-        parts.append(f"{counters['uncounted']} of {counters['episodes']} episodes not counted")
-    return "; ".join(parts) + "."
 
 
 def _run(folder: RunFolder) -> Run:

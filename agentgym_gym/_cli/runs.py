@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from agentgym_gym._cli.interrupts import INTERRUPTED, interruptible
 from agentgym_gym._cli.players import Player, players_of
 from agentgym_gym._cli.progress import Progress
 from agentgym_gym._cli.results import print_results
+from agentgym_gym._cli.run_folders import folder_name, latest, reserved
 from agentgym_gym.errors import AgentFault, BadOption, SetupError
 from agentgym_gym.evaluate._chat.limits import BudgetUsedUp, RequestLimits
 from agentgym_gym.evaluate._episode_workers import Job
@@ -113,12 +113,15 @@ def play(
         for player in players
         for each in environments
     ]
-    confirm(sum(run.left(resume=resume) for run in runs if run.player.is_model), yes=yes)
+    name = "run" if several else runs[0].name
+    out = Path(plan.out) if plan.out else latest(name) if resume else None
+    confirm(sum(run.left(out if resume else None) for run in runs if run.player.is_model), yes=yes)
     check_servers(players)
     ending = _Ending()
     with contextlib.ExitStack() as stack:
+        out = stack.enter_context(reserved(name)) if out is None else out
         entries = [
-            stack.enter_context(run.opened(limits, prices, resume=resume, retry_faulted=retry_faulted))
+            stack.enter_context(run.opened(out, limits, prices, resume=resume, retry_faulted=retry_faulted))
             for run in runs
         ]
         _allow_connections(plan.concurrency)
@@ -135,7 +138,8 @@ def play(
     folders = [entry.folder for entry in entries]
     print_results(folders)
     unfinished = [entry.unfinished for entry in entries]
-    print_closing(folders, unfinished, time.monotonic() - began, raised=ending.raised)
+    seconds = time.monotonic() - began
+    print_closing(folders, unfinished, seconds, raised=ending.raised, out=None if plan.out else out)
     ending.exit()
     summaries = [folder.summary for folder in folders]
     if any(summary.episodes for summary in summaries) and not any(summary.scored for summary in summaries):
@@ -217,22 +221,30 @@ class _Run:
     several: bool
 
     @property
-    def folder(self) -> Path:
-        """The folder of the run."""
-        name = _slug(f"{self.environment.chosen.id.rpartition('/')[2]}-{self.player.name}")
-        out = Path(self.plan.out or f"runs/{'run' if self.several else name}")
-        return out / name if self.several else out
+    def name(self) -> str:
+        """The name of the run, a valid folder name."""
+        return folder_name(f"{self.environment.chosen.id.rpartition('/')[2]}-{self.player.name}")
 
-    def left(self, *, resume: bool) -> int:
-        """Return the number of episodes to play, without those that a resumed run has already."""
+    def folder(self, out: Path) -> Path:
+        """Return the folder of the run in the output folder of the command."""
+        return out / self.name if self.several else out
+
+    def left(self, out: Path | None) -> int:
+        """Return the number of episodes to play, without those of the run that is resumed in a folder."""
         planned = len(self.environment.tasks) * self.plan.samples
-        if not resume or planned <= MOST_UNASKED or not (self.folder / EPISODES).exists():
+        if out is None or planned <= MOST_UNASKED or not (self.folder(out) / EPISODES).exists():
             return planned
-        return max(0, planned - len(counting(read_records(self.folder / EPISODES, torn_end=True)[0])))
+        return max(0, planned - len(counting(read_records(self.folder(out) / EPISODES, torn_end=True)[0])))
 
     @contextlib.contextmanager
     def opened(
-        self, limits: SharedLimits, prices: Mapping[str, Price], *, resume: bool, retry_faulted: bool
+        self,
+        out: Path,
+        limits: SharedLimits,
+        prices: Mapping[str, Price],
+        *,
+        resume: bool,
+        retry_faulted: bool,
     ) -> Iterator[_Entry]:
         """Open the folder of the run, and yield the entry with its remaining episodes."""
         plan, player, environment = self.plan, self.player, self.environment
@@ -246,7 +258,7 @@ class _Run:
         }
         planned = episodes_of(environment.tasks, plan.samples)
         with RunFolder(
-            self.folder, facts, resume=resume, planned=planned, price=player.price(prices)
+            self.folder(out), facts, resume=resume, planned=planned, price=player.price(prices)
         ) as folder:
             own = limits.of(player)
             if own is not None:
@@ -284,11 +296,6 @@ def _same_directory() -> Iterator[None]:
     finally:
         with contextlib.suppress(OSError):
             os.chdir(directory)
-
-
-def _slug(name: str) -> str:
-    """Convert a name to a valid folder name."""
-    return re.sub(r"[^\w.-]+", "_", name).strip("._")[:120] or "run"
 
 
 def _allow_connections(concurrency: int) -> None:

@@ -172,7 +172,8 @@ def require_server(
     if all(result.problem for result in probes):
         problems = "; ".join(f"{result.url}: {result.problem}" for result in probes)
         raise NoServer(
-            f"no server of {environment.name} is available: {problems}; start it, or name another server"
+            f"no server of {environment.name} is available: {problems}; start it, or give another server by "
+            "--server"
         )
     return probes
 

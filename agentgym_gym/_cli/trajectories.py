@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from agentgym_gym import data as library
+from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force, Json, ValidationSize  # noqa: TC001 - typer reads them at run time
@@ -47,6 +48,7 @@ Sources: TypeAlias = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="folders of runs, AgentTraj files, or parquet of data sft",
+        autocompletion=complete_run,
     ),
 ]
 Successful: TypeAlias = Annotated[

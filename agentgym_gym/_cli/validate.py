@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import evaluate as evaluation
+from agentgym_gym._cli.completion import complete_agent
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.environments import PlannedEnvironment
+from agentgym_gym._cli.help_layouts import VALIDATE
 from agentgym_gym._cli.interrupts import interruptible
 from agentgym_gym._cli.options import Header, Split, headers_of
 from agentgym_gym._cli.plans import EnvironmentPlan
@@ -44,6 +46,7 @@ class ValidateOptions:
         str | None,
         typer.Option(
             metavar="AGENT",
+            autocompletion=complete_agent,
             help="agent that plays the solutions: oracle, replay:PATH or MODULE:NAME",
             show_default="oracle, if there is one",
         ),
@@ -64,7 +67,7 @@ class ValidateOptions:
     json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False
 
 
-@command(ValidateOptions)
+@command(ValidateOptions, VALIDATE.groups)
 def validate(options: ValidateOptions) -> None:
     """Find tasks that cannot be won, or that are won by doing nothing.
 

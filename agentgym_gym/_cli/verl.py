@@ -14,10 +14,12 @@ import typer
 from rich.text import Text
 
 from agentgym_gym._addresses import configured
+from agentgym_gym._cli.completion import complete_env, complete_split
 from agentgym_gym._cli.console import Command, clean, out, print_json
 from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.help_layouts import VERL_INIT
 from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
-from agentgym_gym._cli.resolve_env import TASKS_HELP, complete_name, find_modules_here
+from agentgym_gym._cli.resolve_env import TASKS_HELP, find_modules_here
 from agentgym_gym._cli.sources import probe
 from agentgym_gym._cli.verl_rows import env_arguments, print_shares, read_options, rows_of, with_turn_limits
 from agentgym_gym.catalogue import find
@@ -56,15 +58,12 @@ class InitOptions:
         typer.Option(
             metavar="ID[=WEIGHT]",
             help="environment (id, name or MODULE:ID) and its weight; repeatable",
-            autocompletion=complete_name,
+            autocompletion=complete_env,
         ),
     ]
     out_: Annotated[Path, typer.Option("--out", help="output folder")]
     version: Version = None
-    algorithm: Annotated[
-        Algorithm,
-        typer.Option(help="training algorithm"),
-    ] = "grpo"
+    algorithm: Annotated[Algorithm, typer.Option(help="training algorithm")] = "grpo"
     engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="inference engine")] = "sglang"
     preset: Annotated[
         Literal["train", "test", "full"],
@@ -122,11 +121,7 @@ class InitOptions:
     gpus: Gpus = 4
     tasks: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[ENV=]TASKS",
-            help=TASKS_HELP,
-            show_default="few for test, else all",
-        ),
+        typer.Option(metavar="[ENV=]TASKS", help=TASKS_HELP, show_default="few for test, else all"),
     ] = None
     val: Annotated[
         list[str] | None,
@@ -138,14 +133,16 @@ class InitOptions:
     ] = None
     split: Annotated[
         list[str] | None,
-        typer.Option(metavar="[ENV=]SPLIT", help="split of the tasks", show_default="the first"),
+        typer.Option(
+            metavar="[ENV=]SPLIT",
+            help="split of the tasks",
+            show_default="the first",
+            autocompletion=complete_split,
+        ),
     ] = None
     system_prompt: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[ENV=]FILE",
-            help="file with a system prompt to replace the environment's",
-        ),
+        typer.Option(metavar="[ENV=]FILE", help="file with a system prompt to replace the environment's"),
     ] = None
     isolate: Annotated[
         list[str] | None,
@@ -189,8 +186,8 @@ class InitOptions:
     force: Force = False
 
 
-@verl.command("init", cls=Command)
-@command(InitOptions)
+@verl.command("init", cls=Command, epilog=VERL_INIT.epilog)
+@command(InitOptions, VERL_INIT.groups)
 def _init(options: InitOptions) -> None:
     """Write a folder for reinforcement learning with verl.
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
+from agentgym_gym._cli.completion import complete_env
 from agentgym_gym._cli.console import out
 from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.help_layouts import VERL_SFT
 from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.reformat import print_unparsed, reformatted
-from agentgym_gym._cli.resolve_env import TASKS_HELP, complete_name, resolve
+from agentgym_gym._cli.resolve_env import TASKS_HELP, resolve
 from agentgym_gym._cli.trajectories import (
     Best,
     MinScore,
@@ -90,7 +92,7 @@ class SftOptions:
             "--eval",
             metavar="ID",
             help="environment to evaluate in after training; repeatable",
-            autocompletion=complete_name,
+            autocompletion=complete_env,
         ),
     ] = None
     eval_tasks: Annotated[str | None, typer.Option(help=TASKS_HELP, show_default="all")] = None
@@ -106,7 +108,7 @@ class SftOptions:
     force: Force = False
 
 
-@command(SftOptions)
+@command(SftOptions, VERL_SFT.groups)
 def sft(options: SftOptions) -> None:
     """Write a folder for supervised fine-tuning with verl.
 

@@ -90,7 +90,7 @@ class History:
                 or name in limits
                 or not (number.isascii() and number.isdigit())
             ):
-                raise BadOption(f"history {text!r:.80} is not one of 'all', 'turns:K' and 'tokens:N'")
+                raise BadOption(f"history={text!r:.80} is not one of 'all', 'turns:K' and 'tokens:N'")
             limits[name] = int(number[:12])
         return cls(**limits)
 

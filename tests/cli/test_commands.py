@@ -219,6 +219,16 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
     assert "not installed (in a checkout: pip install '.[servers]')" in run("doctor").stdout
 
 
+def test_doctor_lists_only_packages_for_this_python(run, monkeypatch):
+    from agentgym_gym._cli import doctor
+
+    required = ["tomli>=2; python_version < '3.11' and extra == 'cli'", "ray; extra == 'ray'"]
+    monkeypatch.setattr(doctor.metadata, "requires", lambda _: required)
+    for minor, packages in ((10, {"tomli", "ray"}), (11, {"ray"}), (14, {"ray"})):
+        monkeypatch.setattr(doctor.sys, "version_info", (3, minor, 1, "final", 0))
+        assert doctor._extras().keys() == packages
+
+
 # serve, play
 
 
@@ -250,6 +260,7 @@ def test_serve_what_cannot_be_served(run, options):
 def test_play(run, textcraft_url, name):
     result = run("play", name, "--task", 3, "--server", textcraft_url, input="inventory\n\nget 0 a\nquit\n")
     assert result.exit_code == 0
+    assert re.match(r"TextCraft-v0 \(local world \d+\)\n\n", result.stdout)
     assert result.stdout.count("The actions:") == 1
     assert "Task 3:" in result.stdout
     assert "> Inventory: You are not carrying anything." in result.stdout
@@ -260,6 +271,7 @@ def test_play(run, textcraft_url, name):
 def test_play_to_the_end_on_a_server_that_sends_nasty_text(run, nasty):
     result = run("play", "textcraft", "--server", nasty, input="get 1 a\n")
     assert result.exit_code == 0
+    assert result.stdout.startswith("TextCraft-v0 (server of unknown make)\n\n")
     assert "\x1b" not in result.stdout
     assert "\x00" not in result.stdout
     assert result.stdout.count("[red]made :smile: up[/red] [/nothing]") == 2
@@ -270,7 +282,7 @@ def test_play_to_the_end_on_a_server_that_sends_nasty_text(run, nasty):
 def test_play_shows_the_system_prompt_of_a_wrapper(run, name, prompt):
     result = run("play", f"counting_env:bridge/{name}-v0", "--task", 3, input="1\nquit\n")
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith(prompt)
+    assert result.stdout.startswith(f"{name}-v0\n\n{prompt}")
     assert "Task 3:" in result.stdout
     assert "Score 1 after 1 turns" in result.stdout
 

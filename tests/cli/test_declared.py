@@ -131,6 +131,11 @@ def test_a_field_without_an_option_needs_a_default():
         command(Undeclared)
 
 
+def test_a_group_names_options_that_exist():
+    with pytest.raises(TypeError, match="there is no option nothing to group"):
+        command(PlayFields, {"Group": ("server", "nothing")})
+
+
 @dataclass(frozen=True, kw_only=True)
 class GivenFields:
     """A group of which only the options that were given are kept."""

@@ -50,7 +50,10 @@ def test_eval(run, tmp_path, textcraft_url):
     assert row["parse errors"] == "0.0%"
     assert len((out / "episodes.jsonl").read_text("utf-8").splitlines()) == 10
     counters = json.loads((out / "summary.json").read_text("utf-8"))["timing"]["counters"]
-    assert f"\n{counters['requests']} requests to the environment.\n" in result.stdout
+    assert (
+        f"\n{counters['requests']} requests to the environment TextCraft-v0 at {textcraft_url}.\n"
+        in result.stdout
+    )
     assert "\n10 tasks, split train.\n" in result.stdout
     run_ = json.loads((out / "summary.json").read_text("utf-8"))["run"]
     assert run_["server"] == [textcraft_url]
@@ -80,7 +83,7 @@ def test_eval_of_a_mistyped_address_leaves_nothing_behind(run, tmp_path):
     result = evaluate(run, tmp_path / "run", "--server", "http://127.0.0.1:9", tasks="0:2")
     assert result.exit_code == 2
     assert "no server of TextCraft is available: http://127.0.0.1:9: " in result.stderr
-    assert "start it, or name another server" in result.stderr
+    assert "start it, or give another server by --server" in result.stderr
     assert not (tmp_path / "run").exists()
 
 
@@ -104,7 +107,8 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
         "-",
     )
     assert "not scored." in result.stdout
-    assert "requests to the environment; 2 of them retries; faults: 2 ServerUnreachable." in result.stdout
+    requests = f"requests to the environment TextCraft-v0 at {gone}; 2 of them retries"
+    assert f"{requests}; faults: 2 ServerUnreachable." in result.stdout
     assert evaluate(run, tmp_path, "--server", gone, tasks="0:2").exit_code == 2
     url = server.start()
     try:

@@ -355,6 +355,24 @@ def test_the_progress_names_the_fault_that_is_retried(run, monkeypatch, started,
     assert stderr.progress.is_set()
 
 
+def test_the_first_trouble_is_reported_before_the_next_line(run, monkeypatch, started, command):
+    """The server fails until the line is there, and ten times more, which print no other line."""
+    stderr, after = Written(r"0/1 episodes.* retrying 1: HTTP 503"), []
+
+    def answer(_):
+        if stderr.progress.is_set():
+            after.append(1)
+        if len(after) > 10:
+            return completion("4", usage=USAGE)
+        return refused("503 Busy", None, "Retry-After: 0.05")
+
+    monkeypatch.setattr(progress, "BAR_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 1e6)
+    monkeypatch.setattr(console.err, "_file", stderr)
+    assert run(*command(started(FakeServer(answer)), tasks="3")).exit_code == 0
+    assert stderr.text.count(" episodes  ") == 1
+
+
 def test_the_summary_is_true_while_the_run_goes_on(run, tmp_path, monkeypatch, started, command):
     """The last episode of the model waits until the summary has those before it."""
     seen, answered, waiting = [], [], threading.Event()

@@ -349,3 +349,38 @@ def test_two_runs_in_one_folder(slow_run, run, tmp_path, textcraft_url):
             said = " ".join(result.stderr.split())
             assert f"another run (process {process.pid}) writes into {out}" in said.replace(" /", " /")
         process.kill()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "set the environment variable NO_KEY, or give another server by --base-url=URL"),
+        (("--history", "some"), "--history='some' is not one of"),
+        (("--sampling", '{"messages": []}'), "--sampling={'messages': ...} cannot be set"),
+        (("--sampling", '{"top_p": 1}', "--top-p", 0.5), "--top-p=0.5: given in --sampling={'top_p': 1} too"),
+        (("--model-timeout", 0), "--model-timeout=0.0 should be a number of seconds"),
+        (("--env-timeout", 5), "--env-timeout=5 is not for agentgym/TextCraft-v0"),
+        (("--env-timeout", 5), "give --timeout=SECONDS instead"),
+        (
+            ("--base-url", "http://127.0.0.1:9/v1"),
+            "127.0.0.1:9/v1: cannot connect: Connection refused; start it",
+        ),
+    ],
+)
+def test_an_error_names_the_options_of_the_command(run, tmp_path, options, message):
+    usual = ("--model", "tiny", "--api-key-variable", "NO_KEY", "--tasks", 0)
+    result = run("eval", "TextCraft", *usual, *options, "--out", tmp_path / "run")
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_engine_without_its_python_names_the_option(run, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").touch()
+    launch = ("--launch", "vllm", "--model-path", tmp_path, "--engine-python")
+    result = run("eval", "TextCraft", *launch, tmp_path / "python", "--out", tmp_path / "run")
+    assert f"--engine-python='{tmp_path}/python' cannot be run" in result.stderr
+    result = run("eval", "TextCraft", *launch, sys.executable, "--out", tmp_path / "run")
+    assert "lacks vllm" in result.stderr
+    assert "Or give one that has it by --engine-python=PATH" in result.stderr

@@ -245,7 +245,7 @@ def test_a_run_file(run, tmp_path):
             "--env-timeout=0.0 should be a number of seconds",
         ),
         ("nasty_envs:nasty/Nasty-v0", ["--success-at", "nan"], "--success-at=nan should be a finite number"),
-        ("TextCraft", ["--env-timeout", 5], "whose requests have timeouts: set timeout"),
+        ("TextCraft", ["--env-timeout", 5], "whose requests have a timeout: give --timeout=SECONDS"),
         ("nasty_envs:nasty/Nasty-v0", ["--isolate", "jail"], "'jail' is not one of"),
     ],
 )

@@ -481,29 +481,3 @@ def test_a_file_of_other_tasks_is_an_error(run, item_ids, told):
         result = run(*command, "--tasks", "ids.json", "--out", "out")
         assert result.exit_code == 2
         assert told in result.stderr
-
-
-# The shell
-
-
-@pytest.mark.parametrize(
-    ("words", "offered"),
-    [
-        ("agentgym play Te", ["TextCraft"]),
-        ("agentgym eval We", ["WebShop", "WebArena", "Weather"]),
-        ("agentgym data rl agentgym/Ma", ["agentgym/Maze-v0"]),
-        ("agentgym verl init --env BI", ["BIRD"]),
-        ("agentgym serve m", ["maze", "movie"]),
-        ("agentgym eval Maze --action-format co", ["code_as_action"]),
-    ],
-)
-def test_the_shell_completes(run, words, offered):
-    result = run(
-        prog_name="agentgym",
-        env={
-            "_AGENTGYM_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        },
-    )
-    assert result.stdout.split() == offered

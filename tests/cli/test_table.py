@@ -179,6 +179,21 @@ def test_tokens_cost_parse_errors_and_wall_time(run, written):
     assert not {"tokens", "cost", "wall time", "pass@k"} & set(bare[0])
 
 
+def test_prices_replace_the_recorded_costs(run, written, tmp_path):
+    steps = ({"prompt_tokens": 900, "completion_tokens": 100},)
+    folders = [
+        written("a", {0: ([1], steps)}, timing={"cost": 1.5}),
+        written("b", {0: ([1], steps)}, agent="large", timing={"cost": 2.5}),
+        written("c", once(1), agent="small-uncounted", timing={"cost": 3.5}),
+    ]
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["small*"]\ninput = 10000\noutput = 20000\n')
+    result = run("table", *folders, "--format", "csv", "--prices", prices)
+    assert [row["cost"] for row in read_csv(result.stdout)] == ["11.0", "2.5", ""]
+    assert result.stderr == f"{prices} has no price of large\n"
+    assert run("table", *folders, "--prices", tmp_path / "none.toml").exit_code == 2
+
+
 def test_csv_is_read_back(run, written, tmp_path):
     a = written("a", {0: ([1, 0], ()), 1: ([1, 1], ())}, timing={"cost": 0.125}, wall_seconds=8.5)
     b = written("b", once(0, 1, 1), agent="large", finished=False)

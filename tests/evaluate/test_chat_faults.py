@@ -438,7 +438,7 @@ def test_the_password_of_a_url_is_sent(model):
 
 def test_openais_own_server_needs_a_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or choose"):
+    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or give"):
         replies(ChatAgent("gpt"))
 
 

@@ -153,7 +153,7 @@ def test_an_engine_starts_answers_and_stops(kind, fake, model, monkeypatch):
         ({"arguments": ["--hf-t", "abc"]}, r"option '--hf-t' is reserved for vllm: .*HF_TOKEN"),
         ({"arguments": "--dtype float16"}, "a list of texts"),
         ({"start_seconds": 0}, "start_seconds=0 should be above 0"),
-        ({"python": "/no/such/python"}, "cannot run Python at '/no/such/python'"),
+        ({"python": "/no/such/python"}, "python='/no/such/python' cannot be run"),
         ({"kind": "transformers", "model_path": "a@b"}, "part of 'a@b' after an '@' as a revision"),
     ],
 )

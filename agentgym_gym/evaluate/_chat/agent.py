@@ -356,7 +356,9 @@ def _request_fields(sampling: Mapping[str, Any], **also: Any) -> dict[str, Any]:
     fields |= sampling.get("extra_body") or {}
     for name in fields:
         if name in _RESERVED or name in _NOT_IN_BODY:
-            raise BadOption(f"sampling: {name!r:.80} cannot be set; it is an argument of the agent, or fixed")
+            raise BadOption(
+                f"sampling={{{name!r:.80}: ...}} cannot be set; it is an argument of the agent, or fixed"
+            )
         if also.get(name) is not None:
             raise BadOption(
                 f"sampling: {name!r:.80} is set twice: here and as an argument of the agent; remove one"

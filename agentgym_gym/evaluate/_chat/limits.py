@@ -87,9 +87,10 @@ class Budget:
                 raise BadOption(f"{name}={limit} should be a positive number")
 
     @property
-    def limited(self) -> bool:
-        """Whether there is a limit."""
-        return self.max_tokens_total is not None or self.max_cost is not None
+    def limits(self) -> list[str]:
+        """The limits, such as ``max_cost=5``; empty if there is none."""
+        limits = {"max_tokens_total": self.max_tokens_total, "max_cost": self.max_cost}
+        return [f"{name}={limit}" for name, limit in limits.items() if limit is not None]
 
     def check(self) -> None:
         """Check that the budget permits a further request.
@@ -278,10 +279,10 @@ class RequestLimits:
         """
         prompt, completion = tokens.get("prompt_tokens"), tokens.get("completion_tokens")
         if prompt is None or completion is None:
-            if self.budget.limited:
+            if self.budget.limits:
                 raise BadOption(
                     "the model server reports no token counts, so no budget can be enforced: remove "
-                    "max_tokens_total and max_cost"
+                    f"{' and '.join(self.budget.limits)}"
                 )
             return
         cost = 0.0 if self._price is None else self._price.of(prompt, completion, tokens.get("cached_tokens"))

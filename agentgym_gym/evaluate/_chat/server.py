@@ -115,11 +115,14 @@ class ModelServer:
     def key_advice(self) -> str:
         """Return what to do if the server rejects the credentials."""
         if self._authorization:
-            return "correct the user name and password in base_url"
+            return "correct the user name and password in base_url=URL"
         variable = self.api_key_variable
         if os.environ.get(variable, "").strip():
             return f"replace the key in the variable {variable} by a valid one"
-        return f"the variable {variable} is not set: set it to a valid key, or name another variable"
+        return (
+            f"the variable {variable} is not set: set it to a valid key, or name another one by "
+            "api_key_variable=NAME"
+        )
 
     def _own_headers(self) -> HiddenHeaders:
         """Return the user's headers: from the argument, and otherwise from the environment variables.
@@ -150,7 +153,7 @@ class ModelServer:
         if not key and self.official and not self._authorization:
             raise AccessDenied(
                 f"{self.url} requires a key: set the environment variable {self.api_key_variable}, or "
-                "choose another server with base_url"
+                "give another server by base_url=URL"
             )
         if not (key.isascii() and key.isprintable()):
             raise BadOption(f"the variable {self.api_key_variable} holds no key: keys are printable ASCII")

@@ -165,7 +165,9 @@ def find_python(python: str | None) -> str:
     """
     found = shutil.which(python or sys.executable)
     if found is None:
-        raise BadOption(f"cannot run Python at {python or sys.executable!r:.300}")
+        raise BadOption(
+            f"python={python or sys.executable!r:.300} cannot be run: give the path of an interpreter"
+        )
     return found
 
 
@@ -209,7 +211,8 @@ def find_version(kind: Kind, python: str) -> str:
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError, TypeError) as error:
         raise SetupError(f"{python} does not run as Python: {stderr[-300:] or error}") from error
     how = (
-        f"Install it there: {python} -m pip install '{engine.install}'. Or choose another Python that has it"
+        f"Install it there: {python} -m pip install '{engine.install}'. Or give one that has it by "
+        "python=PATH"
     )
     if missing:
         lacks = ", ".join(missing)

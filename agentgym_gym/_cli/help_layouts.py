@@ -1,0 +1,114 @@
+"""The help of commands with many options: the groups of the options, and the examples at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+__all__ = ["DATA_RL", "EVAL", "VALIDATE", "VERL_INIT", "VERL_SFT", "HelpLayout"]
+
+
+@dataclass(frozen=True)
+class HelpLayout:
+    """The groups and examples of a command.
+
+    Attributes:
+        groups: Names of the fields of the command's options, by the title of their group.
+        examples: Commands.
+    """
+
+    groups: Mapping[str, Collection[str]]
+    examples: Collection[str]
+
+    @property
+    def epilog(self) -> str:
+        """The examples as the end of the help. The backspace keeps typer from wrapping them."""
+        return "\n".join(["\b", "Examples:", *(f"  {each}" for each in self.examples)])
+
+
+_SERVED = ("server", "action_format", "parser", "on_unknown", "max_turns", "timeout")
+_ENVIRONMENT = (*_SERVED, "header", "isolate", "success_at", "env_timeout", "env_kwargs")
+
+EVAL = HelpLayout(
+    groups={
+        "Agent or model": (
+            *("agent", "model", "base_url", "api_key_variable"),
+            *("launch", "model_path", "engine_arguments", "engine_python"),
+        ),
+        "Tasks": (
+            *("protocol", "items", "tasks", "split", "positions"),
+            *("limit", "sample", "samples", "seed"),
+        ),
+        "Run": ("out", "resume", "retry_faulted", "concurrency", "ray", "dry_run", "yes"),
+        "Prompt and replies of a model": (
+            *("system_prompt", "prompt", "tools", "history", "keep_reasoning", "max_tokens"),
+            *("temperature", "top_p", "stop", "sampling", "on_cut_reply", "model_timeout", "retry_seconds"),
+        ),
+        "Cost and limits": ("prices", "max_cost", "max_tokens_total", "requests_per_minute"),
+        "Environment": _ENVIRONMENT,
+    },
+    examples=(
+        "agentgym eval TextCraft --agent oracle --limit 50",
+        "agentgym eval WebShop --model tiny --base-url http://127.0.0.1:8000/v1 --protocol quick",
+        "agentgym eval WebShop --launch vllm --model-path 'ckpts/*' --sample 100",
+    ),
+)
+
+VALIDATE = HelpLayout(
+    groups={
+        "Tasks": ("gold", "tasks", "split"),
+        "Run": ("out", "resume", "concurrency", "json"),
+        "Environment": _ENVIRONMENT,
+    },
+    examples=(
+        "agentgym validate TextCraft",
+        "agentgym validate my_module:my/Env-v0 --gold my_module:Solver --tasks 0:50",
+    ),
+)
+
+DATA_RL = HelpLayout(
+    groups={
+        "Tasks": ("tasks", "split", "num_samples", "val", "seed"),
+        "Output": ("out_", "force", "as_json"),
+        "Prompt": ("system_prompt", "system_prompt_from_traj"),
+        "Environment": (*_SERVED, "env_kwargs"),
+    },
+    examples=(
+        "agentgym data rl TextCraft --split train --out data/craft",
+        "agentgym data rl TextCraft Maze --val 10 --out data/two",
+    ),
+)
+
+VERL_INIT = HelpLayout(
+    groups={
+        "Environments and tasks": ("env", "tasks", "split", "val", "seed"),
+        "Output": ("out_", "force"),
+        "Training": (
+            *("model", "like", "preset", "algorithm", "kl_coef", "lora", "rollout_correction"),
+            *("turns", "turns_every", "thinking", "tools"),
+        ),
+        "Machine": ("version", "engine", "integration", "gpus", "gpu_memory", "offload", "checkpointing"),
+        "Environment": ("server", "env_kwargs", "system_prompt", "isolate", "success_at"),
+    },
+    examples=(
+        "agentgym verl init --env TextCraft --preset test --out runs/craft",
+        "agentgym verl init --env Maze=2 --env TextCraft=1 --out runs/two",
+    ),
+)
+
+VERL_SFT = HelpLayout(
+    groups={
+        "Trajectories": (
+            *("successful", "min_score", "best", "val", "seed"),
+            *("from_", "action_format", "prompt"),
+        ),
+        "Output": ("out_", "force"),
+        "Training": ("model", "preset", "batch", "epochs", "learning_rate", "max_length"),
+        "Machine": ("version", "gpus", "offload", "checkpointing"),
+        "Evaluation after the training": ("eval_", "eval_tasks", "eval_engine", "eval_options"),
+    },
+    examples=(
+        "agentgym verl sft runs/oracle --out runs/sft",
+        "agentgym verl sft runs/oracle --successful --eval TextCraft --out runs/sft",
+    ),
+)
