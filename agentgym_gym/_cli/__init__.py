@@ -26,6 +26,7 @@ from agentgym_gym._cli import (
     validate,
     verl,
     verl_sft,
+    view,
 )
 from agentgym_gym._cli.console import Command
 
@@ -49,6 +50,7 @@ app.command("table", cls=Command)(table.table)
 app.command("rescore", cls=Command)(rescore.rescore)
 app.command("validate", cls=Command)(validate.validate)
 app.command("report", cls=Command)(report.report)
+app.command("view", cls=Command)(view.view)
 app.command("export", cls=Command)(export.export)
 data.data.command("sft", cls=Command)(trajectories.sft)
 data.data.command("agenttraj", cls=Command)(trajectories.agenttraj)

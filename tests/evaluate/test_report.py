@@ -58,7 +58,7 @@ class Page(html.parser.HTMLParser):
     def episodes(self, run):
         """Return the episodes of a run as the page's script finds them."""
         starts = [*run["starts"], len(run["episodes"]["task"])]
-        blocks = [self.unpacked(f"block-{run['first_block'] + i}") for i in range(len(run["starts"]))]
+        blocks = [self.unpacked(name) for name in run["blocks"]]
         assert [len(block) for block in blocks] == [b - a for a, b in itertools.pairwise(starts)]
         return [each for block in blocks for each in block]
 
