@@ -254,7 +254,7 @@ def test_the_commands_on_the_page_run(tmp_path):
         check=False,
     )
     assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    assert "Written to report.html: 4 runs, 100 episodes, 0.1 MB." in run.stdout
+    assert "Written to report.html: 4 runs, 100 episodes, 0.2 MB." in run.stdout
     rates = [each["summary"]["success_rate"] for each in Page(tmp_path / "report.html").index["runs"]]
     assert [rate == 1.0 for rate in rates] == [True, False, True, False]
 
