@@ -82,7 +82,7 @@ function layOut(group) {
   const size = Math.min(CHUNK, Math.max(2, Math.floor(CHUNK_CELLS / (group.samples * Math.max(1, runs.length)))));
   group.near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) (isIntersecting ? fillChunk : emptyChunk)(target);
-  }, { root: group.card.classList.contains("scrolls") ? group.table : null, rootMargin: `${NEAR}px 0px` });
+  }, { root: group.card.classList.contains("scrolls") ? group.table : null, rootMargin: `${NEAR}px 1000000px` }); // wherever it is scrolled to sideways
   group.chunks = [];
   for (let from = 0; from < rows.length; from += size) {
     const chunk = el("div", { class: "chunk", role: "rowgroup" });
