@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from agentgym_gym._cli.console import out
-from agentgym_gym._cli.report import LastSteps, RunPaths, Title
+from agentgym_gym._cli.report import LastSteps, RunPaths, Title  # noqa: TC001 - typer reads them
 from agentgym_gym.evaluate._report.server import PageServer
 
 __all__ = ["view"]

@@ -13,7 +13,10 @@ def played(*turns, ending="terminated", **others):
     """Return an unsolved episode out of pairs of action and observation."""
     messages = [{"role": "user", "content": "start"}]
     for action, observation in turns:
-        messages += [{"role": "assistant", "content": f"I {action}"}, {"role": "user", "content": observation}]
+        messages += [
+            {"role": "assistant", "content": f"I {action}"},
+            {"role": "user", "content": observation},
+        ]
     steps = tuple({"action": action} for action, _ in turns)
     flags = {"terminated": ending == "terminated", "truncated": ending == "truncated"}
     fields = {"messages": tuple(messages), "steps": steps, "turns": len(turns), "ending": ending, **flags}

@@ -72,7 +72,9 @@ def test_the_page_and_its_data(served, tmp_path):
         assert get(server, path)[0] == 404
 
 
-@pytest.mark.parametrize("host", ["example.com", "example.com:80", "127.0.0.1.example.com", "a@127.0.0.1", ""])
+@pytest.mark.parametrize(
+    "host", ["example.com", "example.com:80", "127.0.0.1.example.com", "a@127.0.0.1", ""]
+)
 def test_another_host_is_refused(served, tmp_path, host):
     """A page of somebody else may have its name point to this machine."""
     write_run(tmp_path / "runs" / "a", [episode(0)])

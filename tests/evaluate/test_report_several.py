@@ -59,7 +59,7 @@ def test_a_comparison_has_the_figures_of_compare(view, runs):
     cells = page.locator("#comparison tbody tr").first.locator("td").all_inner_texts()
     paired = pairs[1].success
     assert cells[0] == str(paired.tasks)
-    assert cells[2].replace("−", "-") == f"{paired.difference:+.2f}"
+    assert cells[2].replace("\N{MINUS SIGN}", "-") == f"{paired.difference:+.2f}"
     assert cells[4:6] == [f"{paired.p_value:.3f}", f"{corrected[1]:.3f}"]
     assert cells[6:] == [str(each) for each in (paired.wins, paired.losses, paired.ties)]
     fixed = page.locator("#comparison .task-list").first
@@ -128,7 +128,9 @@ def test_search_finds_episodes_by_their_transcripts(view, runs):
 def test_an_episode_is_copied_and_downloaded(view, tmp_path):
     record = episode(7, agent="../Org/m 1", steps=({"action": "look"},))
     folder = write_run(tmp_path / "a", [record], agent="../Org/m 1")
-    page = view(folder, fragment="#run=0&task=7", wait=OPENED, permissions=["clipboard-read", "clipboard-write"])
+    page = view(
+        folder, fragment="#run=0&task=7", wait=OPENED, permissions=["clipboard-read", "clipboard-write"]
+    )
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download").click()
     assert waiting.value.suggested_filename == "textcraft-v0-org-m-1-task-7-sample-0.jsonl"
@@ -171,7 +173,8 @@ def test_every_view_has_enough_contrast(view, runs, scheme):
     page = view(*runs, color_scheme=scheme, viewport={"width": 1400, "height": 1400})
     for name in ("matrix", "compare", "failures"):
         page.locator(f"#tab-{name}").click()
-        until(page, "document.querySelector('#comparison .pair') !== null || true")
+        if name == "compare":
+            until(page, "document.querySelector('#comparison .pair') !== null")
         assert [each for each in page.evaluate(CONTRAST) if each[0] < 4.5] == []
 
 
@@ -200,6 +203,13 @@ def test_twenty_runs_of_eight_samples_and_500_tasks(browser, view, tmp_path, rep
                 getComputedStyle(row.querySelector(".goal-text")).visibility];
             }"""
         )
-        assert places == [pytest.approx(0, abs=1), pytest.approx(0, abs=1), pytest.approx(0, abs=1), "visible"]
+        assert places == [
+            pytest.approx(0, abs=1),
+            pytest.approx(0, abs=1),
+            pytest.approx(0, abs=1),
+            "visible",
+        ]
         assert shown(page, ".column-name")[-1] == "model-19"
-        report_at_end(f"report of 20 x 8 x 500 at {width} px: ready in {ready:.1f} s, {written.size / 1e6:.0f} MB")
+        report_at_end(
+            f"report of 20 x 8 x 500 at {width} px: ready in {ready:.1f} s, {written.size / 1e6:.0f} MB"
+        )

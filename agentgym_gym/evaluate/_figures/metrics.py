@@ -72,8 +72,8 @@ class Summary:
         mean_turns: Mean number of turns of an episode.
         parse_errors: Number of parse errors in scored episodes, by kind.
         parse_error_share: Share of the replies in scored episodes that failed to parse.
-        failures: Number of unsolved episodes by kind, see `agentgym_gym.evaluate._figures.failures`. An episode
-            can have several kinds.
+        failures: Number of unsolved episodes by kind, as defined in docs/report.md. An episode can have
+            several kinds.
         tokens: Tokens of all episodes, including faulted ones.
         seconds: Wall-clock seconds of all episodes, including faulted ones.
         agent_seconds: Seconds spent in the agent; None if no episode records them, as in files of earlier

@@ -141,9 +141,7 @@ class Reader:
         letters = [letter_of(i) for i in range(len(parts))]
         evaluations = [i for i, part in enumerate(parts) if "phase" not in part.run.facts]
         index = {
-            "runs": [
-                {"letter": letter, **part.index} for letter, part in zip(letters, parts, strict=True)
-            ],
+            "runs": [{"letter": letter, **part.index} for letter, part in zip(letters, parts, strict=True)],
             "matrix": matrix([(i, parts[i].run, parts[i].summary) for i in evaluations]),
             "failures": FAILURES,
             "failure_endings": list(ENDINGS),

@@ -20,12 +20,15 @@ function drawPlots() {
   document.getElementById("plots").replaceChildren(...state.groups.map((group) => plotOf(group, chosen)));
 }
 
-/** Return round numbers from 0 to at least the largest value. */
-function ticksTo(largest) {
-  const size = 10 ** Math.floor(Math.log10(largest || 1));
-  const step = [0.2, 0.5, 1, 2].map((part) => part * size).find((each) => largest / each <= 5) ?? 2 * size;
-  const ticks = [0];
-  while (ticks.at(-1) < largest) ticks.push(ticks.length * step);
+/** Return round numbers around all values, from 0 unless the values are close together. */
+function ticksAround(values) {
+  const [low, high] = extremes(values);
+  const from = low > high / 2 ? low : 0;
+  const range = high - from || high || 1;
+  const size = 10 ** Math.floor(Math.log10(range));
+  const step = [0.2, 0.5, 1, 2].map((part) => part * size).find((each) => range / each <= 5);
+  const ticks = [Math.floor(from / step) * step];
+  while (ticks.at(-1) <= high) ticks.push((Math.round(ticks[0] / step) + ticks.length) * step);
   return ticks;
 }
 
@@ -35,8 +38,8 @@ function plotOf(group, axis) {
   const title = el("h3", {}, said(playedOn(group)));
   if (!points.length) return el("div", { class: "card" }, title, el("p", { class: "muted" }, "No run has both figures."));
   const { width, height, left: x0, right, top, bottom } = PLOT;
-  const ticks = ticksTo(Math.max(...points.map(([, value]) => value)));
-  const x = (value) => x0 + ((width - right - x0) * value) / (ticks.at(-1) || 1);
+  const ticks = ticksAround(points.map(([, value]) => value));
+  const x = (value) => x0 + ((width - right - x0) * (value - ticks[0])) / (ticks.at(-1) - ticks[0]);
   const y = (share) => height - bottom - (height - bottom - top) * share;
   const drawn = svg("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": plain(`Success against ${label.toLowerCase()} in ${playedOn(group)}: ${points.map(([run, value, rate]) => `${run.letter} ${decimal(rate)} at ${number(value)}`).join("; ")}`) });
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
