@@ -137,7 +137,7 @@ def served_page(title: str, *, watch: bool) -> str:
 
     Args:
         title: The title.
-        watch: Whether the page also asks the server for changes.
+        watch: Whether the page also requests changes.
     """
     scripts = (*_SCRIPTS[:-1], "served", *(["watch"] if watch else []), _SCRIPTS[-1])
     return "".join(_frame(title, scripts, "", "connect-src 'self'; "))

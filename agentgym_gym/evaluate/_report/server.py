@@ -25,7 +25,7 @@ _SECONDS = 1.0
 """Least time between two reads of changed runs, in seconds."""
 
 _SHARE = 10
-"""Reads take at most one part in so many of the time."""
+"""Reads of changed runs take at most one in N parts of the time, for this N."""
 
 _DATA = "/data/"
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:/@\[\]\s]+))(?::[0-9]*)?")
@@ -119,7 +119,7 @@ class PageServer:
         self._stamps = stamps
         self._contents: Contents = contents
         self._comparisons: str | None = None
-        # A page that still has the last index may ask for its blocks.
+        # A page that still has the last index may request its blocks.
         self._blocks = {**getattr(self, "_own_blocks", {}), **contents.blocks}
         self._own_blocks = contents.blocks
         self._version += 1

@@ -1,5 +1,5 @@
 
-// Follows runs as they go: asks the server for the version of the index, and shows a new one.
+// Follows runs as they go: requests the version of the index, and shows a new one.
 
 const WATCH_SECONDS = 1.5;
 
