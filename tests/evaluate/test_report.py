@@ -243,7 +243,7 @@ def test_the_title_is_who_played_what(tmp_path):
 @pytest.mark.slow
 def test_the_commands_on_the_page_run(tmp_path):
     page = (ROOT / "docs" / "report.md").read_text("utf-8")
-    (code,) = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    code, _view = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     run = subprocess.run(
         ["/usr/bin/env", "bash", "-e"],
         input=code,
