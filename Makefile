@@ -97,7 +97,7 @@ validate: $(VENV)/.dev ## check that each task of each local server can be won; 
 	@for name in $(VALIDATED); do $(BIN)/agentgym validate $$name || exit 1; done
 	$(BIN)/agentgym validate SearchQA --tasks $$(seq 0 50 221327 | paste -sd , -)
 
-screenshot: $(VENV)/.dev ## take docs/report.png, of the report in Chromium
+screenshot: $(VENV)/.dev ## take docs/report.png and docs/report-matrix.png, of the report in Chromium
 	$(BIN)/python docs/screenshot.py
 
 clean: ## remove the virtual environments, builds and runs

@@ -34,10 +34,11 @@ def shown(value: object) -> str:
 def reason(error: Exception) -> str:
     """Return the message of an error, or its class name if it has none.
 
-    An error of the system is in the system's words, as asyncio has others for it (``Connect call failed``).
+    asyncio says ``Connect call failed`` in place of the system's words, such as ``Connection refused``.
     """
     if isinstance(error, OSError) and error.errno is not None and error.strerror:
-        words = os.strerror(error.errno) if error.errno > 0 else error.strerror  # a look-up has codes below 0
+        by_asyncio = error.strerror.startswith("Connect call failed")
+        words = os.strerror(error.errno) if by_asyncio else error.strerror
         return words if error.filename is None else f"{words}: {error.filename}"
     return str(error) or type(error).__name__
 

@@ -1,4 +1,4 @@
-"""Take docs/report.png: the report of an oracle and a random agent, in Chromium.
+"""Take docs/report.png and docs/report-matrix.png: the report of an oracle and a random agent, in Chromium.
 
 Run it with ``make screenshot``. It plays the episodes first, on local servers.
 """
@@ -16,9 +16,9 @@ from playwright.sync_api import sync_playwright
 
 from agentgym_gym.evaluate import write_report
 
-PICTURE = Path(__file__).resolve().parent / "report.png"
+DOCS = Path(__file__).resolve().parent
 LARGEST = 300_000
-"""Maximum bytes of the picture."""
+"""Maximum bytes of a picture."""
 
 OPEN = "#run=0&task=2&sample=0"
 """The episode that is open in the picture: one of the oracle in TextCraft."""
@@ -35,8 +35,8 @@ def play(folder: Path) -> list[Path]:
     return folders
 
 
-def take(page: Path, picture: Path) -> None:
-    """Take the picture of a report.
+def take(page: Path, folder: Path) -> list[Path]:
+    """Take the pictures of a report, and return their files.
 
     Raises:
         SystemExit: There is no Chromium.
@@ -55,15 +55,21 @@ def take(page: Path, picture: Path) -> None:
         tab.wait_for_selector("#episode .conversation")
         tab.keyboard.press("m")  # the map, so that all tasks are in the picture
         tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
-        tab.screenshot(path=picture)
+        tab.screenshot(path=folder / "report.png")
+        tab.goto(page.as_uri())
+        tab.set_viewport_size({"width": 1200, "height": 560})
+        tab.click("#tab-matrix")
+        tab.screenshot(path=folder / "report-matrix.png")
         browser.close()
+    return [folder / "report.png", folder / "report-matrix.png"]
 
 
 if __name__ == "__main__":
     with TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.html"
         write_report(play(Path(scratch)), report)
-        take(report, PICTURE)
-    size = PICTURE.stat().st_size
-    if size > LARGEST:
-        raise SystemExit(f"error: {PICTURE} has {size:,} bytes, more than {LARGEST:,}")
+        pictures = take(report, DOCS)
+    for picture in pictures:
+        size = picture.stat().st_size
+        if size > LARGEST:
+            raise SystemExit(f"error: {picture} has {size:,} bytes, more than {LARGEST:,}")

@@ -26,6 +26,7 @@ from agentgym_gym._cli import (
     validate,
     verl,
     verl_sft,
+    view,
 )
 from agentgym_gym._cli.console import Command
 from agentgym_gym._cli.help_layouts import EVAL, VALIDATE, VERL_SFT
@@ -50,6 +51,7 @@ app.command("table", cls=Command)(table.table)
 app.command("rescore", cls=Command)(rescore.rescore)
 app.command("validate", cls=Command, epilog=VALIDATE.epilog)(validate.validate)
 app.command("report", cls=Command)(report.report)
+app.command("view", cls=Command)(view.view)
 app.command("export", cls=Command)(export.export)
 data.data.command("sft", cls=Command)(trajectories.sft)
 data.data.command("agenttraj", cls=Command)(trajectories.agenttraj)

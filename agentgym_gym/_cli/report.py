@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -11,34 +11,39 @@ from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import out
 from agentgym_gym.evaluate._report import write_report
 
-__all__ = ["report"]
+__all__ = ["LastSteps", "RunPaths", "Title", "report"]
+
+
+RunPaths: TypeAlias = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN",
+        help="folders of runs or trainings, or their parent folders",
+        autocompletion=complete_run,
+    ),
+]
+Title: TypeAlias = Annotated[
+    str | None, typer.Option(help="report title", show_default="agents and environments")
+]
+LastSteps: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="STEPS",
+        help="number of last training steps whose episodes are included",
+        show_default="all",
+    ),
+]
 
 
 def report(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN",
-            help="folders of runs or trainings, or their parent folders",
-            autocompletion=complete_run,
-        ),
-    ],
+    runs: RunPaths,
     *,
     out_: Annotated[Path, typer.Option("--out", help="output file; replaces an existing report")] = Path(
         "report.html"
     ),
-    title: Annotated[
-        str | None, typer.Option(help="report title", show_default="agents and environments")
-    ] = None,
-    last: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="STEPS",
-            help="number of last training steps whose episodes are included",
-            show_default="all",
-        ),
-    ] = None,
+    title: Title = None,
+    last: LastSteps = None,
 ) -> None:
     """Write a web page with the metrics and episodes of runs.
 

@@ -96,7 +96,7 @@ def test_a_help_line_states_what_the_option_sets_in_ten_words():
     """In lower case, except a first word such as HTTP; the default is in brackets, not in the text."""
     commands = leaf_commands(get_command(app))
     texts = [(f"{c.name} {p.name}", p.help) for c in commands for p in c.params if p.name != "help"]
-    assert len(commands) == 20
+    assert len(commands) == 21
     assert len(texts) > 150
     for name, text in texts:
         assert text, name

@@ -137,3 +137,18 @@ def large_run(folder: Path, episodes=5000, turns=20, characters=500) -> Path:
             file.write(json.dumps(record.to_json()) + "\n")
     (folder / "summary.json").write_text(json.dumps({"run": {"finished": True}}), "utf-8")
     return folder
+
+
+def many_runs(folder: Path, *, runs: int, samples: int, tasks: int) -> list[Path]:
+    """Write runs of many episodes of two turns, and return their folders."""
+    folders = []
+    for number in range(runs):
+        drawn = random.Random(number)  # noqa: S311
+        name = f"model-{number:02}"
+        records = [
+            episode(task, agent=name, sample=sample, score=float(drawn.random() < 0.2 + number / 40))
+            for task in range(tasks)
+            for sample in range(samples)
+        ]
+        folders.append(write_run(folder / name, records, agent=name, finished=True))
+    return folders

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._http.limits import Stats
 from agentgym_gym.evaluate._figures.by_task import TaskResult, by_task, mean
+from agentgym_gym.evaluate._figures.failures import count_failures
 from agentgym_gym.evaluate._figures.intervals import bootstrap, share_interval
 from agentgym_gym.evaluate._figures.pass_at import Estimator, ks_up_to, over_tasks, pass_at_k, pass_hat_k
 from agentgym_gym.evaluate._figures.tokens import Tokens, count_tokens
@@ -71,6 +72,8 @@ class Summary:
         mean_turns: Mean number of turns of an episode.
         parse_errors: Number of parse errors in scored episodes, by kind.
         parse_error_share: Share of the replies in scored episodes that failed to parse.
+        failures: Number of unsolved episodes by kind, as defined in docs/report.md. An episode can have
+            several kinds.
         tokens: Tokens of all episodes, including faulted ones.
         seconds: Wall-clock seconds of all episodes, including faulted ones.
         agent_seconds: Seconds spent in the agent; None if no episode records them, as in files of earlier
@@ -108,6 +111,7 @@ class Summary:
     retries: int
     cost: float | None
     counters: Mapping[str, Any] = field(default_factory=dict)
+    failures: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def faulted(self) -> int:
@@ -183,6 +187,7 @@ def summarise(records: Iterable[EpisodeRecord], price: Price | None = None) -> S
         retries=sum(step.get("retries", 0) for record in records for step in record.steps),
         cost=None if price is None else price.cost(tokens),
         counters=counted(records),
+        failures=count_failures(records),
     )
 
 

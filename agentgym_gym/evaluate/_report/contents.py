@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os.path import commonpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym._text import redact_within
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._figures.by_step import by_step
+from agentgym_gym.evaluate._figures.failures import ENDINGS, FAILURES, failures_of
 from agentgym_gym.evaluate._figures.metrics import summarise
-from agentgym_gym.evaluate._runs import find_runs, is_training, read_run
+from agentgym_gym.evaluate._report.several_runs import compare_all, letter_of, matrix
+from agentgym_gym.evaluate._runs import (
+    EPISODES,
+    SUMMARY,
+    TRAINING_EPISODES,
+    find_runs,
+    is_training,
+    read_run,
+)
 from agentgym_gym.evaluate._trainings import find_trainings, read_training
 
 if TYPE_CHECKING:
+    from agentgym_gym.evaluate._figures.metrics import Summary
     from agentgym_gym.evaluate._runs import Run
     from agentgym_gym.rollout._records import EpisodeRecord
 
-__all__ = ["Contents", "collect", "packed"]
+__all__ = ["Contents", "Reader", "Stamp", "collect", "packed"]
 
 BLOCK_EPISODES = 64
 BLOCK_BYTES = 2 << 20
 """Limits of a block, in episodes and in bytes before compression; the first one reached ends the block."""
 
+_KINDS = list(FAILURES)
 _EXACT = 2**53  # JavaScript numbers represent integers exactly up to here
 _IN_INDEX = frozenset(
     {"env_id", "agent", "task_id", "sample", "counters", "step", "validation", "session", "ended"}
@@ -42,11 +55,13 @@ class Contents:
 
     Attributes:
         index: Data of the summary and the grid, as JSON values.
-        blocks: Blocks of episodes from `packed`, in the order of the index.
+        blocks: Blocks of episodes from `packed`, by the names that the index gives them.
+        evaluations: The runs of ``agentgym eval`` by their letters, with episodes without transcripts.
     """
 
     index: dict[str, Any]
-    blocks: list[str]
+    blocks: dict[str, str]
+    evaluations: dict[str, Run]
 
     @property
     def runs(self) -> int:
@@ -58,29 +73,100 @@ class Contents:
         """Number of episodes in all runs."""
         return sum(len(run["episodes"]["task"]) for run in self.index["runs"])
 
+    def comparisons(self) -> str:
+        """Return the comparisons of the runs, from `packed`. They take most of the time of a report."""
+        return packed(compare_all(self.evaluations))
 
-def collect(paths: Iterable[Path], *, last: int | None = None) -> Contents:
-    """Read runs one at a time, so that the memory contains only one uncompressed run.
+
+@dataclass(frozen=True)
+class _Part:
+    """A run as a part of a page.
+
+    Attributes:
+        index: Its index, without its letter.
+        blocks: Its blocks by name.
+        summary: Its metrics.
+        run: The run, with episodes without transcripts.
+    """
+
+    index: dict[str, Any]
+    blocks: dict[str, str]
+    summary: Summary
+    run: Run
+
+
+class Reader:
+    """Reads runs and trainings, one at a time, so that the memory contains only one uncompressed run.
 
     Args:
         paths: Folders of runs or trainings, or folders that contain them. Duplicates are read once.
         last: Number of last training steps whose episodes the page includes; by default all steps. Metrics
             cover all steps.
-
-    Raises:
-        BadOption: There is no run at a path, or a run cannot be read.
     """
-    folders: dict[Path, Path] = {}
-    for path in paths:
-        for folder in _folders(path):
-            folders.setdefault(folder.resolve(), folder)
-    blocks: list[str] = []
-    runs = [
-        _run(run, name, blocks, last)
-        for folder, name in zip(folders.values(), _names(list(folders)), strict=True)
-        for run in (read_training(folder) if is_training(folder) else [read_run(folder)])
-    ]
-    return Contents({"runs": runs}, blocks)
+
+    def __init__(self, paths: Iterable[Path], *, last: int | None = None) -> None:
+        self._paths = list(paths)
+        self._last = last
+        self._known: dict[Path, tuple[Stamp, list[_Part]]] = {}
+
+    def folders(self) -> list[Path]:
+        """Return the folders of all runs and trainings.
+
+        Raises:
+            BadOption: There is no run at a path.
+        """
+        return list({folder.resolve(): folder for path in self._paths for folder in _folders(path)}.values())
+
+    def stamps(self) -> list[Stamp]:
+        """Return a value that differs when the files of a run have changed, or when there are other runs."""
+        return [_stamp(folder) for folder in self.folders()]
+
+    def collect(self) -> Contents:
+        """Read the runs whose files have changed since the last call, and return all.
+
+        Raises:
+            BadOption: There is no run at a path, or a run cannot be read.
+        """
+        known, self._known = self._known, {}
+        folders = self.folders()
+        parts: list[_Part] = []
+        for folder, name in zip(folders, _names(folders), strict=True):
+            stamp = _stamp(folder)
+            before, own = known.get(folder, (None, []))
+            if stamp != before:
+                runs = read_training(folder) if is_training(folder) else [read_run(folder)]
+                own = [_part(run, self._last) for run in runs]
+            self._known[folder] = stamp, own
+            parts += [replace(part, index={**part.index, "name": name}) for part in own]
+        letters = [letter_of(i) for i in range(len(parts))]
+        evaluations = [i for i, part in enumerate(parts) if "phase" not in part.run.facts]
+        index = {
+            "runs": [{"letter": letter, **part.index} for letter, part in zip(letters, parts, strict=True)],
+            "matrix": matrix([(i, parts[i].run, parts[i].summary) for i in evaluations]),
+            "failures": FAILURES,
+            "failure_endings": list(ENDINGS),
+        }
+        blocks = {name: block for part in parts for name, block in part.blocks.items()}
+        return Contents(index, blocks, {letters[i]: parts[i].run for i in evaluations})
+
+
+def collect(paths: Iterable[Path], *, last: int | None = None) -> Contents:
+    """Read runs once; the arguments and errors are those of `Reader`."""
+    return Reader(paths, last=last).collect()
+
+
+Stamp: TypeAlias = "tuple[tuple[str, int, int], ...]"
+
+
+def _stamp(folder: Path) -> Stamp:
+    """Return the names, sizes and times of the files of a run or training."""
+    found = []
+    for pattern in (EPISODES, SUMMARY, TRAINING_EPISODES, "run-*.json"):
+        for file in sorted(folder.glob(pattern)):
+            with contextlib.suppress(OSError):  # replaced meanwhile
+                stat = file.stat()
+                found.append((str(file), stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
 
 
 def _folders(path: Path) -> list[Path]:
@@ -137,32 +223,34 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return [folder.relative_to(shared).as_posix() for folder in folders]
 
 
-def _run(run: Run, name: str, blocks: list[str], last: int | None) -> dict[str, Any]:
-    """Return the index of a run, and append its blocks to ``blocks``."""
-    first_block, starts = len(blocks), []
+def _part(run: Run, last: int | None) -> _Part:
     records = run.records if last is None else _of_last_steps(run.records, last)
+    blocks, names, starts = {}, [], []
     for start, block in _blocks(records):
         starts.append(start)
-        blocks.append(_packed(block))
-    return {
-        "name": name,
+        names.append(_block_name(block))
+        blocks[names[-1]] = _packed(block)
+    # Prices are not recorded, so the cost is the recorded one.
+    summary = replace(summarise(_of_last_steps(run.records, 1)), cost=run.cost)
+    index = {
         "agent": run.agent,
         "env": run.env_id,
         "world": run.world,
         "facts": _facts(run.facts),
         "system_prompt": _text(run.facts.get("system_prompt")),
-        "summary": _summary(run),
+        "summary": summary.to_json(),
         "by_step": by_step(run.records),
         "episodes": _episodes(records),
-        "first_block": first_block,
+        "blocks": names,
         "starts": starts,
     }
+    short = tuple(replace(record, messages=(), steps=(), rewards=(), counters=None) for record in run.records)
+    return _Part(index, blocks, summary, replace(run, records=short))
 
 
-def _summary(run: Run) -> dict[str, Any]:
-    summary = summarise(_of_last_steps(run.records, 1)).to_json()
-    summary["timing"]["cost"] = run.cost  # prices are not recorded
-    return summary
+def _block_name(block: str) -> str:
+    """Return a name that depends only on the content, so that a browser can keep an unchanged block."""
+    return f"block-{hashlib.sha256(block.encode('ascii')).hexdigest()[:24]}"
 
 
 def _of_last_steps(records: Sequence[EpisodeRecord], last: int) -> list[EpisodeRecord]:
@@ -205,7 +293,13 @@ def _episodes(records: Sequence[EpisodeRecord]) -> dict[str, list[Any] | None]:
         "fault": [_whose_fault(record) for record in records],
         "ending": [ending_of[record.ending] for record in records],
         "goal": [goal_of[record.goal] for record in records],
+        "failures": [_bits(record) for record in records],
     }
+
+
+def _bits(record: EpisodeRecord) -> int:
+    """Return the kinds of failures as bits, in the order of `FAILURES`."""
+    return sum(1 << _KINDS.index(kind) for kind in failures_of(record))
 
 
 def _whose_fault(record: EpisodeRecord) -> str | None:

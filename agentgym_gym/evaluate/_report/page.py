@@ -18,9 +18,12 @@ from agentgym_gym._version import __version__
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._report.contents import Contents, collect, packed
 
-__all__ = ["Report", "write_report"]
+__all__ = ["Report", "complete", "served_page", "write_report"]
 
-_SCRIPTS = ("text", "state", "summary", "steps", "grid", "search", "episode", "page")
+_SCRIPTS = (
+    *("text", "state", "summary", "columns", "steps", "several_runs", "plot", "grid", "grid_keys", "filters"),
+    *("search", "search_all", "transcript", "episode", "page"),
+)
 """The scripts of the page, in order."""
 
 _FIRST_LINE = "<!doctype html><!-- a report of agentgym eval -->\n"
@@ -61,17 +64,11 @@ def write_report(
         BadOption: There is no run at a path, a run cannot be read, or the file cannot be written.
     """
     _refuse_other(out)
-    contents = collect(runs, last=last)
-    shown = title or _title(contents)
-    contents.index.update(
-        title=shown,
-        written=datetime.now(timezone.utc).isoformat(timespec="minutes"),
-        version=__version__,
-    )
+    contents = complete(collect(runs, last=last), title)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as file:
-            file.writelines(_parts(contents, shown))
+            file.writelines(_parts(contents))
         size = part.stat().st_size
         part.replace(out)
     except OSError as error:
@@ -79,6 +76,16 @@ def write_report(
     finally:
         part.unlink(missing_ok=True)
     return Report(out, contents.runs, contents.episodes, size)
+
+
+def complete(contents: Contents, title: str | None) -> Contents:
+    """Add the title and the origin of a page to its index, and return the contents."""
+    contents.index.update(
+        title=title or _title(contents),
+        written=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        version=__version__,
+    )
+    return contents
 
 
 def _refuse_other(out: Path) -> None:
@@ -115,32 +122,53 @@ def _listed(names: list[str], what: str) -> str:
 _NAMED = 4  # maximum number of names in a title
 
 
-def _parts(contents: Contents, title: str) -> Iterator[str]:
-    """Yield the page in the order of the file: first the page itself and the index, then the blocks."""
-    style, script = _read("page.css"), "".join(_read(f"{name}.js") for name in _SCRIPTS)
-    values = {
-        "title": html.escape(_CONTROLS.sub(" ", scrub(title))),
-        "policy": _policy(style, script),
-        "style": style,
-        "script": script,
-        "index": packed(contents.index),
-    }
-    before, _, after = _read("page.html").partition("{{blocks}}\n")
-    yield _FIRST_LINE
-    yield _PLACE.sub(lambda place: values[place[1]], before)
-    for number, block in enumerate(contents.blocks):
-        yield f'<script type="application/octet-stream" id="block-{number}">{block}</script>\n'
+def _parts(contents: Contents) -> Iterator[str]:
+    """Yield the page in the order of the file: first the page itself and the index, then the rest."""
+    before, after = _frame(contents.index["title"], _SCRIPTS, packed(contents.index))
+    yield before
+    for name, block in contents.blocks.items():
+        yield _data(name, block)
+    yield _data("comparisons", contents.comparisons())
     yield after
 
 
-def _policy(style: str, script: str) -> str:
+def served_page(title: str, *, watch: bool) -> str:
+    """Return a page that requests its data from its own server.
+
+    Args:
+        title: The title.
+        watch: Whether the page also requests changes.
+    """
+    scripts = (*_SCRIPTS[:-1], "served", *(["watch"] if watch else []), _SCRIPTS[-1])
+    return "".join(_frame(title, scripts, "", "connect-src 'self'; "))
+
+
+def _data(name: str, text: str) -> str:
+    return f'<script type="application/octet-stream" id="{name}">{text}</script>\n'
+
+
+def _frame(title: str, scripts: Iterable[str], index: str, allowed: str = "") -> tuple[str, str]:
+    """Return the page before and after the blocks of data."""
+    style, script = _read("page.css"), "".join(_read(f"{name}.js") for name in scripts)
+    values = {
+        "title": html.escape(_CONTROLS.sub(" ", scrub(title))),
+        "policy": _policy(style, script, allowed),
+        "style": style,
+        "script": script,
+        "index": index,
+    }
+    before, _, after = _read("page.html").partition("{{blocks}}\n")
+    return _FIRST_LINE + _PLACE.sub(lambda place: values[place[1]], before), after
+
+
+def _policy(style: str, script: str, allowed: str) -> str:
     """Return the page's Content-Security-Policy, which allows only its own script and style, by their hashes.
 
     In browsers that support it, ``require-trusted-types-for`` blocks the conversion of text to HTML.
     """
     return (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
-        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; {allowed}"
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
 

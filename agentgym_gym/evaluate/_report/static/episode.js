@@ -35,17 +35,17 @@ async function showEpisode(cell) {
     return;
   }
   if (turn !== shown) return;
-  panel.replaceChildren(toolbar(cell), headOf(cell, episode), ...bodyOf(cell, episode));
+  panel.replaceChildren(toolbar(cell, episode), headOf(cell, episode), ...bodyOf(cell, episode));
   panel.scrollTop = 0;
   search.run();
   document.getElementById("episode-title").focus({ preventScroll: true });
-  if (!narrow.matches) cell.button.scrollIntoView({ block: "nearest" });
+  if (!narrow.matches) buttonOf(cell)?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function mark(cell, open) {
-  cell?.button.classList.toggle("open", open);
-  if (open) cell.button.setAttribute("aria-current", "true");
-  else cell?.button.removeAttribute("aria-current");
+  cell?.button?.classList.toggle("open", open);
+  if (open) cell.button?.setAttribute("aria-current", "true");
+  else cell?.button?.removeAttribute("aria-current");
 }
 
 function hideEpisode() {
@@ -54,13 +54,18 @@ function hideEpisode() {
   shown += 1;
   state.open = null;
   mark(cell, false);
+  hideEpisodePanel();
+  const made = buttonOf(cell);
+  if (made && made.checkVisibility?.() !== false) made.focus();
+  else document.getElementById("grid").focus();
+}
+
+function hideEpisodePanel() {
   document.body.classList.remove("reading");
   document.getElementById("main").inert = false;
   document.getElementById("episode").hidden = true;
   document.getElementById("episode").replaceChildren();
   document.title = plain(state.index.title);
-  if (cell.button.checkVisibility?.() === false) document.getElementById("grid").focus();
-  else cell.button.focus();
 }
 
 function closeEpisode() {
@@ -88,7 +93,7 @@ function inOtherRun(cell, by) {
 
 const unsolved = ({ outcome }) => outcome !== "solved";
 
-function toolbar(cell) {
+function toolbar(cell, episode = null) {
   const go = (label, title, target) =>
     el("button", { type: "button", title, disabled: !target, onclick: () => openCell(target) }, label);
   return el(
@@ -98,6 +103,7 @@ function toolbar(cell) {
     go("‹ Previous", "Previous episode (p)", neighbour(cell, -1)),
     go("Next ›", "Next episode (n)", neighbour(cell, 1)),
     go("Next unsolved ›", "Next episode that was not solved (f)", neighbour(cell, 1, unsolved)),
+    ...(episode ? [copyButton(cell, episode), downloadButton(cell, episode)] : []),
     search.element,
   );
 }
@@ -121,6 +127,8 @@ function headOf(cell, episode) {
   facts.push(["turns", number(episode.turns)]);
   const errors = Object.entries(episode.parse_errors ?? {});
   if (errors.length) facts.push(["parse errors", said(errors.map(([kind, count]) => `${count} ${kind}`).join(", "))]);
+  const kinds = failuresOf(cell).map((kind) => kind.replaceAll("_", " "));
+  if (kinds.length) facts.push(["failure", kinds.join(", ")]);
   const tokens = tokensOf(episode.steps);
   if (tokens) facts.push(["tokens", tokens]);
   head.append(el("dl", { class: "figures" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))));

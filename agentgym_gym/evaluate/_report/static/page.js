@@ -32,6 +32,7 @@ function storedTheme() {
 function toggleMap() {
   const map = document.body.classList.toggle("map");
   document.getElementById("density").setAttribute("aria-pressed", String(map));
+  state.groups.forEach(layOut);
 }
 
 /** Scroll to the turn after the topmost visible one, or before it. */
@@ -63,8 +64,11 @@ const KEYS = {
   R: () => inOtherRun(state.open, -1),
   j: () => goToTurn(1),
   k: () => goToTurn(-1),
+  c: () => document.querySelector("#episode .copy")?.click(),
+  d: () => document.querySelector("#episode .download")?.click(),
+  s: () => document.getElementById("search-all").focus(),
 };
-const IN_EPISODE = "npfFrRjk";
+const IN_EPISODE = "npfFrRjkcd";
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing || help.open) return;
@@ -93,6 +97,16 @@ async function begin() {
   document.getElementById("density").addEventListener("click", toggleMap);
   document.getElementById("filter").addEventListener("input", filterGrid);
   document.getElementById("solved-filter").addEventListener("change", filterGrid);
+  document.getElementById("failure-filter").addEventListener("change", (event) => chooseFailure(event.target.value));
+  document.getElementById("step").addEventListener("change", ({ target }) => showStep(target.value === "" ? null : Number(target.value)));
+  document.getElementById("sort").addEventListener("change", (event) => sortBy(event.target.value));
+  document.getElementById("reverse").addEventListener("click", () => sortBy(ordering.by));
+  document.getElementById("plot-axis").addEventListener("change", drawPlots);
+  for (const key of ["a", "b"]) document.getElementById(`compare-${key}`).addEventListener("change", (event) => chooseRun(key, event.target.value));
+  listenToTabs();
+  listenToSearch();
+  new ResizeObserver(fitSummary).observe(document.getElementById("summary"));
+  new ResizeObserver(fitGrids).observe(document.getElementById("grids"));
   document.querySelector(".skip").addEventListener("click", (event) => {
     event.preventDefault();
     document.getElementById("grid").focus();
@@ -101,19 +115,27 @@ async function begin() {
     document.getElementById("main").inert = narrow.matches && state.open !== null;
   });
   build(await unpack("index"));
+  drawPage();
+  document.body.classList.add("ready");
+  window.addEventListener("hashchange", route);
+  route();
+  if (typeof watchRuns === "function") watchRuns();
+}
+
+/** Draw everything but the open episode. */
+function drawPage() {
   const { index } = state;
-  document.title = plain(index.title);
+  if (!state.open) document.title = plain(index.title);
   document.getElementById("report-title").replaceChildren(said(index.title));
   const episodes = state.runs.reduce((sum, run) => sum + run.cells.length, 0);
   document.getElementById("about").textContent =
     `${counted(state.runs.length, "run")}, ${counted(episodes, "episode")} · ` +
     `written ${index.written.slice(0, 16).replace("T", " ")} UTC by agentgym-gym ${index.version}`;
+  markers.length = 0;
   drawSummary();
+  drawViews();
   drawGrid();
   drawSteps();
-  document.body.classList.add("ready");
-  window.addEventListener("hashchange", route);
-  route();
 }
 
 begin().catch((error) => {

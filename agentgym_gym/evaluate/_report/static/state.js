@@ -27,12 +27,19 @@ const ENDINGS = {
 const BY_ENDING = new Set(["truncated", "gave_up", "context_overflow", "reply_cut"]);
 const BLOCKS_KEPT = 6; // number of unpacked blocks, so that the next episode opens at once
 
-const state = { index: null, runs: [], groups: [], open: null, outcomes: new Set(), steps: [], step: null };
+const state = { index: null, runs: [], groups: [], open: null, steps: [], step: null };
+Object.assign(state, { outcomes: new Set(), failure: "", matches: null }); // filters of episodes
 const blocks = new Map();
 
-/** Return the JSON value in an element: base64 of gzip. */
+/** Return the packed text of an element of the file. A served page requests it: served.js. */
+let textOf = async (id) => {
+  await present(id);
+  return document.getElementById(id).textContent;
+};
+
+/** Return the JSON value of a name: base64 of gzip. */
 async function unpack(id) {
-  const letters = document.getElementById(id).textContent;
+  const letters = await textOf(id);
   const bytes = Uint8Array.from(atob(letters), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return JSON.parse(await new Response(stream).text());
@@ -53,13 +60,13 @@ function present(id) {
 
 /** Return the record of an episode. */
 async function episodeOf(cell) {
-  const { starts, first_block: first } = cell.run;
+  const { starts, blocks: names } = cell.run;
   let block = starts.length - 1;
   while (starts[block] > cell.place) block -= 1;
-  const id = `block-${first + block}`;
+  const id = names[block];
   if (!blocks.has(id)) {
     if (blocks.size >= BLOCKS_KEPT) blocks.delete(blocks.keys().next().value);
-    const unpacked = present(id).then(() => unpack(id));
+    const unpacked = unpack(id);
     unpacked.catch(() => blocks.delete(id)); // so that it can be retried
     blocks.set(id, unpacked);
   }
@@ -74,12 +81,6 @@ function outcomeOf({ success, score, fault, ending }) {
   return BY_ENDING.has(ending) ? ending : "unsolved";
 }
 
-/** Return A, B, … Z, AA, AB, … */
-function letterOf(place) {
-  const rest = Math.floor(place / 26) - 1;
-  return (rest >= 0 ? letterOf(rest) : "") + String.fromCharCode(65 + (place % 26));
-}
-
 function shortEnv(id) {
   return id.slice(id.lastIndexOf("/") + 1);
 }
@@ -92,7 +93,7 @@ function playedOn({ env, world }) {
 /** Build the runs from the index, and the groups of runs in the same environment and world. */
 function build(index) {
   state.index = index;
-  state.runs = index.runs.map((run, place) => ({ ...run, place, letter: letterOf(place), hidden: false }));
+  state.runs = index.runs.map((run, place) => ({ ...run, place, hidden: false }));
   const groups = new Map();
   for (const run of state.runs) {
     const key = JSON.stringify([run.env, run.world]); // scores on different worlds are not comparable
@@ -114,18 +115,19 @@ function ofStep(cell) {
 
 /** Add the tasks with visible episodes to a group. */
 function fill(group) {
-  Object.assign(group, { tasks: [], byKey: new Map(), stop: null, table: null });
+  Object.assign(group, { tasks: [], byKey: new Map(), stop: null, table: null, chunks: [] });
   for (const run of group.runs) addCells(group, run);
   group.tasks.sort((a, b) => a.task - b.task);
 }
 
 function makeCells(run) {
-  const { task, sample, step, success, score, turns, fault, ending, goal, endings, goals } = run.episodes;
+  const { task, sample, step, success, score, turns, fault, ending, goal, failures, endings, goals } = run.episodes;
   run.byName = new Map();
   run.cells = task.map((id, place) => {
     const cell = { run, place, task: id, sample: sample[place], success: success[place], score: score[place] };
     cell.step = step ? step[place] : null;
     cell.turns = turns[place];
+    cell.failures = failures[place];
     cell.goal = goals[goal[place]];
     cell.ending = endings[ending[place]];
     cell.outcome = outcomeOf({ ...cell, fault: fault[place] });
@@ -187,7 +189,19 @@ function fragmentOf(cell) {
   return `#run=${cell.run.place}${step}&task=${cell.task}&sample=${cell.sample}`;
 }
 
-/** Return whether an episode passes the filters. */
+/** Return the kinds of failures of an episode. */
+function failuresOf(cell) {
+  return Object.keys(state.index.failures).filter((_, bit) => cell.failures & (1 << bit));
+}
+
+/** Return whether an episode passes the filters of episodes. */
+function passes(cell) {
+  if (state.outcomes.size && !state.outcomes.has(cell.outcome)) return false;
+  if (state.failure && !failuresOf(cell).includes(state.failure)) return false;
+  return state.matches === null || state.matches.has(cell);
+}
+
+/** Return whether an episode passes all filters. */
 function left(cell) {
-  return !cell.run.hidden && cell.row.shown && (!state.outcomes.size || state.outcomes.has(cell.outcome));
+  return !cell.run.hidden && cell.row.shown && passes(cell);
 }

@@ -133,11 +133,11 @@ function tableOf(runs) {
 function drawSteps() {
   const list = document.getElementById("step");
   list.hidden = !state.steps.length;
+  list.replaceChildren();
   const all = state.runs.reduce((sum, run) => sum + run.cells.length, 0);
   if (all <= MOST_AT_ONCE) list.append(el("option", { value: "" }, "All steps"));
   list.append(...state.steps.map((step) => el("option", { value: String(step) }, `Step ${step}`)));
   list.value = String(state.step ?? "");
-  list.addEventListener("change", () => showStep(list.value === "" ? null : Number(list.value)));
   for (const show of markers) show();
 }
 

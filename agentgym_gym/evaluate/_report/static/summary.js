@@ -1,6 +1,7 @@
 
 // The summary: a table for each environment, with a row for each run and a column for each metric.
 
+const CARDS = 560; // pixels below which the tables are cards
 const BAR = { width: 132, height: 20, from: 4, to: 128, middle: 10 };
 
 /** Draw a proportion with its 95 % confidence interval as whiskers. */
@@ -44,12 +45,12 @@ function kindsCell(counts) {
   return [el("span", { class: "bad" }, String(sum)), el("span", { class: "muted kinds" }, ...each)];
 }
 
-/** Show pass@k and pass^k for every k above 1. For k = 1, both equal the success rate. */
+/** Show pass@k and pass^k for the smallest and largest k above 1. For k = 1, both equal the success rate. */
 function passCell(summary) {
   const parts = [];
   for (const [key, mark] of [["pass_at", "pass@"], ["pass_hat", "pass^"]]) {
-    for (const [k, value] of Object.entries(summary[key] ?? {})) {
-      if (k === "1") continue;
+    const above = Object.entries(summary[key] ?? {}).filter(([k]) => k !== "1");
+    for (const [k, value] of new Set([above[0], above.at(-1)].filter(Boolean))) {
       const range = summary[`${key}_intervals`]?.[k];
       const interval = Array.isArray(range) ? ` · ${decimal(range[0])} to ${decimal(range[1])}` : "";
       parts.push(el("span", { class: "kind" }, el("span", { class: "muted" }, `${mark}${k} `), decimal(value), el("span", { class: "muted" }, interval)));
@@ -62,25 +63,6 @@ function tokensCell(tokens) {
   const rounded = (count) => (count >= 1e6 ? `${(count / 1e6).toFixed(1)} M` : count >= 1e4 ? `${Math.round(count / 1e3)} k` : number(count));
   const parts = [["in", tokens.prompt], ["out", tokens.completion]].filter(([, count]) => typeof count === "number");
   return parts.length ? parts.map(([what, count]) => el("span", { class: "kind" }, `${rounded(count)} ${what}`)) : ["–"];
-}
-
-/** Return the columns with a metric in at least one run: the heading and the cell contents. */
-function columnsOf(runs) {
-  const has = (test) => runs.some(({ summary }) => test(summary));
-  const evaluated = runs.some(({ by_step: figures }) => !figures.step.length);
-  const columns = [["Success", successCell, true]];
-  columns.push(["Score", (s) => withInterval(s.mean_score, s.score_interval), true]);
-  columns.push(["pass@k, pass^k", passCell, evaluated && has((s) => Object.keys(s.pass_at ?? {}).length > 1)]);
-  columns.push(["Tasks solved", solvedCell, evaluated && has((s) => s.solved && s.samples > 1)]);
-  columns.push(["Turns", (s) => [decimal(s.mean_turns, 1)], true]);
-  columns.push(["Parse errors", (s) => [percent(s.parse_error_share)], true]);
-  columns.push(["Tokens", (s) => tokensCell(s.tokens ?? {}), has((s) => typeof s.tokens?.completion === "number")]);
-  columns.push(["Cost", (s) => [costOf(s)], has((s) => costOf(s) !== "–")]);
-  columns.push(["Faults", (s) => kindsCell(s.faults), true]);
-  columns.push(["Agent faults", (s) => kindsCell(s.agent_faults), true]);
-  columns.push(["Episodes", (s) => [number(s.episodes)], true]);
-  columns.push(["Time", (s) => [seconds(s.seconds ?? s.timing?.seconds)], true]);
-  return columns.filter(([, , shown]) => shown);
 }
 
 function costOf({ cost, timing }) {
@@ -98,37 +80,34 @@ function badge(run) {
   return el("span", { class: "badge", title: plain(`${run.agent}, ${run.name}`) }, run.letter);
 }
 
-/** Show a table that is wider than the page as cards, one for each run. */
+/** Show a table on a page that is too narrow for columns as cards, one for each run. */
 function fitSummary() {
-  for (const table of document.querySelectorAll(".summary")) {
-    table.classList.remove("cards");
-    const short = document.body.classList.contains("reading");
-    if (short || table.offsetWidth > table.parentElement.clientWidth) table.classList.add("cards");
-  }
+  const narrow = document.body.classList.contains("reading") || document.getElementById("summary").clientWidth < CARDS;
+  for (const table of document.querySelectorAll(".summary")) table.classList.toggle("cards", narrow);
 }
 
 function drawSummary() {
-  const place = document.getElementById("summary-tables");
-  for (const group of state.groups) {
-    const columns = columnsOf(group.runs);
-    const heads = columns.map(([head]) => el("th", { scope: "col" }, head));
-    const body = el("tbody", {}, ...group.runs.map((run) => summaryRow(run, columns)));
-    const table = el(
-      "table",
-      { class: "summary" },
-      el("caption", {}, said(playedOn(group)), el("span", { class: "muted" }, `  ${sizeOf(group)}`)),
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Run"), ...heads)),
-      body,
-    );
+  const cards = state.groups.map((group) => {
+    group.summaryHead = el("thead");
+    group.summaryBody = el("tbody");
+    const caption = el("caption", {}, said(playedOn(group)), el("span", { class: "muted" }, `  ${sizeOf(group)}`));
+    const table = el("table", { class: "summary" }, caption, group.summaryHead, group.summaryBody);
     const made = el("details", { class: "made" }, el("summary", {}, "How these runs were made, and all their figures"));
     made.append(...group.runs.map(factsOf));
-    place.append(el("div", { class: "card" }, el("div", {}, table), stepsOf(group), made));
-  }
-  let width = 0;
-  new ResizeObserver(([{ contentRect }]) => {
-    if (contentRect.width !== width) fitSummary();
-    width = contentRect.width;
-  }).observe(place);
+    return el("div", { class: "card" }, el("div", { class: "scroll" }, table), stepsOf(group), made);
+  });
+  document.getElementById("summary-tables").replaceChildren(...cards);
+  drawColumnMenu();
+  state.groups.forEach(fillSummary);
+  fitSummary();
+}
+
+/** Fill the table of a group with the chosen columns, in the chosen order. */
+function fillSummary(group) {
+  const columns = columnsOf(group.runs).filter(columnShown);
+  const heads = columns.map(({ name }) => el("th", { scope: "col", "aria-sort": sortedBy(name) }, sortButton(name)));
+  group.summaryHead.replaceChildren(el("tr", {}, el("th", { scope: "col", "aria-sort": sortedBy("Run") }, sortButton("Run")), ...heads));
+  group.summaryBody.replaceChildren(...sorted(group.runs).map((run) => summaryRow(run, columns)));
 }
 
 function sizeOf(group) {
@@ -137,7 +116,7 @@ function sizeOf(group) {
 }
 
 function summaryRow(run, columns) {
-  const box = el("input", { type: "checkbox", checked: true, "aria-label": `Show run ${run.letter} in the grid` });
+  const box = el("input", { type: "checkbox", checked: !run.hidden, "aria-label": `Show run ${run.letter} in the grid` });
   box.addEventListener("change", () => {
     run.hidden = !box.checked;
     row.classList.toggle("off", run.hidden);
@@ -146,8 +125,8 @@ function summaryRow(run, columns) {
   const unfinished = run.facts.finished === false ? el("span", {}, el("span", { class: "tag" }, "not finished")) : null;
   const name = el("span", { class: "run-name" }, said(run.agent), el("span", { class: "muted" }, said(run.name)), unfinished, phaseOf(run, true));
   const head = el("th", { scope: "row" }, el("label", { class: "run" }, box, badge(run), name));
-  const cells = columns.map(([label, content]) => el("td", { "data-label": label }, el("span", { class: "value" }, ...content(run.summary))));
-  const row = el("tr", {}, head, ...cells);
+  const cells = columns.map(({ name: label, content }) => el("td", { "data-label": label }, el("span", { class: "value" }, ...content(run.summary))));
+  const row = el("tr", { class: run.hidden ? "off" : null }, head, ...cells);
   return row;
 }
 
