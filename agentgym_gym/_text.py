@@ -34,7 +34,7 @@ def shown(value: object) -> str:
 def reason(error: Exception) -> str:
     """Return the message of an error, or its class name if it has none.
 
-    asyncio says ``Connect call failed`` in place of the system's words, such as ``Connection refused``.
+    asyncio has ``Connect call failed`` in place of the system's words, such as ``Connection refused``.
     """
     if isinstance(error, OSError) and error.errno is not None and error.strerror:
         by_asyncio = error.strerror.startswith("Connect call failed")

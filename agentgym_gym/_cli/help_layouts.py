@@ -49,7 +49,8 @@ EVAL = HelpLayout(
     },
     examples=(
         "agentgym eval TextCraft --agent oracle --limit 50",
-        "agentgym eval WebShop --model tiny --base-url http://127.0.0.1:8000/v1 --protocol quick",
+        "agentgym eval WebShop --model tiny --base-url http://127.0.0.1:8000/v1",
+        "agentgym eval WebShop --model-path tiny --launch vllm --protocol quick",
         "agentgym eval WebShop --launch vllm --model-path 'ckpts/*' --sample 100",
     ),
 )
