@@ -156,6 +156,20 @@ def test_one_task_at_a_time(textcraft_url):
     asyncio.run(both())
 
 
+def test_a_close_beside_a_step_leaves_the_step_alone(textcraft_url):
+    async def both():
+        env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
+        await env.reset(seed=0)
+        first = asyncio.ensure_future(env.step("Action: inventory"))
+        await asyncio.sleep(0)
+        with pytest.raises(errors.InUse):
+            await env.close()
+        assert "fault" not in (await first)[4]
+        await env.close()
+
+    asyncio.run(both())
+
+
 def test_it_goes_on_in_another_event_loop(textcraft_url):
     env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
     loops = [asyncio.new_event_loop() for _ in range(2)]

@@ -99,26 +99,32 @@ def _environment(
         deviations,
         {name: value for name, value in stated.model_settings.items() if name not in given.model},
     )
-    kept = {name: value for name, value in settings.items() if _EXCLUDES.get(name) not in own}
+    replaced = {name for each in own for name in _REPLACES.get(each, ())}
+    kept = {name: value for name, value in settings.items() if name not in replaced}
     return EnvironmentPlan(id=stated.id, protocol=applied, **{**kept, **own})
 
 
-_EXCLUDES = {"limit": "sample", "sample": "limit", "tasks": "positions", "positions": "tasks"}
-"""Settings that exclude each other: an option replaces the other one of the protocol."""
+_REPLACES = {
+    "limit": ("sample",),
+    "sample": ("limit",),
+    "tasks": ("positions", "sample", "limit"),
+    "positions": ("tasks", "sample", "limit"),
+}
+"""The settings of a protocol that an option replaces, as both select the tasks."""
 
 
 def _deviations(given: Mapping[str, Any], stated: Mapping[str, Any], defaults: object) -> list[Deviation]:
     found = []
     for name, value in given.items():
-        other = _EXCLUDES.get(name, "")
+        other = next((each for each in _REPLACES.get(name, ()) if each in stated), "")
         usual = stated.get(name, getattr(defaults, name))
         if name in NOT_STATED or value == usual:
             continue
-        if name not in stated and other in stated:
+        if name not in stated and other:
             found.append(Deviation(name, value, stated[other], instead_of=other))
             continue
         if usual in (None, "", [], {}):
-            usual = "all" if name in _EXCLUDES else None
+            usual = "all" if name in _REPLACES else None
         found.append(Deviation(name, value, usual))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import threading
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
 from by_hand import Endless, make
 from clock import Clock
+
+_numbers = itertools.count()
 
 
 def lease_in(pool: LeasePool, env_id: int, *, busy: bool = False, most: int | None = None):
@@ -48,7 +51,8 @@ def waiting_in(pools):
 @pytest.fixture
 def two():
     """Two servers with a place each, both of them taken."""
-    pools = [pool_of(find("Maze"), f"http://{name}.test") for name in ("first", "second")]
+    number = next(_numbers)  # a pool is known by its address for the whole process
+    pools = [pool_of(find("Maze"), f"http://{name}-{number}.test") for name in ("first", "second")]
     for pool in pools:
         pool.identified = True
     yield pools

@@ -109,9 +109,9 @@ def test_a_gateway_that_answers_in_its_place_says_nothing_of_the_server(started)
 
 def test_a_step_that_was_never_sent_takes_no_place(started):
     server = started(Todo())
-    env = AgentGymEnv("TODOList", server=server.url, timeout={"episode": 0.1})
+    env = AgentGymEnv("TODOList", server=server.url, timeout={"episode": 0.5})
     env.reset(seed=0)
-    time.sleep(0.11)
+    time.sleep(0.51)
     assert env.step(STEP)[4]["fault"]["kind"] == "ServerTimeout"
     env.reset(seed=0)
     env.close()

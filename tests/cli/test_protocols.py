@@ -241,6 +241,13 @@ def test_arguments_of_the_environment_add_to_those_of_the_protocol(own):
     assert "hidden" not in json.dumps(other.protocol.facts)
 
 
+@pytest.mark.parametrize("option", ["tasks", "positions"])
+def test_a_selection_of_tasks_replaces_the_sample_of_a_protocol(option):
+    (played,) = plan("quick", "Wordle", environment={option: "0:5"}).environments
+    assert (getattr(played, option), played.sample) == ("0:5", None)
+    assert played.protocol.text.endswith(f", with {option} 0:5 in place of sample 50")
+
+
 def test_an_alias_names_the_environment_of_a_protocol():
     assert [each.id.rpartition("/")[2] for each in plan("quick", "BIRD").environments] == ["SQLGym-v0"]
 

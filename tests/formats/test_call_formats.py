@@ -8,6 +8,7 @@ import pytest
 
 from agentgym_gym import FORMATS, catalogue, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
+from agentgym_gym.formats import get_format
 from clock import cpu_seconds
 
 GRAMMAR = catalogue.find("TextCraft").grammar
@@ -227,6 +228,26 @@ AROUND = [
 )
 def test_words_around_a_call_change_nothing(name, call, words):
     assert FORMATS[name].parse(words.replace("{}", call), GRAMMAR) == GET
+
+
+@pytest.mark.parametrize(
+    "line", ["# see ```python for more", "print('```')", "x = '```'  # a fence", "s = 'write ``` here'"]
+)
+def test_a_fence_in_a_line_of_code_does_not_end_the_code(line):
+    reply = f"{fenced(line + chr(10) + CALL)}\nThat is all."
+    assert FORMATS["code_as_action"].parse(reply, GRAMMAR) == GET
+
+
+def test_code_may_be_indented_as_a_whole():
+    reply = fenced("    for each in found:\n        pass\n    " + CALL)
+    with pytest.raises(errors.ManyActions, match="inside other code"):
+        FORMATS["code_as_action"].parse(reply, GRAMMAR)
+
+
+def test_a_thought_with_a_call_of_its_own_is_not_written():
+    """The call in the thought would be the one that is played."""
+    with pytest.raises(errors.BadOption, match="hides the action"):
+        get_format("tool_calls").render(GET, f"Perhaps:\n{HOLD}")
 
 
 def test_the_first_of_several_native_calls_is_played():

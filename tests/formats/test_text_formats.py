@@ -101,6 +101,12 @@ def test_a_draft_in_reasoning_is_not_played(name):
         assert read(name, "Maze", reply) == "move up", block
 
 
+@pytest.mark.parametrize("quoted", ["A mark is written `<think>`.", "<think/>", "[Thought]"])
+def test_what_only_looks_like_a_mark_of_reasoning_does_not_end_the_search_for_marks(quoted):
+    reply = f"{quoted}\n<think>Action:\nmove left</think>\nAction:\nmove up"
+    assert read("react", "Maze", reply) == "move up"
+
+
 # ------------------------------------------------------------------------- replies without one marked action
 
 
