@@ -238,7 +238,7 @@ def _part(run: Run, last: int | None) -> _Part:
         "world": run.world,
         "facts": _facts(run.facts),
         "system_prompt": _text(run.facts.get("system_prompt")),
-        "summary": summary.to_json(),
+        "summary": {**summary.to_json(), "wall_seconds": run.facts.get("wall_seconds")},
         "by_step": by_step(run.records),
         "episodes": _episodes(records),
         "blocks": names,

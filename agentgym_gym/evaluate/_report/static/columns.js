@@ -9,7 +9,7 @@ function columnsOf(runs) {
   const has = (test) => runs.some(({ summary }) => test(summary));
   const evaluated = runs.some(({ by_step: figures }) => !figures.step.length);
   const sum = (counts) => Object.values(counts ?? {}).reduce((total, count) => total + count, 0);
-  const time = (s) => s.seconds ?? s.timing?.seconds;
+  const time = (s) => s.wall_seconds ?? s.seconds ?? s.timing?.seconds;
   const column = (name, content, value, { known = true, usual = true } = {}) => ({ name, content, value, known, usual });
   return [
     column("Success", successCell, (s) => s.success_rate),
