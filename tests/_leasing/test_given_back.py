@@ -124,6 +124,18 @@ def test_an_id_given_out_anew_is_not_set_free_by_its_quarantine(clock):
     assert pool.reuse(None, Holder()) is None
 
 
+def test_a_late_answer_ends_only_its_own_quarantine(clock):
+    pool = LeasePool(make(Endless()), "http://answered.test", clock=clock)
+    first, second = [lease_in(pool, env_id, busy=True) for env_id in (7, 8)]
+    released(pool, first)
+    released(pool, second)
+    pool.note_answered(first)
+    assert pool.quarantined == 1
+    assert pool.reuse(None, Holder()).env_id == 7
+    clock.now += QUARANTINE_SECONDS
+    assert pool.reuse(None, Holder()).env_id == 8
+
+
 def test_an_id_is_free_when_its_own_quarantine_is_over(clock):
     pool = LeasePool(make(Endless()), "http://over.test", clock=clock)
     released(pool, lease_in(pool, 7, busy=True))
