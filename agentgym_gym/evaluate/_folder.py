@@ -161,7 +161,9 @@ class RunFolder:
         try:
             self._file.close()
             if error_type is not None and not self.records:
-                self._episodes.unlink(missing_ok=True)  # no episode was played: another attempt needs no `resume`
+                self._episodes.unlink(
+                    missing_ok=True
+                )  # no episode was played: another attempt needs no `resume`
             finished = error_type is None if self._planned is None else not self.remaining(self._planned)
             self._write_summary(finished=finished)
         finally:
