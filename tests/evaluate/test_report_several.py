@@ -48,6 +48,19 @@ def test_the_matrix_has_the_figures_of_the_table(view, runs):
     assert rates == sorted(rates, reverse=True)
 
 
+def test_the_matrix_names_the_protocol_of_a_column(view, tmp_path):
+    episodes = [episode(task, env_id=MAZE, agent="one", score=1.0) for task in range(2)]
+    texts = ["quick (1a2b3c4d)", "quick (1a2b3c4d), with temperature 0.7 in place of 0"]
+    runs = [
+        write_run(tmp_path / str(n), episodes, agent="one", env_id=MAZE, protocol={"text": text})
+        for n, text in enumerate(texts)
+    ]
+    page = view(*runs)
+    page.locator("#tab-matrix").click()
+    heads = page.locator("#view-matrix thead th").all_inner_texts()
+    assert [head.partition("protocol ")[2] for head in heads] == ["", *texts]
+
+
 def test_a_comparison_has_the_figures_of_compare(view, runs):
     page = view(*runs)
     page.locator("#tab-compare").click()

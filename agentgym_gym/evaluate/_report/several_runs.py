@@ -33,8 +33,8 @@ def matrix(runs: Iterable[tuple[int, Run, Summary]]) -> dict[str, Any]:
         runs: The number of each run on the page, the run, and its metrics.
 
     Returns:
-        ``models``; ``rows``, each with ``environment``, ``split`` and, by model, the numbers of the ``runs``;
-        and ``notes``.
+        ``models``; ``rows``, each with ``environment``, ``split``, ``protocol`` and, by model, the numbers of
+        the ``runs``; and ``notes``.
     """
     numbers, several, summaries = [], [], []
     for number, run, summary in runs:
@@ -49,6 +49,7 @@ def matrix(runs: Iterable[tuple[int, Run, Summary]]) -> dict[str, Any]:
             {
                 "environment": row.environment,
                 "split": row.split,
+                "protocol": row.protocol,
                 "runs": {model: number_of[run.path] for model, run in row.runs.items()},
             }
             for row in table.by_environment

@@ -67,7 +67,8 @@ function drawMatrix({ models, rows, notes }) {
     };
     const chosen = matrixOrder === at;
     const title = el("button", { type: "button", class: "plain", title: "Sort by this column", onclick: sort }, said(row.environment), chosen ? " ▾" : "");
-    return el("th", { scope: "col", "aria-sort": chosen ? "descending" : null }, title, row.split === null ? null : el("span", { class: "muted range" }, "split ", said(row.split)));
+    const told = ["split", "protocol"].filter((name) => row[name] !== null).map((name) => el("span", { class: "muted range" }, `${name} `, said(row[name])));
+    return el("th", { scope: "col", "aria-sort": chosen ? "descending" : null }, title, ...told);
   });
   const best = rows.map((row) => Math.max(...models.map((model) => rate(runOf(model, row)))));
   const body = ordered.map((model) => {
