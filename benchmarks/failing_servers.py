@@ -209,7 +209,7 @@ def environment_cases(stack: ExitStack) -> Iterator[Case]:
     for kind, text, named in (
         ("error", "HTTP 500, midway", "ServerError"),
         ("garble", "an HTML page, midway", "BadReply"),
-        ("silent", "no reply, midway", "ServerTimeout"),
+        ("silent", "no reply, midway", " waits "),
     ):
         proxy = stack.enter_context(FaultyProxy(local_server(stack).start(), 0.0, kinds=(kind,)))  # type: ignore[arg-type]
         begin = partial(setattr, proxy.faults, "share", 1.0)

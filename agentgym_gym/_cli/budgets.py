@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agentgym_gym._cli.players import Player
     from agentgym_gym.evaluate._figures.prices import Price
 
-__all__ = ["MOST_UNASKED", "SharedLimits", "check_servers", "confirm"]
+__all__ = ["MOST_UNASKED", "SLOW_SECONDS", "SharedLimits", "check_servers", "confirm"]
 
 MOST_UNASKED = 1_000
 """The number of episodes that models play without a confirmation."""

@@ -25,8 +25,8 @@ MAX_KINDS = 20
 BAR_SECONDS = 1.0
 LINE_SECONDS = 30.0
 
-TROUBLE = ("longest", "retrying", "HTTP 429")
-"""The beginnings of metrics in `state` that show that a model server does not reply as it should."""
+TROUBLE = ("longest", "retrying", "HTTP 429", " waits ")
+"""Words in the metrics of `state` that show that a server does not reply as it should."""
 
 _MAX_LINE = 300  # maximum characters of a fault line
 
@@ -93,7 +93,7 @@ class Progress:
             if err.is_terminal:
                 self._bar.update(self._task, metrics=self._metrics())
                 continue
-            trouble = {kind for kind in TROUBLE for words in self._state() if words.startswith(kind)} - known
+            trouble = {kind for kind in TROUBLE for words in self._state() if kind in words} - known
             if trouble or time.monotonic() - printed >= LINE_SECONDS:
                 printed = time.monotonic()
                 known |= trouble

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentgym_gym._cli.budgets import MOST_UNASKED, SharedLimits, check_servers, confirm
+from agentgym_gym._cli.budgets import MOST_UNASKED, SLOW_SECONDS, SharedLimits, check_servers, confirm
 from agentgym_gym._cli.closing import print_closing
 from agentgym_gym._cli.console import ERROR, err, in_options, report
 from agentgym_gym._cli.environments import PlannedEnvironment
@@ -128,7 +128,7 @@ def play(
         before = [record for entry in entries for record in entry.folder.records]
         with ending.noted(entries):
             left = sum(len(entry.left) for entry in entries)
-            with Progress(before, left, state=limits.state) as progress:
+            with Progress(before, left, state=lambda: [*limits.state(), *_slow(environments)]) as progress:
                 make_worker = stack.enter_context(_cluster(plan, players)).worker if plan.ray else None
                 for engine, served in groupby(entries, key=lambda entry: entry.player.engine):
                     with _same_directory(), engine if engine is not None else contextlib.nullcontext():
@@ -144,6 +144,16 @@ def play(
     summaries = [folder.summary for folder in folders]
     if any(summary.episodes for summary in summaries) and not any(summary.scored for summary in summaries):
         raise typer.Exit(1)
+
+
+def _slow(environments: Sequence[PlannedEnvironment]) -> list[str]:
+    """Return the environments whose server has not answered a call for a while, for the progress display."""
+    longest = [(each.shared_servers.calls.longest, each.chosen.name) for each in environments]
+    return [
+        f"{name.rpartition('/')[2]} waits {seconds:.0f} s"
+        for seconds, name in longest
+        if seconds > SLOW_SECONDS
+    ]
 
 
 @dataclass

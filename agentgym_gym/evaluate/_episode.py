@@ -6,6 +6,7 @@ import inspect
 import json
 import time
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgym_gym._logging import logger
@@ -14,6 +15,7 @@ from agentgym_gym._tool_calls import normalize_action, reply_text
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import AgentCrashed, AgentFault, AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate._agents import Agent, AgentReply
+from agentgym_gym.evaluate._running_calls import RunningCalls
 from agentgym_gym.rollout import Episode, StepRecord
 from agentgym_gym.rollout._env_facts import attribute_of, env_id_of
 
@@ -46,15 +48,23 @@ class AgentEpisode:
             contains the text that was played.
         call: Calls the agent's methods.
         success_at: Minimum return for success, as for `Episode`.
+        calls: Where the running calls of the environment are noted.
     """
 
     def __init__(
-        self, workers: Workers, agent: Agent, call: Caller, *, success_at: float | None = None
+        self,
+        workers: Workers,
+        agent: Agent,
+        call: Caller,
+        *,
+        success_at: float | None = None,
+        calls: RunningCalls | None = None,
     ) -> None:
         self._workers = workers
         self._agent = agent
         self._call = call
         self._success_at = success_at
+        self._calls = RunningCalls() if calls is None else calls
 
     async def play(self, task_id: int, sample: int = 0) -> EpisodeRecord:
         """Play a task.
@@ -67,7 +77,11 @@ class AgentEpisode:
             SetupError: The task cannot be played until the setup is fixed.
         """
         agent_fault, ending = None, ""
-        async with Episode(self._workers, task=task_id, success_at=self._success_at) as episode:
+        async with AsyncExitStack() as stack:
+            with self._calls.noted(self):
+                episode = await stack.enter_async_context(
+                    Episode(self._workers, task=task_id, success_at=self._success_at)
+                )
             try:
                 if not episode.over:
                     ending = await self._play(episode, task_id, sample)
@@ -102,7 +116,8 @@ class AgentEpisode:
                 episode.add_reply(text, step)
             if action is None:
                 return reply.ending
-            await episode.step(action)
+            with self._calls.noted(self):
+                await episode.step(action)
             info = episode.info
         return ""
 

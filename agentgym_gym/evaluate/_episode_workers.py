@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from agentgym_gym._logging import logger
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
+from agentgym_gym.evaluate._running_calls import RunningCalls
 from agentgym_gym.rollout import Isolation, Pool
 from agentgym_gym.rollout._threads import CallThread
 
@@ -28,9 +29,11 @@ class Servers:
 
     Attributes:
         capacity: Maximum number of concurrent environments; None for no limit.
+        calls: The running calls of their environments.
     """
 
     capacity: int | None = None
+    calls: RunningCalls = field(default_factory=RunningCalls)
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ class LocalEpisodeWorker:
             self._agent = await self._thread(self.job.make_agent)
             self._thread.stop(reuse=True)  # the thread starts again if the agent is blocking
         call: Caller = self._thread if getattr(self._agent, "blocking", True) else call_here
-        episode = AgentEpisode(self._pool, self._agent, call, success_at=self.job.success_at)
+        calls, success_at = self.job.servers.calls, self.job.success_at
+        episode = AgentEpisode(self._pool, self._agent, call, success_at=success_at, calls=calls)
         return await episode.play(task_id, sample)
 
     async def close(self) -> None:

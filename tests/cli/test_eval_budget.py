@@ -5,9 +5,11 @@ import re
 import shlex
 import threading
 
+import gymnasium
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
-from agentgym_gym._cli import console, progress
+from agentgym_gym._cli import console, progress, runs
 from agentgym_gym._cli.closing import continue_command
 from agentgym_gym._cli.console import ARGUMENTS
 from agentgym_gym.evaluate import _folder
@@ -370,6 +372,30 @@ def test_the_first_trouble_is_reported_before_the_next_line(run, monkeypatch, st
     monkeypatch.setattr(progress, "LINE_SECONDS", 1e6)
     monkeypatch.setattr(console.err, "_file", stderr)
     assert run(*command(started(FakeServer(answer)), tasks="3")).exit_code == 0
+    assert stderr.text.count(" episodes  ") == 1
+
+
+def test_an_environment_that_does_not_reply_is_reported(run, monkeypatch):
+    """It replies when the line is there."""
+    stderr = Written(r"0/1 episodes.* Waiting-v0 waits 0 s")
+
+    class Waiting(gymnasium.Env):
+        observation_space = action_space = gymnasium.spaces.Text(9)
+
+        def reset(self, *, seed=None, options=None):
+            return "begin", {}
+
+        def step(self, action):
+            assert stderr.progress.wait(60)
+            return "end", 1.0, True, False, {}
+
+    monkeypatch.setitem(gymnasium.registry, "Waiting-v0", EnvSpec("Waiting-v0", entry_point=Waiting))
+    monkeypatch.setattr(runs, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "BAR_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 1e6)
+    monkeypatch.setattr(console.err, "_file", stderr)
+    result = run("eval", "Waiting-v0", "--agent", "random", "--tasks", 3)
+    assert result.exit_code == 0, result.stderr
     assert stderr.text.count(" episodes  ") == 1
 
 
