@@ -124,6 +124,22 @@ def test_the_environment_of_another_is_not_played(kind, environment, server):
     assert env.stats.faults == {"LeaseLost": 1}
 
 
+def test_a_connection_of_another_environment_with_the_same_client_proves_nothing(server):
+    """The client opens it to the server after the restart, and has it ready for the next step."""
+    server.wire = "TextCraft"
+    options = {"server": server.url, "headers": {OWNER: "us"}, "timeout": 5}
+    with httpx.Client(verify=TLS) as client:
+        first, second = (AgentGymEnv("TextCraft", http_client=client, **options) for _ in range(2))
+        first.reset(options={"task_id": 3})
+        server.restart()
+        second.reset(options={"task_id": 3})
+        assert first.step(ACTIONS["TextCraft"])[4]["fault"]["kind"] == "LeaseLost"
+        assert unharmed(server)
+        first.close()
+        second.close()
+    assert unharmed(server)
+
+
 @ALL
 def test_the_environment_of_another_is_not_closed(kind, server):
     with playing(kind, "TextCraft", server):

@@ -318,3 +318,24 @@ def test_an_agent_that_is_awaited_plays_without_an_event_loop_of_the_user_s(env)
 
     with pytest.raises(BadOption, match="use evaluate_async"):
         asyncio.run(within())
+
+
+class Partial:
+    """An agent whose plain methods return coroutines, as a function does that wraps another."""
+
+    name = "partial"
+
+    def reset(self, env, observation, info):
+        return asyncio.sleep(0)
+
+    def act(self, observation, info):
+        async def answer():
+            return "Action: inventory"
+
+        return answer()
+
+
+def test_a_coroutine_that_a_plain_method_returns_is_awaited(textcraft_url):
+    make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url, max_turns=2)
+    records = asyncio.run(evaluate_async(make_env, Partial, range(2), concurrency=2))
+    assert [record.replies for record in records] == [("Action: inventory",) * 2] * 2
