@@ -218,3 +218,11 @@ def test_at_exit_a_client_is_made_to_release_what_is_held(counted):
     )
     assert (ended.stdout, ended.stderr) == ("over\n", "")
     assert (server.most, server.open) == (2, set())
+
+
+def test_an_environment_that_was_never_used_can_be_closed():
+    async def close():
+        await AsyncAgentGymEnv("TextCraft", server="http://made.test", http_client=httpx.AsyncClient).close()
+
+    asyncio.run(close())
+    AgentGymEnv("TextCraft", server="http://made.test", http_client=httpx.Client).close()
