@@ -9,6 +9,7 @@ import urllib.request
 
 import pytest
 
+import programs
 from report_runs import episode, write_run
 
 
@@ -16,7 +17,7 @@ from report_runs import episode, write_run
 def test_it_prints_its_address_and_ends_quietly(tmp_path):
     folder = write_run(tmp_path / "a", [episode(0)])
     command = [sys.executable, "-m", "agentgym_gym", "view", str(folder), "--watch", "--title", "Mine"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = programs.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     line = process.stdout.readline()
     assert line.startswith(f"Watching {folder} on http://127.0.0.1:")
     url = line.split(" on ")[1].split()[0]
