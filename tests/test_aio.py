@@ -142,28 +142,17 @@ def test_many_play_at_once_and_are_given_back(textcraft_url):
     assert not any(exists(textcraft_url, env_id) for env_id, _ in played)
 
 
-def test_one_task_at_a_time(textcraft_url):
+@pytest.mark.parametrize("second", ["step", "close"])
+def test_one_task_at_a_time(textcraft_url, second):
+    """The call that is refused leaves the other one alone."""
+
     async def both():
         env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
         await env.reset(seed=0)
         first = asyncio.ensure_future(env.step("Action: inventory"))
         await asyncio.sleep(0)
         with pytest.raises(errors.InUse):
-            await env.step("Action: inventory")
-        assert "fault" not in (await first)[4]
-        await env.close()
-
-    asyncio.run(both())
-
-
-def test_a_close_beside_a_step_leaves_the_step_alone(textcraft_url):
-    async def both():
-        env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
-        await env.reset(seed=0)
-        first = asyncio.ensure_future(env.step("Action: inventory"))
-        await asyncio.sleep(0)
-        with pytest.raises(errors.InUse):
-            await env.close()
+            await (env.close() if second == "close" else env.step("Action: inventory"))
         assert "fault" not in (await first)[4]
         await env.close()
 

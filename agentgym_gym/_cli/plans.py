@@ -25,8 +25,7 @@ from agentgym_gym._cli.options import (  # noqa: TC001 - read at run time
     Timeout,
 )
 from agentgym_gym._cli.resolve_env import TASKS_HELP, json_object
-from agentgym_gym._cli.toml_tables import checked, toml_keys
-from agentgym_gym._toml import read_toml
+from agentgym_gym._cli.toml_tables import checked, read_table, toml_keys
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._protocol import AppliedProtocol  # noqa: TC001 - read at run time
 
@@ -308,12 +307,7 @@ def read_plan(path: Path) -> RunPlan:
         BadOption: The file cannot be read, or a key or value is invalid; the message names the key.
         MissingExtra: Python is 3.10 and the package tomli is not installed.
     """
-    try:
-        value = read_toml(path.read_text("utf-8"), "A run file")
-    except OSError as error:
-        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise BadOption(f"{path} is not TOML: {error}") from None
+    value = read_table(path, "A run file")
     shared = {key: value.pop(key) for key in list(value) if key in _SHARED}
     tables = {key: value.pop(key, None) for key in ("environments", "agents")}
     for key, rows in tables.items():

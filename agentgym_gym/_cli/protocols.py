@@ -11,8 +11,7 @@ from typing import Any
 
 from agentgym_gym._cli.plans import AgentPlan, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import resolve
-from agentgym_gym._cli.toml_tables import checked, toml_keys
-from agentgym_gym._toml import read_toml
+from agentgym_gym._cli.toml_tables import checked, read_table, toml_keys
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 __all__ = ["NOT_STATED", "PROTOCOLS", "Protocol", "ProtocolEnvironment", "complete_protocol", "read_protocol"]
@@ -90,13 +89,7 @@ def read_protocol(name: str) -> Protocol:
             f"protocol={name!r:.80} is not one of {', '.join(PROTOCOLS)}; for a protocol of your own, give "
             "the path of its TOML file"
         )
-    try:
-        table = read_toml(path.read_text("utf-8"), "A protocol")
-    except OSError as error:
-        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise BadOption(f"{path} is not TOML: {error}") from None
-    return _protocol(path, table)
+    return _protocol(path, read_table(path, "A protocol"))
 
 
 NOT_STATED = frozenset(

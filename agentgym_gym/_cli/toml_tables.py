@@ -1,15 +1,36 @@
-"""Validate the keys and types of tables in TOML files."""
+"""Read TOML files, and validate the keys and types of their tables."""
 
 from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from agentgym_gym._text import shown
+from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
 
-__all__ = ["checked", "toml_keys"]
+__all__ = ["checked", "read_table", "toml_keys"]
+
+
+def read_table(path: Path, what: str) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Args:
+        path: The file.
+        what: The kind of the file, for an error.
+
+    Raises:
+        BadOption: The file cannot be read, or is not TOML.
+        MissingExtra: Python is 3.10 and the package tomli is not installed.
+    """
+    try:
+        return read_toml(path.read_text("utf-8"), what)
+    except OSError as error:
+        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadOption(f"{path} is not TOML: {error}") from None
 
 
 def toml_keys(kind: type) -> dict[str, tuple[type, ...]]:
