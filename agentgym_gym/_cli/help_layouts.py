@@ -101,7 +101,7 @@ VERL_SFT = HelpLayout(
     groups={
         "Trajectories": (
             *("successful", "min_score", "best", "val", "seed"),
-            *("from_", "action_format", "prompt"),
+            *("from_", "action_format", "prompt", "system_prompt"),
         ),
         "Output": ("out_", "force"),
         "Training": ("model", "preset", "batch", "epochs", "learning_rate", "max_length"),

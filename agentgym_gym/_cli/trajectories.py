@@ -14,11 +14,12 @@ from agentgym_gym import data as library
 from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import Force, Json, ValidationSize  # noqa: TC001 - typer reads them at run time
+from agentgym_gym._cli.options import Force, Json, ValidationSize, text_of
+from agentgym_gym._cli.resolve_env import by_name
 from agentgym_gym.catalogue import find
 from agentgym_gym.data import Item, Seeds, SourceFormat, Trajectory
 from agentgym_gym.data._split import parse_val
-from agentgym_gym.data._trajectories import as_system, as_turns
+from agentgym_gym.data._trajectories import as_system, as_turns, with_prompt
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ __all__ = [
     "SourceFormatOption",
     "Sources",
     "Successful",
+    "SystemPrompts",
     "agenttraj",
     "choose",
     "divide",
     "print_left_out",
     "print_summary",
     "sft",
+    "with_prompts",
     "write_parts",
 ]
 
@@ -64,6 +67,10 @@ PromptForm: TypeAlias = Annotated[
     Literal["system", "turns"],
     typer.Option(help="prompt as a system message, or as two turns"),
 ]
+SystemPrompts: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[NAME=]FILE", help="file with a system prompt to replace the recorded one"),
+]
 SourceFormatOption: TypeAlias = Annotated[
     SourceFormat | None,
     typer.Option(
@@ -87,6 +94,7 @@ class SftRowsOptions:
     val: ValidationSize = "0.1"
     seed: Seed = 0
     prompt: PromptForm = "system"
+    system_prompt: SystemPrompts = None
     force: Force = False
     as_json: Json = False
 
@@ -98,12 +106,14 @@ def sft(options: SftRowsOptions) -> None:
     It leaves out episodes that a fault ended, duplicates, and episodes that the options exclude, and prints
     their numbers by reason. All episodes of a task are in the same file. Several sources are combined.
 
-    With --prompt turns, the prompt is a user message that is answered by OK, as in AgentGym's training.
+    With --prompt turns, the prompt is a user message that is answered by OK, as in AgentGym's training. With
+    several environments, put NAME= before the value of --system-prompt, and repeat it for each of them.
     """
     selected = choose(
         options.sources, successful=options.successful, min_score=options.min_score, best=options.best
     )
-    parts = divide(selected.kept, val=options.val, seed=options.seed, prompt=options.prompt)
+    kept = with_prompts(selected.kept, options.system_prompt)
+    parts = divide(kept, val=options.val, seed=options.seed, prompt=options.prompt)
     summary = write_parts(
         parts, options.out_, left_out=selected.left_out, seed=options.seed, force=options.force
     )
@@ -160,6 +170,27 @@ def choose(
         reasons = ", ".join(f"{count} {reason}" for reason, count in selected.left_out.items())
         raise BadOption(f"all {len(trajectories)} trajectories are left out: {reasons}; give others")
     return selected
+
+
+def with_prompts(trajectories: Sequence[Trajectory], files: Sequence[str] | None) -> list[Trajectory]:
+    """Replace the system prompts of trajectories.
+
+    Args:
+        trajectories: The trajectories.
+        files: The values of ``--system-prompt``.
+
+    Raises:
+        BadOption: A value does not name one of several environments, or its file cannot be read.
+    """
+    names = [_item(each).environment.name for each in trajectories]
+    prompts = {
+        name: text_of(Path(file))
+        for name, file in by_name("--system-prompt", files, list(dict.fromkeys(names))).items()
+    }
+    return [
+        with_prompt(each, prompts[name]) if name in prompts else each
+        for name, each in zip(names, trajectories, strict=True)
+    ]
 
 
 def _item(trajectory: Trajectory) -> Item:

@@ -26,9 +26,11 @@ from agentgym_gym._cli.trajectories import (
     SourceFormatOption,
     Sources,
     Successful,
+    SystemPrompts,
     choose,
     divide,
     print_summary,
+    with_prompts,
     write_parts,
 )
 from agentgym_gym._cli.verl import Checkpointing, Gpus, Version, installed_verl, model_of
@@ -86,6 +88,7 @@ class SftOptions:
     ] = None
     seed: Seed = 0
     prompt: PromptForm = "system"
+    system_prompt: SystemPrompts = None
     eval_: Annotated[
         list[str] | None,
         typer.Option(
@@ -118,7 +121,8 @@ def sft(options: SftOptions) -> None:
 
     Preset test is 1 epoch in batches of 8; full is 3 epochs in batches of 32. A folder of agentgym data sft
     keeps its split, unless --val is given. With --from agentgym, replies are parsed as AgentGym's own client
-    does. With --prompt turns, the prompt is a user message that is answered by OK.
+    does. With --prompt turns, the prompt is a user message that is answered by OK. With several environments,
+    put NAME= before the value of --system-prompt, and repeat it for each of them.
 
     Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
     an environment has no numbered tasks, they are seeds, and all means 1000.
@@ -157,7 +161,8 @@ def _trajectories(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Cou
     for part, paths in _parts(options.sources, divided=options.val is None).items():
         chosen = choose(paths, successful=options.successful, min_score=options.min_score, best=options.best)
         left_out += Counter(chosen.left_out)
-        parts[part] = _in_format(chosen.kept, options.from_, options.action_format)
+        kept = _in_format(chosen.kept, options.from_, options.action_format)
+        parts[part] = with_prompts(kept, options.system_prompt)
     seed, prompt = options.seed, options.prompt
     if "val" in parts:
         parts = {part: divide(of, val="0", seed=seed, prompt=prompt)["train"] for part, of in parts.items()}

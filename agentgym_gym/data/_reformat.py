@@ -11,7 +11,7 @@ from agentgym_gym._tool_calls import called_action
 from agentgym_gym.actions import Action, Thought, ToolCall
 from agentgym_gym.catalogue import find
 from agentgym_gym.data._rl import own_prompt
-from agentgym_gym.data._trajectories import Message, Trajectory, as_system
+from agentgym_gym.data._trajectories import Message, Trajectory, as_system, with_prompt
 from agentgym_gym.errors import ActionError, BadOption
 from agentgym_gym.formats import Bare, ToolCalls, get_format
 from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
@@ -119,13 +119,8 @@ def reformat(
         messages.append(message)
     if unparsed and not keep_unparsed:
         return Reformatted(None, tuple(unparsed))
-    prompt = _prompt(environment.name, target_format)
-    if messages and messages[0].role == "system":
-        messages[0] = replace(messages[0], content=prompt)
-    else:
-        messages.insert(0, Message("system", prompt))
-    changed = replace(trajectory, messages=tuple(messages), action_format=target.name)
-    return Reformatted(changed, tuple(unparsed))
+    changed = replace(as_system(trajectory), messages=tuple(messages), action_format=target.name)
+    return Reformatted(with_prompt(changed, _prompt(environment.name, target_format)), tuple(unparsed))
 
 
 class _NotConverted(Exception):

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["Message", "Role", "Selected", "Trajectory", "as_system", "as_turns", "select"]
+__all__ = ["Message", "Role", "Selected", "Trajectory", "as_system", "as_turns", "select", "with_prompt"]
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
@@ -114,6 +114,15 @@ def as_turns(trajectory: Trajectory) -> Trajectory:
     prompt = replace(first, role="user", extra=extra)
     answer = Message("assistant", stored["content"], loss=False, extra=stored["extra"])
     return replace(trajectory, messages=(prompt, answer, *rest))
+
+
+def with_prompt(trajectory: Trajectory, prompt: str) -> Trajectory:
+    """Return a trajectory with another system prompt, as a system message."""
+    trajectory = as_system(trajectory)
+    first, *rest = trajectory.messages or (None,)
+    if first is None or first.role != "system":
+        return replace(trajectory, messages=(Message("system", prompt), *trajectory.messages))
+    return replace(trajectory, messages=(replace(first, content=prompt), *rest))
 
 
 @dataclass(frozen=True)

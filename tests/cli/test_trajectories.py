@@ -98,6 +98,20 @@ def test_the_prompt_of_agentgym_as_turns(run, sft):
     assert "1 replies are marked as excluded from training" in printed
 
 
+def test_another_system_prompt(run, sft):
+    save("traj.json", ENTRY)
+    keep("run", episode(0))
+    keep("without", episode(1), system_prompt=None)
+    Path("short.txt").write_text("Walk to the goal.\n")
+    rows, _ = sft("traj.json", "run", "without", "--system-prompt", "short.txt", "--val", 0)
+    assert [
+        [each["role"] for each in row["messages"][:2]] + [row["messages"][0]["content"]] for row in rows["train"]
+    ] == [["system", "user", "Walk to the goal."]] * 3
+    refused = run("data", "sft", "run", "--system-prompt", "Wordle=short.txt", "--out", "out")
+    assert "--system-prompt" in refused.stderr
+    assert "Wordle" in refused.stderr
+
+
 def by_task(row):
     return row["task_id"]
 
