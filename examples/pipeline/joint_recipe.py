@@ -8,16 +8,19 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "maze_training"))  # modules of both examples
 
+from commands import Commands
 from recipe import PHRASES as MAZE_PHRASES
-from trainers import VARIABLES, Training, grpo_settings, sft_settings
+from trainers import Training, grpo_settings, sft_settings
 
 __all__ = [
     "FULL",
+    "HELD_OUT",
+    "MAZE_TRAINED",
     "MISTAKES",
     "PHRASES",
     "QUICK",
     "TURNS",
-    "VARIABLES",
+    "Commands",
     "JointRecipe",
     "grpo_settings",
     "sft_settings",
@@ -25,6 +28,12 @@ __all__ = [
 
 TURNS = {"Maze": 20, "TextCraft": 8}
 """Turn limits, as in the two run files."""
+
+
+HELD_OUT = {"Maze": (2, 7, 11, 16, 23), "TextCraft": (6, 53, 58, 68, 73, 77, 79, 88, 89, 94)}
+"""Tasks that no training plays: starts of Maze, and tasks of TextCraft drawn from those of one craft."""
+
+MAZE_TRAINED = ",".join(str(task) for task in range(25) if task not in HELD_OUT["Maze"])
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,8 @@ class JointRecipe(Training):
         craft_weight: How often the games of TextCraft are in the data. They are so short that the model would
             learn Maze's long before them.
         shown_success: Stopping rule of fine-tuning: it stops at the first checkpoint with at least this
-            success rate in each of these environments. If there is none, the last checkpoint is used.
+            success rate on the trained tasks of each of these environments. If there is none, the last one is
+            used.
         sft_from: The step of the first checkpoint that is measured.
         look_samples: Episodes of each task in such a measurement.
         samples: Episodes of each task in the evaluations before and after GRPO.

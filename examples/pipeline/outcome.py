@@ -5,30 +5,38 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from joint_recipe import HELD_OUT
+
 from agentgym_gym.evaluate import Run, compare_runs, find_runs, read_run, summarise
 
 
-def runs_by_environment(folder: Path) -> dict[str, Run]:
-    """Return the runs of a folder, by the short name of their environment."""
-    runs = [read_run(path) for path in find_runs(folder)]
-    return {run.env_id.removeprefix("agentgym/").removesuffix("-v0"): run for run in runs}
+def runs_by_tasks(folder: Path) -> dict[str, Run]:
+    """Return the runs of a folder: ``Maze`` with the trained tasks, ``Maze, held out`` with the others."""
+    parts = {}
+    for run in map(read_run, find_runs(folder)):
+        name = run.env_id.removeprefix("agentgym/").removesuffix("-v0")
+        for title, held_out in ((name, False), (f"{name}, held out", True)):
+            records = tuple(each for each in run.records if (each.task_id in HELD_OUT[name]) is held_out)
+            parts[title] = replace(run, records=records)
+    return parts
 
 
-def success_by_environment(folder: Path) -> dict[str, float]:
-    """Return the success rate in each environment.
+def trained_success(folder: Path) -> dict[str, float]:
+    """Return the success rate on the trained tasks of each environment.
 
     Raises:
         RuntimeError: No episode was scored.
     """
-    rates = {name: summarise(run.records).success_rate for name, run in runs_by_environment(folder).items()}
+    rates = {name: summarise(run.records).success_rate for name, run in runs_by_tasks(folder).items()}
     known = {name: rate for name, rate in rates.items() if rate is not None}
     if known.keys() != rates.keys():
         raise RuntimeError(f"in {folder}, faults ended every episode of an environment")
-    return known
+    return {name: rate for name, rate in known.items() if name in HELD_OUT}
 
 
 def keep(folder: Path, facts: Mapping[str, Any]) -> None:
@@ -38,7 +46,7 @@ def keep(folder: Path, facts: Mapping[str, Any]) -> None:
         folder: The folder of the seed.
         facts: Facts to add.
     """
-    before, after = (runs_by_environment(folder / name) for name in ("before", "after"))
+    before, after = (runs_by_tasks(folder / name) for name in ("before", "after"))
     environments = {}
     for name in before:
         change = compare_runs(before[name], after[name], names=("before", "after")).success
@@ -67,7 +75,10 @@ def print_outcomes(runs: Path) -> None:
     results = [json.loads(path.read_text()) for path in runs.glob("seed_*/result.json")]
     results.sort(key=lambda result: result["seed"])
     (runs / "pipeline.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
-    print("environment  seed  before (95 %)       after (95 %)        change (95 %)           p      minutes")
+    print(
+        "environment          seed  before (95 %)       after (95 %)        change (95 %)           "
+        "p      minutes"
+    )
     for name in results[0]["environments"]:
         changes = []
         for result in results:
@@ -75,10 +86,10 @@ def print_outcomes(runs: Path) -> None:
             change = found["change"]
             changes.append(change["success"])
             print(
-                f"{name:11}  {result['seed']:4}  {_rate(found['before'])}  {_rate(found['after'])}"
+                f"{name:19}  {result['seed']:4}  {_rate(found['before'])}  {_rate(found['after'])}"
                 f"  {_rate(change, '+'):22}  {change['p']:.4f}  {result['minutes']:7.1f}"
             )
-        print(f"{name:11}  mean change {mean(changes):+.3f}, smallest {min(changes):+.3f}")
+        print(f"{name:19}  mean change {mean(changes):+.3f}, smallest {min(changes):+.3f}")
 
 
 def _rate(figures: Mapping[str, Any], sign: str = "") -> str:

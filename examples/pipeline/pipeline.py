@@ -7,17 +7,20 @@ They run in this folder. docs/training/pipeline.md reports the results.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import shlex
-import subprocess
-import sys
-import time
-from collections.abc import Mapping
 from pathlib import Path
 
-from joint_recipe import FULL, QUICK, TURNS, VARIABLES, JointRecipe, grpo_settings, sft_settings
-from outcome import keep, print_outcomes, success_by_environment
+from joint_recipe import (
+    FULL,
+    HELD_OUT,
+    MAZE_TRAINED,
+    QUICK,
+    TURNS,
+    Commands,
+    JointRecipe,
+    grpo_settings,
+    sft_settings,
+)
+from outcome import keep, print_outcomes, trained_success
 
 from verl_bridge.cpu.overrides import cpu_overrides
 
@@ -31,7 +34,7 @@ LOOP = """\
 PLAYED = ["--action-format=bare", "--on-unknown=refuse"]
 
 
-class Seed:
+class Seed(Commands):
     """The run of one seed, each step a command, in one folder.
 
     Args:
@@ -44,35 +47,39 @@ class Seed:
     """
 
     def __init__(self, seed: int, folder: Path, recipe: JointRecipe) -> None:
+        super().__init__(HERE, folder)
         self.seed = seed
-        self.folder = Path(os.path.relpath(folder, HERE))  # as in the commands
         self.recipe = recipe
         if folder.exists():
             raise SystemExit(f"{folder} exists already: remove it, or choose another --out")
         folder.mkdir(parents=True)
-        self.began = time.monotonic()
 
     def run(self) -> None:
         """Run all steps."""
         at = self.folder
-        self.log_stage("an oracle plays")
+        self.announce(f"seed {self.seed}: an oracle plays")
         self.agentgym("eval", "oracle.toml", f"--out={at}/oracle")
         for runs, out in (("oracle", "games"), ("oracle/TextCraft-v0-oracle", "crafts")):
             self.agentgym("data", "sft", f"{at}/{runs}", "--successful", "--val=0", f"--out={at}/{out}")
-        self.python("tiny_model.py", f"{at}/oracle", f"--out={at}/tiny", f"--seed={self.seed}")
-        self.log_stage("fine-tuning")
+        # The model must be able to write what the held-out tasks need; it is not trained on these episodes.
+        ids = ",".join(map(str, HELD_OUT["TextCraft"]))
+        self.agentgym(
+            *("eval", "TextCraft", f"--tasks={ids}", "--agent=oracle", *PLAYED, f"--out={at}/words"),
+        )
+        runs = (f"{at}/oracle", f"{at}/words")
+        self.python("tiny_model.py", *runs, f"--out={at}/tiny", f"--seed={self.seed}")
+        self.announce(f"seed {self.seed}: fine-tuning")
         self.fine_tune()
         shown, step = self.choose()
         self.play("before", shown, self.recipe.samples, 1_000)
-        self.log_stage("GRPO")
+        self.announce(f"seed {self.seed}: GRPO")
         trained = self.learn(shown)
         self.play("after", trained, self.recipe.samples, 1_000)
-        self.log_stage("report")
+        self.announce(f"seed {self.seed}: report")
         whole = [f"{at}/before", f"{at}/after", f"{at}/episodes", f"--out={at}/report.html"]
         self.agentgym("report", *whole, f"--title=Maze and TextCraft, seed {self.seed}")
         self.agentgym("compare", f"{at}/before", f"{at}/after")
-        minutes = round((time.monotonic() - self.began) / 60, 1)
-        keep(HERE / at, {"seed": self.seed, "minutes": minutes, "sft_steps": step})
+        keep(HERE / at, {"seed": self.seed, "minutes": self.minutes, "sft_steps": step})
 
     def fine_tune(self) -> None:
         """Fine-tune the model on the games with verl's SFTTrainer."""
@@ -88,7 +95,7 @@ class Seed:
         while True:
             model = self.folder / "sft" / f"global_step_{step}" / "huggingface"
             self.play(f"looks/{step}", model, r.look_samples, 2_000)
-            found = success_by_environment(HERE / self.folder / "looks" / str(step))
+            found = trained_success(HERE / self.folder / "looks" / str(step))
             if step >= r.sft_steps or all(found[name] >= least for name, least in r.shown_success):
                 return model, step
             step += r.sft_every
@@ -97,7 +104,8 @@ class Seed:
         """Train a model by GRPO in both environments with verl's own trainer; return the trained model."""
         at = self.folder
         self.agentgym(
-            *("data", "rl", "Maze", "textcraft.json", "--tasks=0:25", "--val=0", f"--out={at}/tasks"),
+            *("data", "rl", "Maze", "textcraft.json", f"--tasks={MAZE_TRAINED}"),
+            *("--val=0", f"--out={at}/tasks"),
             *PLAYED,
             *(f'--env-kwargs={name}={{"max_turns": {turns}}}' for name, turns in TURNS.items()),
         )
@@ -124,44 +132,6 @@ class Seed:
             *("eval", "checkpoint.toml", f"--samples={samples}", f"--out={self.folder}/{name}"),
             variables={"CHECKPOINT": str(model), "CHECKPOINT_SEED": str(seed + self.seed)},
         )
-
-    def agentgym(self, *arguments: str, variables: Mapping[str, str] | None = None) -> None:
-        """Run a command of agentgym."""
-        self.call(["agentgym", *arguments], ["-m", "agentgym_gym", *arguments], variables or {})
-
-    def python(self, *arguments: str, log: str | None = None) -> None:
-        """Run a Python program; if a log is named, its output goes there."""
-        self.call(["python", *arguments], list(arguments), VARIABLES if log else {}, log)
-
-    def call(
-        self, shown: list[str], arguments: list[str], variables: Mapping[str, str], log: str | None = None
-    ) -> None:
-        """Print a command and run it.
-
-        Raises:
-            SystemExit: It failed; the end of its log is shown.
-        """
-        settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-        path = HERE / self.folder / f"{log}.log"
-        into = f" > {self.folder / path.name} 2>&1" if log else ""
-        print(f"$ {' '.join(settings + [shlex.quote(each) for each in shown])}{into}", flush=True)
-        with path.open("w") if log else contextlib.nullcontext() as out:
-            ended = subprocess.run(  # noqa: S603 - our own programs and verl's
-                [sys.executable, *arguments],
-                cwd=HERE,
-                env={"COLUMNS": "120", **os.environ, **variables},  # wide enough for tables, also in a log
-                stdout=out,
-                stderr=subprocess.STDOUT if log else None,
-                check=False,
-            )
-        if ended.returncode:
-            end = f"; the end of {path}:\n{path.read_text(errors='replace')[-3_000:]}" if log else ""
-            raise SystemExit(f"{shown[0]} {shown[1]} failed{end}")
-
-    def log_stage(self, text: str) -> None:
-        """Print the progress."""
-        minutes = (time.monotonic() - self.began) / 60
-        print(f"\n== seed {self.seed}, {minutes:.1f} min: {text}", flush=True)
 
 
 def main() -> None:

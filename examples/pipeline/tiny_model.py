@@ -1,4 +1,4 @@
-"""Makes the tiny model and its tokenizer from the texts of runs: ``python tiny_model.py RUN --out FOLDER``.
+"""Makes the tiny model and its tokenizer from texts of runs: ``python tiny_model.py RUN ... --out FOLDER``.
 
 These become one token each: the prompts of the environments, the replies of the runs, recurring phrases, and
 each item of TextCraft with its number. The model has random weights.
@@ -41,11 +41,11 @@ def phrases_of(trajectories: Iterable[Trajectory]) -> list[str]:
 def main() -> None:
     """Create the model of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("run", type=Path, help="folder of runs of agentgym eval")
+    parser.add_argument("runs", type=Path, nargs="+", help="folders of runs of agentgym eval")
     parser.add_argument("--out", type=Path, required=True, help="folder for the model and its tokenizer")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the weights")
     args = parser.parse_args()
-    trajectories = list(read_trajectories(args.run))
+    trajectories = [each for run in args.runs for each in read_trajectories(run)]
     messages = [message for trajectory in trajectories for message in trajectory.messages]
     texts = [message.content for message in messages if message.role != "system"]
     make_tiny(args.out, [*texts, *MISTAKES], phrases_of(trajectories), seed=args.seed)

@@ -23,7 +23,13 @@ if not metadata.version("verl").startswith("0.9."):
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "pipeline"
-TASKS = {"agentgym/Maze-v0": 25, "agentgym/TextCraft-v0": 10}
+TASKS = {"agentgym/Maze-v0": 25, "agentgym/TextCraft-v0": 20}
+PARTS = {"Maze": 20, "Maze, held out": 5, "TextCraft": 10, "TextCraft, held out": 10}
+
+HELD_OUT = {
+    "agentgym/Maze-v0": {2, 7, 11, 16, 23},
+    "agentgym/TextCraft-v0": {6, 53, 58, 68, 73, 77, 79, 88, 89, 94},
+}
 
 
 def run(out: Path) -> subprocess.CompletedProcess[str]:
@@ -72,6 +78,12 @@ def test_the_training_plays_both_environments(made):
     assert {episode["step"] for episode in episodes} == {1, 2}
     assert len(episodes) == 2 * 8 * 2
     assert {episode["env_id"] for episode in episodes} == TASKS.keys()
+    evaluated = {run.env_id: run for run in map(read_run, find_runs(made[0] / "before"))}
+    for env_id, run in evaluated.items():
+        trained = {episode["task_id"] for episode in episodes if episode["env_id"] == env_id}
+        held_out = HELD_OUT[env_id]
+        assert held_out <= {record.task_id for record in run.records}
+        assert not held_out & trained
     assert {episode["ending"] for episode in episodes} <= {"terminated", "truncated", "context_overflow"}
 
 
@@ -90,11 +102,11 @@ def test_the_seed_is_reported(made):
     (line,) = (folder.parent / "pipeline.jsonl").read_text().splitlines()
     result = json.loads(line)
     assert (result["seed"], result["sft_steps"]) == (7, 4)
-    assert {f"agentgym/{name}-v0" for name in result["environments"]} == TASKS.keys()
+    assert result["environments"].keys() == PARTS.keys()
     for name, found in result["environments"].items():
         change = found["after"]["success"] - found["before"]["success"]
         assert found["change"]["success"] == pytest.approx(change)
-        assert found["before"]["episodes"] == TASKS[f"agentgym/{name}-v0"]
+        assert found["before"]["episodes"] == PARTS[name]
         assert f"{name}" in said.rpartition("environment  seed")[2]
     assert "TextCraft" in (folder / "report.html").read_text("utf-8")
 
