@@ -21,20 +21,20 @@ class SolutionOracle:
 
     Args:
         environment: The environment.
-        solution: Returns the actions that win a task, from the world's seed and the task's id; none where no
-            solution is known.
+        solution: Returns the actions that win a task, each with the thought before it, from the world's seed
+            and the task's id; none where no solution is known.
     """
 
     name = "oracle"
     blocking = False
 
-    def __init__(self, environment: Environment, solution: Callable[[int, int], Iterable[Action]]) -> None:
+    def __init__(
+        self, environment: Environment, solution: Callable[[int, int], Iterable[tuple[Action, str]]]
+    ) -> None:
         self._title = environment.name
         self._solution = solution
-        self._remaining: Iterator[Action] = iter(())
-        self._last: tuple[Action, str, dict[str, Any]] | None = (
-            None  # the last action, and what it was chosen after
-        )
+        self._remaining: Iterator[tuple[Action, str]] = iter(())
+        self._thought = ""
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
         """Look up the solution of a task.
@@ -43,25 +43,13 @@ class SolutionOracle:
             BadOption: The task is not from this project's own server, or its world was not generated from a
                 seed.
         """
-        self._last = None
         self._remaining = iter(self._solution(seed_of(info, self._title), info["task_id"]))
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
         """Return the next action of the solution; None after the last."""
-        action = next(self._remaining, None)
-        self._last = None if action is None else (action, observation, info)
+        action, self._thought = next(self._remaining, (None, ""))
         return action
 
     def thought(self) -> str:
         """Return why the last action is the next one."""
-        return "" if self._last is None else self.explain(*self._last)
-
-    def explain(self, action: Action, observation: str, info: dict[str, Any]) -> str:
-        """Return why an action is the next one, in the words of the task and its observations.
-
-        Args:
-            action: The action.
-            observation: The observation before it.
-            info: The info of that observation.
-        """
-        raise NotImplementedError
+        return self._thought

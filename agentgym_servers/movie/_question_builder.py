@@ -47,20 +47,22 @@ class MovieQuestionBuilder(QuestionBuilder):
 
     def find_film(self, film: Film) -> None:
         """Look up a film by its title."""
-        self.record("get_search_movie", movie_name=film.title)
+        self.record("get_search_movie", f'the id of "{film.title}"', movie_name=film.title)
+        self.found(f'The id of "{film.title}" is {film.id}.')
 
     def find_person(self, person: Person) -> None:
         """Look up a person by the name."""
-        self.record("get_search_person", person_name=person.name)
+        self.record("get_search_person", f"the id of {person.name}", person_name=person.name)
+        self.found(f"The id of {person.name} is {person.id}.")
 
     def of_film(self, name: str, film: Film) -> Film:
         """Look up a property of a film, such as ``details``."""
-        self.record(f"get_movie_{name}", movie_id=str(film.id))
+        self.record(f"get_movie_{name}", f'the {name} of "{film.title}"', movie_id=str(film.id))
         return film
 
     def of_person(self, name: str, person: Person) -> Person:
         """Look up a property of a person, such as ``details``."""
-        self.record(f"get_person_{name}", person_id=str(person.id))
+        self.record(f"get_person_{name}", f"the {name} of {person.name}", person_id=str(person.id))
         return person
 
     def crew(self, film: Film, job: str) -> Person:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentgym_gym.envs.sqlgym import SQLGYM, Query
 from agentgym_servers._frame.solution_oracle import SolutionOracle
@@ -22,9 +22,11 @@ class SQLGymOracle(SolutionOracle):
     """Plays the solutions of this project's own server."""
 
     def __init__(self) -> None:
-        super().__init__(SQLGYM, lambda seed, task_id: [Query(world_of(seed).task(task_id).sql)])
+        super().__init__(SQLGYM, _solution)
 
-    def explain(self, action: Action, observation: str, info: dict[str, Any]) -> str:
-        """Name the tables and columns of the statement, in its order."""
-        tables, columns = (", ".join(dict.fromkeys(each.findall(str(action)))) for each in (_TABLE, _COLUMN))
-        return f"I need the tables: {tables}. Their columns: {columns or 'none'}."
+
+def _solution(seed: int, task_id: int) -> list[tuple[Action, str]]:
+    """Return the statement; its thought names its tables and columns, in their order."""
+    sql = world_of(seed).task(task_id).sql
+    tables, columns = (", ".join(dict.fromkeys(each.findall(sql))) for each in (_TABLE, _COLUMN))
+    return [(Query(sql), f"I need the tables: {tables}. Their columns: {columns or 'none'}.")]

@@ -44,8 +44,11 @@ def world_of(seed: int) -> ToolWorld[Climate, WeatherTask]:
     def task(task_id: int, draw: Draw) -> WeatherTask:
         builder = WeatherQuestionBuilder(draw, climate)
         question = KINDS[task_id % len(KINDS)](builder)
-        finish = FunctionCall("finish", {"answer": question.answer})
-        solution = (FunctionCall("get_user_current_date", {}), *builder.calls, finish)
+        first = FunctionCall("get_user_current_date", {}).because(
+            f"I need today's date, {', '.join(builder.needs)}. First the date."
+        )
+        finish = FunctionCall("finish", {"answer": question.answer}).because(question.reason)
+        solution = (first, *builder.calls, finish)
         return WeatherTask(question.goal, question.answer, solution, builder.today, builder.home)
 
     return ToolWorld(climate, draw_tasks(TASKS, task, "weather", seed, "task"))

@@ -19,7 +19,7 @@ class WebShopOracle(SolutionOracle):
     """Searches for the product by its title, clicks it and its options, and buys it."""
 
     def __init__(self) -> None:
-        super().__init__(WEBSHOP, lambda seed, task_id: plan(world_of(seed), task_id))
+        super().__init__(WEBSHOP, lambda seed, task_id: [(a, "") for a in plan(world_of(seed), task_id)])
 
 
 def plan(world: World, task: int) -> list[Action]:
