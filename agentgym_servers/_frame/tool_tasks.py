@@ -114,6 +114,12 @@ class QuestionBuilder:
         """Begin the thought of the next call with the result of the last one."""
         self._found = sentence
 
+    def solution(self, question: Question) -> tuple[FunctionCall, ...]:
+        """Return the calls and ``finish``; the first thought names all that the calls look up."""
+        first, *others = self.calls
+        plan = first.because(f"I need, in order: {', '.join(dict.fromkeys(self.needs))}.")
+        return (plan, *others, FunctionCall("finish", {"answer": question.answer}).because(question.reason))
+
 
 class Unfit(Exception):
     """The draw gives no question with exactly one answer."""

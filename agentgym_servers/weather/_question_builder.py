@@ -41,6 +41,7 @@ class WeatherQuestionBuilder(QuestionBuilder):
         self.today = _FIRST + timedelta(draw.below(_DAYS))
         self.home, *self._unused = draw.some(CITIES, 5)
         self._climate = climate
+        self.record("get_user_current_date", "today's date")
         self.found(f"Today is {self.today}.")
 
     def place(self) -> City:
