@@ -23,4 +23,4 @@ class SearchQAOracle(SolutionOracle):
 
 def _solution(seed: int, task_id: int) -> list[tuple[Action, str]]:
     plan = world_of(seed).solution(task_id)
-    return [(action, "") for action in (*map(Search, plan.searches), Answer(plan.answer))]
+    return list(zip((*map(Search, plan.searches), Answer(plan.answer)), plan.thoughts, strict=True))
