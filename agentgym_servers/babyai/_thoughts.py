@@ -17,13 +17,12 @@ _THING = re.compile(
 _CARRYING = re.compile(r"You are carrying a ([a-z ]+)\.")
 _GOAL = re.compile(r"Your goal: (.*)")
 _OF_A_THING = re.compile(r"(pickup|go to|toggle and go through|go through) (.+) (\d+)")
-_PLACE = re.compile(
-    r" (?:in front of you|behind you|on your left|on your right)$"
-)  # from where the game starts
+# Where the game starts, so it says nothing of later observations.
+_PLACE = re.compile(r" (?:in front of you|behind you|on your left|on your right)$")
 
 
 class _Thing(NamedTuple):
-    """A visible thing; ``aside`` is negative to the left."""
+    """A thing seen; ``ahead`` is negative behind the agent, ``aside`` to its left."""
 
     name: str
     number: int
@@ -31,8 +30,19 @@ class _Thing(NamedTuple):
     aside: int
 
     def __str__(self) -> str:
+        front = f"{abs(self.ahead)} {'behind' if self.ahead < 0 else 'ahead'}"
         side = f"{abs(self.aside)} {'left' if self.aside < 0 else 'right'}"
-        return ", ".join([f"{self.ahead} ahead"] * (self.ahead > 0) + [side] * (self.aside != 0))
+        return ", ".join([front] * (self.ahead != 0) + [side] * (self.aside != 0))
+
+    def after(self, action: str | None) -> _Thing | None:
+        """Return the thing as placed after an action; None if the action may have moved the agent far."""
+        places = {
+            "turn right": (self.aside, -self.ahead),
+            "turn left": (-self.aside, self.ahead),
+            "move forward": (self.ahead - 1, self.aside),
+            "drop": (self.ahead, self.aside),
+        }
+        return None if action not in places else _Thing(self.name, self.number, *places[action])
 
 
 class _Part(NamedTuple):
@@ -62,6 +72,7 @@ class Commentary:
         self._left = list(self._parts)
         self._locked: set[str] = set()  # the colours of the locked doors seen so far
         self._seen: list[_Thing] = []
+        self._remembered: list[_Thing] = []  # things out of sight
         self._carried = ""
 
     def observe(self, observation: str, action: str | None) -> None:
@@ -71,6 +82,9 @@ class Commentary:
             _Thing(name, int(number), int(straight or ahead), int(aside or 0) * (-1 if side == "left" else 1))
             for name, number, straight, ahead, aside, side in _THING.findall(observation)
         ]
+        names = {thing.name for thing in self._seen}
+        moved = (thing.after(action) for thing in (*before, *self._remembered))
+        self._remembered = [thing for thing in moved if thing is not None and thing.name not in names]
         holding = _CARRYING.search(observation)
         self._carried = holding[1] if holding else ""
         self._locked |= {thing.name.split()[0] for thing in self._seen if " locked " in thing.name}
@@ -126,6 +140,10 @@ class Commentary:
         matches = [each for each in self._seen if _fits(thing, each.name)]
         matches.sort(key=lambda each: (each.name, each.number) != (name, number))
         where = f"It is {matches[0]}." if matches else "I do not see it."
+        remembered = [each for each in self._remembered if _fits(thing, each.name)]
+        if remembered and not matches:
+            where = f"I saw it: it is {remembered[0]}."
+            matches = remembered
         return f"{start} {where} {self._move(action, part, thing, matches, later)}"
 
     def _part_of(self, actions: Iterable[str]) -> _Part:
@@ -176,7 +194,8 @@ class Commentary:
             return f"I {action} for a free cell to drop the {self._carried}."
         if not matches:
             return f"I {action} to look there."
-        towards = (matches[0].aside > 0) == action.endswith("right")
+        aside = matches[0].aside
+        towards = (aside > 0) == action.endswith("right") if aside else matches[0].ahead < 0
         return f"I {action} {'towards it' if towards else 'to get around'}."
 
 

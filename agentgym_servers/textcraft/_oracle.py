@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.envs.textcraft import Craft, Get, Inventory
@@ -73,10 +74,12 @@ class _Game:
         if not isinstance(self._pending, Step):
             return "I do not know what I have now, so I look at my inventory."
         steps = [self._pending, *reversed(self._plan)]
-        left = ", then ".join(
+        todo = (
             f"{'get' if step.recipe is None else 'craft'} {step.action.count} {step.action.item}"
             for step in steps
         )
+        runs = ((text, len(list(run))) for text, run in groupby(todo))
+        left = ", then ".join(text if times == 1 else f"{text} {times} times" for text, times in runs)
         return " ".join([*(_needs(steps) if self._planned else ()), f"Left to do: {left}."])
 
     def _learn(self, step: Step, observation: str) -> bool:

@@ -11,7 +11,7 @@ from agentgym_gym.formats import FORMATS, Bare, get_format
 
 PLAYED = [environment for environment in agentgym_gym.environments() if environment.oracle]
 SAMPLE = 2  # tasks per split
-MOST_WORDS = 60  # of one thought; the mean is a quarter of this
+MOST_WORDS = 70  # of one thought; the mean is a quarter of this
 
 
 def tasks_of(environment):
