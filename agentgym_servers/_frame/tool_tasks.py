@@ -36,7 +36,8 @@ class FunctionCall(_Call):
     """A call of a server's function, with arguments by name.
 
     Attributes:
-        thought: What is known before the call, and what it is for. Equal calls may have different thoughts.
+        thought: The reason for the call: the facts known before it, and its purpose. Equal calls may have
+            different thoughts.
     """
 
     thought: str = ""

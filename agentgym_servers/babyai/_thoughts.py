@@ -17,7 +17,7 @@ _THING = re.compile(
 _CARRYING = re.compile(r"You are carrying a ([a-z ]+)\.")
 _GOAL = re.compile(r"Your goal: (.*)")
 _OF_A_THING = re.compile(r"(pickup|go to|toggle and go through|go through) (.+) (\d+)")
-# Where the game starts, so it says nothing of later observations.
+# Where the game starts, so it does not hold in later observations.
 _PLACE = re.compile(r" (?:in front of you|behind you|on your left|on your right)$")
 
 

@@ -205,7 +205,7 @@ def delete_rows(
     Args:
         table: The table.
         condition: Returns whether to delete a record.
-        why: What is to be found out of the sheet before.
+        why: The facts of the sheet on which the condition depends.
     """
     deleted = [row for row, record in enumerate(table.records()) if condition(record)]
     listed = ", ".join(f"{table.rows[row][0]} in row {row + 2}" for row in deleted)

@@ -59,7 +59,7 @@ def plan(world: World, task: int, page: Callable[[], str]) -> Iterator[tuple[Act
 
 
 def _match(goal: Goal) -> str:
-    """Return what the results show of the product that the goal asks for."""
+    """Return why the product fits, as far as the results show it."""
     product = goal.product
     shown = [product.query, *(each for each in goal.attributes if each in product.name.lower())]
     return f"{product.asin} fits: {', '.join(shown)}, ${product.price}, less than {goal.price_limit:.0f}."
