@@ -284,11 +284,13 @@ def load_oracle(environment: Environment, *, thoughts: bool = False) -> Agent:
             action is next. Models that are fine-tuned on such episodes learn to plan.
 
     Raises:
-        BadOption: The environment has no oracle.
+        BadOption: The environment has no oracle, or one without thoughts.
     """
     if environment.oracle is None:
         raise BadOption(f"there is no oracle that plays {environment.name}")
     oracle: _Oracle = import_object(environment.oracle)()
+    if thoughts and not hasattr(oracle, "thought"):
+        raise BadOption(f"the oracle of {environment.name} writes no thoughts; use the agent 'oracle'")
     return _ThinkingOracle(oracle) if thoughts else oracle
 
 

@@ -68,7 +68,7 @@ class Commentary:
 
     def __init__(self, observation: str) -> None:
         goal = _GOAL.search(observation)
-        self._parts = [_Part.of(part) for part in re.split(r",? and ", goal[1])] if goal else []
+        self._parts = [_Part.of(part) for part in re.split(r",? and ", goal[1] if goal else "go to the goal")]
         self._left = list(self._parts)
         self._locked: set[str] = set()  # the colours of the locked doors seen so far
         self._seen: list[_Thing] = []

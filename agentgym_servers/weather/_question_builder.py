@@ -19,7 +19,7 @@ NUMBER = "Please provide the answer as a number, to one decimal place."
 
 _FIRST = date(2021, 1, 1)
 _DAYS = 1095  # of three years; none of their dates is a 29 February
-_YEAR = 365
+_YEAR = 365  # days, of the shorter years
 
 _NOUNS = {"temp": "temperature", "rain": "rain", "snow": "snow", "air_quality_index": "air quality index"}
 
