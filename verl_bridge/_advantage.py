@@ -29,18 +29,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from verl_bridge._estimators import GROUPED
 from verl_bridge._gigpo_estimator import pass_turns
-from verl_bridge._turns import COLUMN, GIGPO, TurnRecord
+from verl_bridge._turns import COLUMN, TurnRecord
 
-__all__ = ["GROUPED", "compute_without_faults", "place_turn_rewards"]
-
-GROUPED = frozenset(
-    {
-        *("grpo", "grpo_vectorized", "grpo_passk", "gdpo", "gpg", "opo", "rloo", "rloo_vectorized"),
-        *("reinforce_plus_plus_baseline", "optimal_token_baseline", "tir_optimal_token_baseline", GIGPO),
-    }
-)
-"""The estimators whose advantages depend on the other episodes of the same prompt."""
+__all__ = ["compute_without_faults", "place_turn_rewards"]
 
 
 def compute_without_faults(

@@ -15,12 +15,10 @@ import torch
 from verl.trainer.ppo.core_algos import register_adv_est
 
 from verl_bridge import _gigpo
-from verl_bridge._turns import GIGPO, TurnRecord
+from verl_bridge._estimators import GIGPO, OMEGA
+from verl_bridge._turns import TurnRecord
 
-__all__ = ["OMEGA", "gym_gigpo", "pass_turns"]
-
-OMEGA = "gym_gigpo_omega"
-"""The setting with the weight of the turns' advantages, below ``algorithm``; 1 if it is missing."""
+__all__ = ["gym_gigpo", "pass_turns"]
 
 _turns: ContextVar[Sequence[TurnRecord | None]] = ContextVar("_turns", default=())
 

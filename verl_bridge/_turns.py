@@ -11,13 +11,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, TypedDict
 
-__all__ = ["COLUMN", "GIGPO", "TurnLog", "TurnRecord", "state_of"]
+__all__ = ["COLUMN", "TurnLog", "TurnRecord", "state_of"]
 
 COLUMN = "gym_turns"
 """The key of the record in the output of an agent loop, and the column of verl's batch."""
-
-GIGPO = "gym_gigpo"
-"""The name of the estimator that compares turns, as ``algorithm.adv_estimator``."""
 
 
 class TurnRecord(TypedDict):
