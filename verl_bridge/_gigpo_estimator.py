@@ -9,14 +9,16 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from verl.trainer.ppo.core_algos import register_adv_est
 
 from verl_bridge import _gigpo
 from verl_bridge._estimators import GIGPO, OMEGA
-from verl_bridge._turns import TurnRecord
+
+if TYPE_CHECKING:
+    from verl_bridge._turns import TurnRecord
 
 __all__ = ["gym_gigpo", "pass_turns"]
 
