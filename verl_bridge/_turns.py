@@ -68,11 +68,16 @@ class TurnLog:
     def begin(self, observation: str, info: Mapping[str, Any]) -> None:
         """Note the state before a reply.
 
+        A reply without an action (``info["parse_error"]``) leaves the environment in its state, and the
+        observation after it describes the reply. So without a ``state_key`` the state is that before it.
+
         Raises:
             TypeError: The ``state_key`` of `info` is neither text nor an integer.
         """
-        if self.with_states:
-            self._states.append(state_of(observation, info))
+        if not self.with_states:
+            return
+        unchanged = self._states and info.get("parse_error") and info.get("state_key") is None
+        self._states.append(self._states[-1] if unchanged else state_of(observation, info))
 
     def add(self, start: int, end: int) -> None:
         """Note the tokens of a reply."""

@@ -88,6 +88,26 @@ def test_a_key_of_another_type_is_an_error():
         state_of("", {"state_key": {"at": 1}})
 
 
+def test_a_reply_without_an_action_leaves_the_state():
+    log = TurnLog(place=False, with_states=True)
+    refused = {"parse_error": "NoAction"}
+    for observation, info in (
+        ("at 1", {}),
+        ("Your reply was not carried out.", refused),
+        ("Your reply was not carried out.", refused | {"state_key": "at 1"}),
+        ("at 2", {"parse_error": None}),
+    ):
+        log.begin(observation, info)
+        log.add(0, 1)
+    record = log.record([0.0] * 4)
+    assert record is not None
+    assert record["states"] == [
+        *[state_of("at 1", {})] * 2,
+        state_of("", {"state_key": "at 1"}),
+        state_of("at 2", {}),
+    ]
+
+
 def test_turns_without_their_tokens_have_no_record():
     log = TurnLog(place=True, with_states=True)
     log.begin("a", {})

@@ -23,7 +23,7 @@ from verl_bridge._advantage import place_turn_rewards
 from verl_bridge._turns import COLUMN, state_of
 from verl_worker import ScriptedModel
 
-COUNT = "counting_env:test/Count-v0"
+COUNT = "counting_env:bridge/Count-v0"
 SAID = ["1", "2", "5", "3", "4"], ["1", "2", "3", "4"]
 """Two episodes: 5 is wrong, and leaves the game in its state."""
 
@@ -288,7 +288,8 @@ def test_estimators_that_sum_are_not_changed(compute, estimator):
 @pytest.fixture
 def counted(play) -> Callable[..., Any]:
     """Two episodes of counting, in verl's own worker."""
-    rows = [{"env_id": COUNT, "env_kwargs": {"goal": 4}} for _ in SAID]
+    row = {"env_id": COUNT, "env_kwargs": '{"goal": 4}', "reset_options": "{}", "seed": None}
+    rows = [row for _ in SAID]
     return lambda **loop: play(lambda tokenizer: ScriptedModel(tokenizer, *SAID), rows, **loop)
 
 
