@@ -16,7 +16,7 @@ The paper leaves some details open, and in one the authors' code (verl-agent) di
 - The paper compares each episode once. verl-agent does that if ``compute_mean_std_cross_steps`` is false; by
   default it counts an episode once for each of its turns. This module follows the paper.
 - A turn without another one of the same state has ``A_S = 0``.
-- An episode that is alone in its group has its score as ``A_E``, as in verl-agent and in verl's GRPO; the
+- The only episode of a group has its score as ``A_E``, as in verl-agent and in verl's GRPO; the
   formula would give 0. So ``omega = 0`` is verl's GRPO.
 """
 
