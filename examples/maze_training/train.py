@@ -78,6 +78,7 @@ class Seed:
         shown = self.choose()
         before = self.measure("before", shown)
         self.log(f"success {before['success']:.3f}, invalid replies {before['invalid']:.3f}")
+        self.write_tasks()
         for algorithm in self.algorithms:
             result = {
                 "seed": self.seed,
@@ -160,13 +161,16 @@ class Seed:
         del measured["model"]
         return measured
 
-    def learn(self, model: Path, algorithm: str) -> Path:
-        """Train a model over the server with verl's own trainer; return the trained model."""
-        r = self.recipe
+    def write_tasks(self) -> None:
+        """Write the tasks, and the settings of the agent loop."""
         (self.folder / "loop.yaml").write_text(LOOP)
         recipes = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
         tasks = list(data.rows(data.items_of(find("Maze")), recipes))
         data.write(self.folder, {"train": tasks}, data.schema())
+
+    def learn(self, model: Path, algorithm: str) -> Path:
+        """Train a model over the server with verl's own trainer; return the trained model."""
+        r = self.recipe
         self.call(
             f"{algorithm}/train",
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -272,8 +274,6 @@ def test_a_fault_is_in_no_sum_of_turn_rewards(compute, estimator):
 
 
 def restarts() -> bool:
-    import inspect
-
     return RESTARTS in inspect.getsource(core_algos.compute_reinforce_plus_plus_outcome_advantage)
 
 
@@ -326,3 +326,34 @@ def test_states_are_recorded_for_gigpo(counted, monkeypatch):
     texts = ["Count from 0 to 4.", "You are at 1.", "You are at 2.", "You are at 3."]
     assert second["states"] == [state_of(text, {}) for text in texts]
     assert first["states"] == [second["states"][at] for at in (0, 1, 2, 2, 3)]
+
+
+def test_the_turns_come_from_verls_replay_buffer(compute, monkeypatch):
+    """In verl 0.9, by the keys of the episodes; rows of padding have no key there."""
+    utils = pytest.importorskip("verl.trainer.ppo.v1.utils", reason="verl 0.9 has a replay buffer")
+    data = batch_of([[0.5, 0.0, 1.0], [0.25, 0.0], [0.0], [1.0]], ["abc", "ab", "a", "a"], "gggp", place=True)
+    turns = data.non_tensor_batch.pop(COLUMN)
+    data.batch["response_mask"][3] = 0
+    keys = [*(f"g_{number}_0" for number in range(3)), "pad_0_0"]
+    kept = {
+        key: {"reward_extra_info": {"env_id": "test/Some-v0", "fault": float(row == 2)}, COLUMN: turns[row]}
+        for row, key in enumerate(keys[:3])
+    }
+
+    class Queue:
+        @staticmethod
+        def kv_batch_get(keys: list[str], **_: Any) -> dict[str, Any]:
+            return {"extra_fields": [kept[key] for key in keys]}
+
+    class Batch:
+        partition_id = "train"
+        tags = [*[{}] * 3, {"is_padding": True}]
+
+    Batch.keys = keys
+    monkeypatch.setitem(sys.modules, "transfer_queue", Queue)
+    trainer._balance(lambda: None, {"batch": Batch}, lambda: None)
+    given = options("gym_gigpo")
+    result = utils.compute_advantage_for_multi_trajectories(data, batch_keys=keys, **given)
+    assert result.batch["token_level_rewards"][0].nonzero().flatten().tolist() == [1, 7]
+    first = result.batch["advantages"][:, 0].tolist()
+    assert first == pytest.approx([0.625 + 0.625, -0.625 - 0.625, 0, 0])
