@@ -81,14 +81,15 @@ def place_turn_rewards(data: Any) -> None:
     the rounding of that one number. ``token_level_scores``, from which verl computes its metrics, stays.
 
     Args:
-        data: A ``DataProto``, whose ``token_level_rewards`` are replaced; ``float32``, batch by response
-            length.
+        data: A ``DataProto``, whose ``token_level_rewards`` are replaced, batch by response length.
     """
+    # A turn without a token has no place; its reward is a part of what is left.
+    records = [_nonempty(record) if record and record["place"] else [] for record in _turns_of(data)]
+    if not any(records):
+        return
     rewards, scores = data.batch["token_level_rewards"], data.batch["token_level_scores"]
-    placed = rewards.clone()
-    for row, record in enumerate(_turns_of(data)):
-        # A turn without a token has no place; its reward is a part of what is left.
-        turns = _nonempty(record) if record is not None and record["place"] else []
+    placed = rewards.clone()  # without a KL term, the scores are the same tensor
+    for row, turns in enumerate(records):
         if not turns:
             continue
         exact = rewards[row].double() - scores[row].double()

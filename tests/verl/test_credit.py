@@ -7,6 +7,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -345,13 +346,9 @@ def test_the_turns_come_from_verls_replay_buffer(compute, monkeypatch):
         def kv_batch_get(keys: list[str], **_: Any) -> dict[str, Any]:
             return {"extra_fields": [kept[key] for key in keys]}
 
-    class Batch:
-        partition_id = "train"
-        tags = [*[{}] * 3, {"is_padding": True}]
-
-    Batch.keys = keys
+    batch = SimpleNamespace(keys=keys, tags=[{}, {}, {}, {"is_padding": True}], partition_id="train")
     monkeypatch.setitem(sys.modules, "transfer_queue", Queue)
-    trainer._balance(lambda: None, {"batch": Batch}, lambda: None)
+    trainer._balance(lambda: None, {"batch": batch}, lambda: None)
     given = options("gym_gigpo")
     result = utils.compute_advantage_for_multi_trajectories(data, batch_keys=keys, **given)
     assert result.batch["token_level_rewards"][0].nonzero().flatten().tolist() == [1, 7]
