@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
 from verl_bridge._log_labels import labels_of
+from verl_bridge._turns import COLUMN
 from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
     from verl_bridge._timing import Timing
+    from verl_bridge._turns import TurnLog
     from verl_bridge.tasks import EnvTask
 
 __all__ = ["RolloutOutput"]
@@ -27,6 +29,7 @@ class RolloutOutput:
     with_logprobs: bool
     turn_limit: int | None = None
     is_baseline: bool = False
+    turns: TurnLog | None = None
     end_token: int | None = None
     prompt: list[int] = field(default_factory=list)
     response: list[int] = field(default_factory=list)
@@ -62,6 +65,8 @@ class RolloutOutput:
                     "tokens: rollout.calculate_log_probs requires one for each"
                 )
             self.logprobs += logprobs
+        if self.turns is not None:
+            self.turns.add(len(self.response), len(self.response) + len(reply))
         self.response += reply
         self.mask += [1] * len(reply)
         self.replies += 1
@@ -80,6 +85,8 @@ class RolloutOutput:
         The opening tokens that the template writes before a reply are removed too. The earlier replies were
         sampled after a longer context than the one that remains, so their probabilities would differ.
         """
+        if self.turns is not None:
+            self.turns.forget()
         del self.response[len(self.response) - len(reply) :]
         before = self.response or self.prompt
         if opened and before[-len(opened) :] == list(opened):
@@ -123,6 +130,7 @@ class RolloutOutput:
         if not self.response:  # verl puts the score on the last token, so there must be one
             self.response, self.mask = [self.end_token or 0], [0]
             self.logprobs = [0.0] if self.with_logprobs else []
+        turns = None if self.fault or self.turns is None else self.turns.record(self.rewards)
         optional = {}
         if self.routed_experts is not None:
             optional["routed_experts"] = self.routed_experts[: len(self.prompt) + len(self.response)]
@@ -142,6 +150,7 @@ class RolloutOutput:
             extra_fields={
                 **self.server_fields,
                 "turn_scores": self.rewards,
+                COLUMN: turns,
                 "tool_rewards": [],
                 "reward_extra_info": self.record,
                 "env_fault": self.fault,

@@ -60,11 +60,13 @@ from agentgym_gym.rollout import (
     writer_at,
 )
 from verl_bridge._episode_log import opening_of, record_of, task_id_of
+from verl_bridge._estimators import GIGPO
 from verl_bridge._loop_arguments import RULES, check_arguments, unknown_arguments
 from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge._rollout_output import RolloutOutput
 from verl_bridge._timing import Timing
+from verl_bridge._turns import TurnLog
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 from verl_bridge.tokens import TokenizedChat, conversation_of
@@ -97,6 +99,8 @@ class GymAgentLoop(AgentLoopBase):
         hide_reasoning: Whether to send the environment only the part of a reply after the reasoning.
         drop_reasoning: Whether to remove the reasoning of earlier replies from the model's context. Then only
             the last reply of each episode is trained on.
+        turn_rewards: Whether verl gets each turn's reward at the last token of the turn, for estimators with
+            a discount; otherwise it gets their sum at the end. :mod:`verl_bridge.trainer` must be loaded.
         tool_calls: Whether the model calls functions in the notation of its own chat template: the prompt has
             the ``tools`` of the environment, and the observation after a call is its result. The
             ``action_format`` of AgentGym's environments should then be ``tool_calls``.
@@ -127,6 +131,7 @@ class GymAgentLoop(AgentLoopBase):
         max_observation_tokens: int | None = None,
         hide_reasoning: bool = False,
         drop_reasoning: bool = False,
+        turn_rewards: bool = False,
         tool_calls: bool = False,
         fault_budget: float = FAULT_BUDGET,
         env_timeout: float | None = ENV_TIMEOUT,
@@ -159,6 +164,7 @@ class GymAgentLoop(AgentLoopBase):
                 "max_observation_tokens": max_observation_tokens,
                 "hide_reasoning": hide_reasoning,
                 "drop_reasoning": drop_reasoning,
+                "turn_rewards": turn_rewards,
                 "tool_calls": tool_calls,
                 "fault_budget": fault_budget,
                 "env_timeout": env_timeout,
@@ -169,7 +175,8 @@ class GymAgentLoop(AgentLoopBase):
         self._max_tokens_per_turn = max_tokens_per_turn
         self._max_observation_tokens = max_observation_tokens
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
-        self._tool_calls = tool_calls
+        self._tool_calls, self._turn_rewards = tool_calls, turn_rewards
+        self._estimator = str(self.config.algorithm.adv_estimator)
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
         self._episodes = None if episodes_dir is None else writer_at(self._resolve_path(episodes_dir))
@@ -190,6 +197,8 @@ class GymAgentLoop(AgentLoopBase):
             ValueError: The row is wrong, its environment is not registered or has no tools for `tool_calls`,
                 or the turn limit depends on the training step and verl does not pass the step on.
             UnstableTemplate: The model's chat template does not support continuing a conversation.
+            TypeError: The estimator is ``gym_gigpo``, and the ``state_key`` in the environment's ``info`` is
+                neither text nor an integer.
             Exception: Any error of the generation server. The environment raises nothing.
         """
         task = EnvTask.of(kwargs, **self._defaults)
@@ -201,6 +210,7 @@ class GymAgentLoop(AgentLoopBase):
                 with_logprobs=bool(sampling_params.get("logprobs")),
                 turn_limit=turn_limit,
                 is_baseline=self._is_baseline(sampling_params),
+                turns=self._turn_log(),
             )
             episode = await self._play(rollout, task, messages, sampling_params)
             rollout.add_result(episode, task, replays.count, timing)
@@ -222,7 +232,11 @@ class GymAgentLoop(AgentLoopBase):
         greedy = sampling_params.get("temperature") == 0
         if moment is None or moment.validation or not greedy:
             return False
-        return str(self.config.algorithm.adv_estimator) == "remax"
+        return self._estimator == "remax"
+
+    def _turn_log(self) -> TurnLog | None:
+        states = self._estimator == GIGPO
+        return TurnLog(self._turn_rewards, states) if self._turn_rewards or states else None
 
     async def _write(
         self,
@@ -302,6 +316,8 @@ class GymAgentLoop(AgentLoopBase):
         request_id = uuid4().hex
         while True:
             before = rollout.generate_seconds
+            if rollout.turns is not None:
+                rollout.turns.begin(episode.observation, episode.info)
             reply = await self._generate(request_id, rollout, sampling_params)
             if reply is None:
                 return

@@ -46,7 +46,7 @@ Version: TypeAlias = Annotated[
 ]
 Gpus: TypeAlias = Annotated[int, typer.Option(min=1, help="number of GPUs")]
 Checkpointing: TypeAlias = Annotated[bool, typer.Option(help="recompute activations to save memory")]
-Algorithm: TypeAlias = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus", "remax"]
+Algorithm: TypeAlias = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus", "remax", "gigpo"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,10 @@ class InitOptions:
     ]
     out_: Annotated[Path, typer.Option("--out", help="output folder")]
     version: Version = None
-    algorithm: Annotated[Algorithm, typer.Option(help="training algorithm")] = "grpo"
+    algorithm: Annotated[
+        Algorithm | None,
+        typer.Option(help="training algorithm", show_default="that of --like, else grpo"),
+    ] = None
     engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="inference engine")] = "sglang"
     preset: Annotated[
         Literal["train", "test", "full"],
@@ -254,7 +257,7 @@ def _recipe(options: InitOptions, selections: Sequence[EnvSelection]) -> RlRecip
     try:
         return recipes.RlRecipe(
             verl=options.version or installed_verl(recipes.VERSIONS),
-            algorithm=options.algorithm,
+            algorithm=options.algorithm or "",
             engine=options.engine,
             preset=options.preset,
             integration=options.integration,

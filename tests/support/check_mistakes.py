@@ -155,6 +155,7 @@ def mistakes() -> Iterator[Mistake]:
     yield from names_in_values()
     yield from sizes()
     yield from arguments_of_the_loop()
+    yield from credit_by_turn()
     yield from models_and_lengths()
     yield from tasks_and_earlier_runs()
 
@@ -293,6 +294,44 @@ def arguments_of_the_loop() -> Iterator[Mistake]:
         row("train", env_kwargs=json.dumps({"action_format": "tool_calls"})),
         "problem",
         "has action_format='tool_calls', whose prompt lists no actions",
+    )
+
+
+def credit_by_turn() -> Iterator[Mistake]:
+    estimator = "algorithm.adv_estimator"
+
+    def both(*makes: Callable[[Path], object]) -> Callable[[Path], object]:
+        return lambda folder: [make(folder) for make in makes]
+
+    yield Mistake(
+        "`turn_rewards: true` with GRPO",
+        loop({"turn_rewards": True}),
+        "warning",
+        "turn_rewards changes nothing with grpo, which sums the rewards of an episode",
+    )
+    yield Mistake(
+        "`turn_rewards: true` with `drop_reasoning: true`",
+        loop({"turn_rewards": True, "drop_reasoning": True}),
+        "problem",
+        "turn_rewards and drop_reasoning exclude each other",
+    )
+    yield Mistake(
+        "`adv_estimator: gym_gigpo` with `drop_reasoning: true`",
+        both(config({estimator: "gym_gigpo"}), loop({"drop_reasoning": True})),
+        "problem",
+        "gym_gigpo compares the tokens of all turns",
+    )
+    yield Mistake(
+        "`gym_gigpo_omega: much`",
+        config({estimator: "gym_gigpo", "algorithm.gym_gigpo_omega": "much"}),
+        "problem",
+        "algorithm.gym_gigpo_omega='much' should be a number",
+    )
+    yield Mistake(
+        "`adv_estimator: gym_gigpo` without `verl_bridge.trainer` in `run.sh`",
+        both(config({estimator: "gym_gigpo"}), replace("run.sh", EXTERNAL, 'MODULES="')),
+        "problem",
+        "run.sh does not load verl_bridge.trainer, without which verl has no gym_gigpo",
     )
 
 

@@ -89,7 +89,7 @@ def test_verl_composes_it_and_knows_all_of_it(composed, choice):
     actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
     assert config["algorithm"]["adv_estimator"] == ALGORITHMS[algorithm]
     assert rollout["name"] == engine
-    grouped = algorithm in {"grpo", "rloo"}
+    grouped = algorithm in {"grpo", "rloo", "gigpo"}
     batch = {"test": 8, "full": 128, "train": 32 if grouped else 256}[preset]
     assert config["data"]["train_batch_size"] == batch
     assert config["trainer"]["total_epochs"] == {"test": 1, "full": 15, "train": 300}[preset]

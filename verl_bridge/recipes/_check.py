@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_bridge.recipes import (
+    _check_credit,
     _check_earlier,
     _check_lengths,
     _check_settings,
@@ -68,6 +69,7 @@ def check(
         *_check_tasks.read_rows(view),
         *_check_settings.check_loop(view),
         *_check_settings.check_reward(view),
+        *_check_credit.check_credit(view),
         *_check_earlier.check_earlier_run(view),
         *_check_tasks.check_split_leakage(view),
         *_check_tasks.check_task_ids(view, task_error),

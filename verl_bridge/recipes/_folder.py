@@ -78,6 +78,8 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
 def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
     """Return the verl settings of a paper; `lay_over` adds only those that the template lacks."""
     left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
+    if recipe.algorithm != "gigpo":
+        left_out.add("algorithm.gamma")  # a discount of turns there, and of tokens in other algorithms
     if recipe.preset == "test":
         left_out.add("trainer.total_training_steps")
     return {

@@ -11,7 +11,7 @@ from typing import Any
 from verl_bridge.recipes._env_choice import EnvChoice, turn_limit_of
 from verl_bridge.recipes._memory import GPU_MEMORY, ModelSize, Sizing, choose, model_size
 from verl_bridge.recipes._names import env_part, model_part
-from verl_bridge.recipes._papers import Published, published
+from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
 from verl_bridge.recipes._thinking import Thinking, thinking_of
 
@@ -37,10 +37,11 @@ ALGORITHMS: Mapping[str, str] = {
     "rloo": "rloo",
     "reinforce_plus_plus": "reinforce_plus_plus",
     "remax": "remax",
+    "gigpo": "gym_gigpo",
 }
-"""verl's ``algorithm.adv_estimator`` by the name of the algorithm."""
+"""``algorithm.adv_estimator`` by the name of the algorithm."""
 
-_IN_GROUPS = frozenset({"grpo", "rloo"})  # their advantage compares samples of one prompt
+_IN_GROUPS = frozenset({"grpo", "rloo", "gigpo"})  # their advantage compares samples of one prompt
 
 DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
 
@@ -68,7 +69,7 @@ class RlRecipe:
         env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``. Empty if
             `envs` is set.
         verl: The version of verl, ``"0.7"``, ``"0.8"`` or ``"0.9"``.
-        algorithm: One of :data:`ALGORITHMS`.
+        algorithm: One of :data:`ALGORITHMS`; by default that of `like`, else ``"grpo"``.
         engine: The inference engine, one of :data:`ENGINES`.
         preset: One of :data:`PRESETS`.
         integration: How verl plays the environment, one of :data:`INTEGRATIONS`; only verl 0.7 has
@@ -107,7 +108,7 @@ class RlRecipe:
 
     env_id: str = ""
     verl: str = "0.9"
-    algorithm: str = "grpo"
+    algorithm: str = ""
     engine: str = "sglang"
     preset: str = "test"
     integration: str = "agent-loop"
@@ -132,6 +133,8 @@ class RlRecipe:
     val_tasks: int = MAX_VALIDATION
 
     def __post_init__(self) -> None:
+        if not self.algorithm:
+            object.__setattr__(self, "algorithm", algorithm_of(self.like))
         choices: dict[str, tuple[str, ...]] = {
             "verl": VERSIONS,
             "algorithm": tuple(ALGORITHMS),
@@ -156,6 +159,11 @@ class RlRecipe:
                 "verl 0.7 cannot do ReMax over an agent loop: it does not request greedy sampling for the "
                 "baseline, and stops if the baseline differs from the sampled episode; use verl 0.8 or 0.9, "
                 "or algorithm='rloo'"
+            )
+        if self.algorithm == "gigpo" and self.integration == "interaction":
+            raise ValueError(
+                "algorithm='gigpo' needs the turns of each episode, which interactions do not record: use "
+                "integration='agent-loop'"
             )
         self._check_numbers()
 
