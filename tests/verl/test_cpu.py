@@ -195,7 +195,7 @@ class TestServer:
         sizes = []
         generate = server._generator.generate
         monkeypatch.setattr(
-            server._generator, "generate", lambda requests: sizes.append(len(requests)) or generate(requests)
+            server._generator, "generate", lambda requests, aborting: sizes.append(len(requests)) or generate(requests)
         )
         replies = ask(server, PROMPTS * 20, logprobs=True)
         assert sum(sizes) == len(replies) == 80
@@ -221,7 +221,7 @@ class TestServer:
 
     def test_what_goes_wrong_in_a_batch_is_told_to_all_who_wait(self, server, monkeypatch):
         with monkeypatch.context() as broken:
-            broken.setattr(server._generator, "generate", lambda requests: 1 / 0)
+            broken.setattr(server._generator, "generate", lambda requests, aborting: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 ask(server, PROMPTS)
         assert len(ask(server, PROMPTS)) == len(PROMPTS)

@@ -35,6 +35,8 @@ def install() -> None:
         _shims.open_gloo_group()
     _register_engines()
     _register_rollout()
+    if importlib.util.find_spec("verl.trainer.ppo.v1"):  # verl 0.9 has asynchronous trainers
+        _register_transfer()
     _installed = True
 
 
@@ -65,3 +67,11 @@ def _register_rollout() -> None:
     replica.RolloutReplicaRegistry.register(ROLLOUT, load)
     # A private table: verl has no other way to name the class that sends the weights.
     base._ROLLOUT_REGISTRY[(ROLLOUT, "async")] = "verl_bridge.cpu._rollout.WeightSender"  # noqa: SLF001
+
+
+def _register_transfer() -> None:
+    from verl.checkpoint_engine import CheckpointEngineRegistry
+
+    from verl_bridge.cpu._transfer import StoreTransfer
+
+    CheckpointEngineRegistry.register(ROLLOUT)(StoreTransfer)
