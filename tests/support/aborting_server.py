@@ -64,11 +64,13 @@ class AbortingServer(CpuServer):
     Attributes:
         pieces: What was returned, in order.
         weights: The weights by their version.
+        after: A number of pieces, and a function to call once there are so many.
     """
 
     def __init__(self, folder: Path, *, every: int, rejects: bool, seed: int) -> None:
         super().__init__(str(folder), response_length=64, context=None, batch=64, seed=seed)
         self.pieces: list[Piece] = []
+        self.after: tuple[int, Callable[[], Any]] | None = None
         self.weights = {0: self._copy()}
         self._global_steps = 0
         self._random = random.Random(seed)  # noqa: S311
@@ -94,6 +96,8 @@ class AbortingServer(CpuServer):
         aborted, version = output.stop_reason == "aborted", output.extra_fields["global_steps"]
         log_probs = list(output.log_probs or ())
         self.pieces.append(Piece(list(prompt_ids), list(output.token_ids), log_probs, aborted, version))
+        if self.after and len(self.pieces) == self.after[0]:
+            self.after[1]()
         return output
 
     def _counting(self, requests: Any, aborting: Callable[[], bool]) -> Any:

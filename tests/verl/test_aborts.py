@@ -1,13 +1,13 @@
 """Episodes whose generation verl aborts and resumes under other weights, as its asynchronous trainers do.
 
-verl's own worker and client play them, over the rollout server for a CPU and an environment server on a real
-socket, which has a record of each step.
+verl's own worker and client play them, over the rollout server for a CPU with its real model.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter, defaultdict
 from importlib import metadata
 
@@ -19,37 +19,48 @@ if metadata.version("verl") < "0.9":
 
 import torch
 
+import ledger_env
 from aborting_server import AbortingServer
-from game_server import WIN, GameServer
+from game_server import GameServer
+from ledger_env import TURNS
 from verl_bridge.cpu.generator import Generator
+from verl_worker import TokenOutput
 
-EPISODES = 1_000
+agent_loop = pytest.importorskip("verl_bridge.agent_loop")
+
+EPISODES = 500
+"""Of each of two kinds of aborts."""
+
 REPLY = 6
 """Maximum tokens of a reply."""
 
 
-class RecordingServer(GameServer):
-    """Records the actions of each task, and which environments were closed."""
-
-    def __init__(self):
-        super().__init__()
-        self.actions, self.closed = defaultdict(list), Counter()
-
-    def _play(self, path, request):
-        game = self.open.get(request.json.get("id"), [None])
-        if path == "/step":
-            self.actions[game[0]].append(request.json["action"])
-        if path == "/close":
-            self.closed[game[0]] += 1
-        return super()._play(path, request)
+@pytest.fixture(autouse=True)
+def _new_ledger():
+    ledger_env.clear()
 
 
-def rows(url, count):
+@pytest.fixture
+def aborting(model_folder):
+    """Makes a server in the event loop of the episodes, which is then in ``servers``."""
+
+    def of(every, *, rejects=False, seed=3):
+        def client(_):
+            of.servers.append(AbortingServer(model_folder("chatml"), every=every, rejects=rejects, seed=seed))
+            return of.servers[-1].client()
+
+        return client
+
+    of.servers = []
+    return of
+
+
+def ledger_rows(count):
     return [
         {
-            "env_id": "agentgym_gym:agentgym/TextCraft-v0",
-            "env_kwargs": json.dumps({"server": url, "action_format": "bare"}),
-            "reset_options": json.dumps({"task_id": task}),
+            "env_id": "ledger_env:test/Ledger-v0",
+            "env_kwargs": json.dumps({"task": task}),
+            "reset_options": "{}",
             "seed": None,
         }
         for task in range(count)
@@ -69,52 +80,128 @@ def replies_of(played, i):
     return found
 
 
+def take(pieces, before, tokens, logprobs):
+    """Take the pieces of a reply out of what the server returned: together they are the reply."""
+    taken, at = [], 0
+    while at < len(tokens):
+        # An aborted request without a token is sent again with the same prompt.
+        (piece,) = (piece for piece in pieces.pop((*before, *tokens[:at])) if piece.tokens)
+        end = at + len(piece.tokens)
+        assert piece.tokens == tokens[at:end]
+        assert piece.log_probs == pytest.approx(logprobs[at:end], rel=1e-6)  # verl keeps them as float32
+        assert piece.aborted or end == len(tokens)
+        taken.append(piece)
+        at = end
+    return taken
+
+
 @pytest.mark.parametrize("rejects", [False, True])
-def test_each_token_and_each_step_is_counted_once(play, model_folder, rejects, report_at_end):
-    servers = []
-
-    def client(_):
-        servers.append(AbortingServer(model_folder("chatml"), every=40, rejects=rejects, seed=3))
-        return servers[-1].client()
-
-    with RecordingServer() as games:
-        played = play(client, rows(games.url, EPISODES), max_tokens_per_turn=REPLY)
-    (server,) = servers
-    assert len(played) == EPISODES
-    # Each token once: what the server returned for a reply, in its order, is the reply in the episode.
+def test_each_token_and_each_step_is_counted_once(play, aborting, model_folder, rejects, report_at_end):
+    started = time.monotonic()
+    client = aborting(8, rejects=rejects)
+    played = play(client, ledger_rows(EPISODES), max_tokens_per_turn=REPLY)
+    (server,) = aborting.servers
     pieces = defaultdict(list)
     for piece in server.pieces:
         pieces[tuple(piece.prompt)].append(piece)
-    resumed = spans = 0
-    checked = []
+    resumed, spanning, taken = 0, 0, []
     for i in range(EPISODES):
-        turns = replies_of(played, i)
-        versions = []
-        for before, tokens, logprobs in turns:
-            assert 1 <= len(tokens) <= REPLY
-            at = 0
-            while at < len(tokens) or at == 0:
-                piece, *others = pieces.pop((*before, *tokens[:at]))
-                # An aborted request without a token is sent again with the same prompt.
-                while not piece.tokens:
-                    piece, *others = others
-                assert not others
-                end = at + len(piece.tokens)
-                assert (tokens[at:end], logprobs[at:end]) == (piece.tokens, pytest.approx(piece.log_probs))
-                versions.append(piece.version)
-                checked.append(piece)
-                resumed += at > 0
-                at = end
-        assert played.field(i, "min_global_steps") == min(versions)
-        assert played.field(i, "max_global_steps") == max(versions)
-        spans += min(versions) < max(versions)
-        # One step for each reply, which the server got as it was drawn.
-        said = [played.tokenizer.decode(tokens, skip_special_tokens=True) for _, tokens, _ in turns]
-        assert games.actions[i] == said
-        assert played.record(i)["turns"] == len(said) == WIN
-    assert not any(piece.tokens for rest in pieces.values() for piece in rest)
-    assert not games.open
-    assert games.closed == Counter(range(EPISODES))
-    assert resumed > 100
-    assert spans > 100
-    report_at_end(f"{EPISODES} episodes: {len(server.weights) - 1} aborts, {resumed} replies resumed")
+        replies = replies_of(played, i)
+        of_replies = [take(pieces, *reply) for reply in replies]
+        assert all(1 <= len(tokens) <= REPLY for _, tokens, _ in replies)
+        # One step for each reply, with the text of the reply.
+        said = [played.tokenizer.decode(tokens, skip_special_tokens=True) for _, tokens, _ in replies]
+        assert ledger_env.actions[i] == said
+        assert (len(said), played.score(i), played.record(i)["fault"]) == (TURNS, TURNS, 0)
+        versions = [piece.version for of_reply in of_replies for piece in of_reply]
+        span = played.field(i, "min_global_steps"), played.field(i, "max_global_steps")
+        assert span == (min(versions), max(versions))
+        spanning += span[0] < span[1]
+        resumed += sum(len(of_reply) > 1 for of_reply in of_replies)
+        taken += [piece for of_reply in of_replies for piece in of_reply]
+    # Nothing that the server drew is lost, and nothing is left open.
+    assert not [piece for left in pieces.values() for piece in left if piece.tokens]
+    assert ledger_env.made == ledger_env.closed == Counter(range(EPISODES))
+    assert resumed >= 100
+    assert spanning >= 100
+    check_log_probs(server, model_folder("chatml"), taken[:: len(taken) // 200])
+    report_at_end(
+        f"{EPISODES} episodes {'with' if rejects else 'without'} rejected requests: "
+        f"{len(server.weights) - 1} aborts, {resumed} replies resumed, {spanning} episodes over several "
+        f"weights, {time.monotonic() - started:.0f} s"
+    )
+
+
+def check_log_probs(server, folder, pieces):
+    """Compare log-probabilities with those of the weights that drew the tokens, by one forward pass each."""
+    model = Generator.load(str(folder))._model
+    for version in {piece.version for piece in pieces}:
+        model.load_state_dict(server.weights[version])
+        for piece in (piece for piece in pieces if piece.version == version):
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([piece.prompt + piece.tokens])).logits[0]
+            logs = logits[len(piece.prompt) - 1 : -1].log_softmax(-1)
+            drawn = logs.gather(-1, torch.tensor(piece.tokens)[:, None])[:, 0]
+            assert piece.log_probs == pytest.approx(drawn.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("room", [20, 40])
+def test_a_resumed_reply_keeps_to_the_limits_of_the_first_request(play, aborting, room):
+    """Of the context too: the tokens before an abort are a prompt when it is resumed."""
+    played = play(aborting(2), ledger_rows(16), max_model_len=room + 20, max_tokens_per_turn=room)
+    for i in range(16):
+        replies = replies_of(played, i)
+        assert replies
+        assert all(len(before) + len(tokens) <= room + 20 for before, tokens, _ in replies)
+        assert all(len(tokens) <= room for _, tokens, _ in replies)
+
+
+def test_cancelled_episodes_give_their_environments_back(play, aborting):
+    """A group that verl drops, and the end of a run, cancel episodes wherever they are."""
+    with GameServer() as games:
+        kwargs = json.dumps({"server": games.url, "action_format": "bare"})
+        env = {"env_id": "agentgym_gym:agentgym/TextCraft-v0", "env_kwargs": kwargs, "seed": None}
+        rows = [{**env, "reset_options": json.dumps({"task_id": task})} for task in range(100)]
+        client = aborting(6)
+
+        def cancelled(tokenizer):
+            made = client(tokenizer)
+            aborting.servers[0].after = 150, asyncio.current_task().cancel
+            return made
+
+        with pytest.raises(asyncio.CancelledError):
+            play(cancelled, rows, max_tokens_per_turn=REPLY)
+        assert games.most > 0
+        assert not games.open
+
+
+class NotResumed:
+    """A server whose second reply is aborted, and a client that does not resume it."""
+
+    def __init__(self, tokenizer, reason):
+        self.replies = [[*tokenizer.encode("1"), tokenizer.eos_token_id], tokenizer.encode("2")]
+        self.reasons = ["completed", reason]
+
+    async def generate(self, request_id, *, prompt_ids, sampling_params, **_):
+        reply = self.replies.pop(0)
+        return TokenOutput(token_ids=reply, log_probs=[-1.0] * len(reply), stop_reason=self.reasons.pop(0))
+
+
+@pytest.mark.parametrize("reason", ["aborted", "abort"])
+def test_a_part_of_a_reply_does_not_reach_the_environment(play, reason):
+    played = play(lambda tokenizer: NotResumed(tokenizer, reason), ledger_rows(1))
+    assert ledger_env.actions[0] == ["1"]
+    assert played.labels(0)["fault_kind"] == "Aborted"
+    assert played.masked_in(0) == []
+    assert ledger_env.closed == {0: 1}
+
+
+def test_a_server_that_does_not_know_its_step_does_not_hide_the_trainers(play):
+    class Unknown(NotResumed):
+        async def generate(self, *args, **kwargs):
+            output = await super().generate(*args, **kwargs)
+            output.extra_fields |= {"min_global_steps": None, "max_global_steps": None}
+            return output
+
+    played = play(lambda tokenizer: Unknown(tokenizer, "aborted"), ledger_rows(1))
+    assert (played.field(0, "min_global_steps"), played.field(0, "max_global_steps")) == (8, 8)

@@ -195,7 +195,9 @@ class TestServer:
         sizes = []
         generate = server._generator.generate
         monkeypatch.setattr(
-            server._generator, "generate", lambda requests, aborting: sizes.append(len(requests)) or generate(requests)
+            server._generator,
+            "generate",
+            lambda requests, aborting: sizes.append(len(requests)) or generate(requests),
         )
         replies = ask(server, PROMPTS * 20, logprobs=True)
         assert sum(sizes) == len(replies) == 80

@@ -22,6 +22,8 @@ class Gate:
         self._changed = asyncio.Condition()
         self._rejecting = False
         self._admitted = 0
+        self._empty = asyncio.Event()
+        self._empty.set()
 
     @contextlib.asynccontextmanager
     async def request(self) -> AsyncIterator[bool]:
@@ -33,12 +35,16 @@ class Gate:
         async with self._changed:
             await self._changed.wait_for(lambda: self._rejecting or not self.aborting.is_set())
             admitted = not self._rejecting
-            self._admitted += admitted
+            if admitted:
+                self._admitted += 1
+                self._empty.clear()
         try:
             yield admitted
         finally:
             # Not under the lock: a cancelled request must be able to leave without waiting.
             self._admitted -= admitted
+            if not self._admitted:
+                self._empty.set()
 
     async def close(self, *, reject: bool) -> None:
         """Close the gate, and wait until all admitted requests have returned.
@@ -50,8 +56,7 @@ class Gate:
         async with self._changed:
             self._rejecting = reject
             self._changed.notify_all()
-        while self._admitted:
-            await asyncio.sleep(_POLL_S)
+        await self._empty.wait()
 
     async def open(self) -> None:
         """Open the gate, and admit the requests that wait."""
@@ -59,7 +64,3 @@ class Gate:
             self._rejecting = False
             self.aborting.clear()
             self._changed.notify_all()
-
-
-_POLL_S = 0.005
-"""Seconds between two looks at the number of admitted requests; a token takes about as long."""

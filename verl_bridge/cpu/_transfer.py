@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors.torch import load, save
 from torch.distributed import TCPStore
 from verl.checkpoint_engine import CheckpointEngine
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["StoreTransfer"]
 
@@ -45,7 +47,7 @@ class StoreTransfer(CheckpointEngine):
     def build_topology(
         cls, actor_wg_world_size: int, rollout_world_size: int, metadata: list[dict[str, Any]]
     ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
-        """Return the arguments of :meth:`init_process_group` in the trainer's and in the servers' processes."""
+        """Return the arguments of :meth:`init_process_group` for the trainer's and the servers' processes."""
         port = metadata[0]["port"]
         return {"port": [port] * actor_wg_world_size}, {"port": [port] * rollout_world_size}
 
@@ -64,8 +66,8 @@ class StoreTransfer(CheckpointEngine):
 
     def receive_weights(self, global_steps: int | None = None) -> Iterator[tuple[str, torch.Tensor]]:
         """Wait for the weights, and return their names and tensors."""
-        assert self._store is not None, "verl calls init_process_group first"
-        yield from load(self._store.get(_WEIGHTS)).items()
+        if self._store is not None:  # verl has called init_process_group
+            yield from load(self._store.get(_WEIGHTS)).items()
 
     def finalize(self) -> None:
         """Close the store."""

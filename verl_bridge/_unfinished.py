@@ -1,0 +1,61 @@
+"""Cancel the episodes that verl 0.9's asynchronous trainers leave unfinished at the end of a run.
+
+These trainers always play more episodes than they train with. At the end of a run, Ray kills the workers in
+the middle of them, and each environment would stay open on its server until its idle timeout. A cancelled
+episode closes its environment.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["CLOSE_SECONDS", "cancel_unfinished"]
+
+CLOSE_SECONDS = 30.0
+"""Maximum seconds until all environments are closed."""
+
+_POLL_SECONDS = 0.2
+
+
+def cancel_unfinished(workers: Sequence[Any]) -> int:
+    """Cancel the episodes of verl's rollout workers, and wait until their environments are closed.
+
+    Args:
+        workers: Ray's handles of the workers.
+
+    Returns:
+        The number of groups of episodes that were cancelled.
+    """
+    ray = importlib.import_module("ray")  # only where verl's trainer runs
+    until = time.monotonic() + CLOSE_SECONDS
+    cancelled = left = sum(_call(ray, workers, _cancel))
+    while left and time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)
+        left = sum(_call(ray, workers, _count))
+    return cancelled
+
+
+def _call(ray: Any, workers: Sequence[Any], function: Any) -> list[int]:
+    """Call a function with each worker in its own process, in its event loop."""
+    calls = [worker.__ray_call__.remote(function) for worker in workers]
+    numbers: list[int] = ray.get(calls, timeout=CLOSE_SECONDS)
+    return numbers
+
+
+def _running(worker: Any) -> list[Any]:
+    """Return the tasks of a worker that play a group each."""
+    return [task for task in getattr(worker, "background_tasks", ()) if not task.done()]
+
+
+def _count(worker: Any) -> int:
+    return len(_running(worker))
+
+
+def _cancel(worker: Any) -> int:
+    tasks = _running(worker)
+    for task in tasks:
+        task.cancel()
+    return len(tasks)
