@@ -48,6 +48,7 @@ class CpuServer:
         self._gate = Gate()
         self._prompt_counts: Counter[tuple[int, ...]] = Counter()
         self._updates = 0
+        self._aborted = 0
         self._global_steps: int | None = None
 
     async def generate(
@@ -76,6 +77,7 @@ class CpuServer:
             reply, steps = GeneratedReply(aborted=True), self._global_steps
             if admitted:
                 reply, steps = await self._batches.answer(request)
+            self._aborted += reply.aborted
         return TokenOutput(
             token_ids=reply.token_ids,
             log_probs=reply.log_probs if request.sampling.logprobs else None,
@@ -137,7 +139,10 @@ class CpuServer:
             reject_request: Whether requests from now on are aborted at once; otherwise they wait for
                 :meth:`resume_generation`.
         """
+        self._aborted = 0
         await self._gate.close(reject=reject_request)
+        if self._aborted:
+            print(f"verl_bridge.cpu: {self._aborted} requests aborted", flush=True)  # noqa: T201 -- as below
 
     async def resume_generation(self) -> None:
         """Admit requests again."""

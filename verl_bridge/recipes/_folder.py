@@ -124,7 +124,7 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "name": recipe.name,
         "no_thinking": recipe.thinks.mode == "off",
         "offload": sizing.offload,
-        "on_policy": recipe.mini_batch == size.batch and recipe.passes == 1,
+        "on_policy": recipe.mini_batch == size.batch and recipe.passes == 1 and recipe.trainer == "sync",
         "prompt": lengths.prompt,
         "reference": bool(recipe.kl_coef),
         "response": lengths.response,
