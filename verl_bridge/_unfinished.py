@@ -1,15 +1,14 @@
 """Cancel the episodes that verl 0.9's asynchronous trainers leave unfinished at the end of a run.
 
 These trainers always play more episodes than they train with. At the end of a run, Ray kills the workers in
-the middle of them, and each environment would stay open on its server until its idle timeout. A cancelled
-episode closes its environment.
+the middle of them, and a killed process closes no environment. A cancelled episode closes its own.
 """
 
 from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 __all__ = ["CLOSE_SECONDS", "cancel_unfinished"]
@@ -31,18 +30,22 @@ def cancel_unfinished(workers: Sequence[Any]) -> int:
     """
     ray = importlib.import_module("ray")  # only where verl's trainer runs
     until = time.monotonic() + CLOSE_SECONDS
-    cancelled = left = sum(_call(ray, workers, _cancel))
+    cancelled = left = _sum(ray, workers, _cancel)
     while left and time.monotonic() < until:
         time.sleep(_POLL_SECONDS)
-        left = sum(_call(ray, workers, _count))
+        left = _sum(ray, workers, _count)
     return cancelled
 
 
-def _call(ray: Any, workers: Sequence[Any], function: Any) -> list[int]:
-    """Call a function with each worker in its own process, in its event loop."""
-    calls = [worker.__ray_call__.remote(function) for worker in workers]
-    numbers: list[int] = ray.get(calls, timeout=CLOSE_SECONDS)
-    return numbers
+def _sum(ray: Any, workers: Sequence[Any], function: Callable[[Any], int]) -> int:
+    """Call a function with each worker, in its own process and event loop; return the sum of the results."""
+    total = 0
+    for call in [worker.__ray_call__.remote(function) for worker in workers]:
+        try:
+            total += ray.get(call, timeout=CLOSE_SECONDS)
+        except ray.exceptions.RayError:  # it is dead, and its episodes with it, or it is blocked
+            continue
+    return total
 
 
 def _running(worker: Any) -> list[Any]:

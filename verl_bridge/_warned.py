@@ -17,7 +17,7 @@ def warned(name: str) -> Iterator[None]:
     """Log an error as a warning.
 
     Args:
-        name: What could not be computed.
+        name: The name of the result that is then missing.
     """
     try:
         yield

@@ -6,16 +6,14 @@ which the trainer's first process opens for each update. It is meant for tiny mo
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from safetensors.torch import load, save
+import torch
 from torch.distributed import TCPStore
 from verl.checkpoint_engine import CheckpointEngine
-
-if TYPE_CHECKING:
-    import torch
 
 __all__ = ["StoreTransfer"]
 
@@ -62,12 +60,14 @@ class StoreTransfer(CheckpointEngine):
         """Send all weights, of which each process of the trainer has a complete copy."""
         whole = {name: tensor.detach().to("cpu").contiguous().clone() for name, tensor in weights}
         if self._is_master and self._store is not None:
-            self._store.set(_WEIGHTS, save(whole))
+            file = io.BytesIO()
+            torch.save(whole, file)
+            self._store.set(_WEIGHTS, file.getvalue())
 
     def receive_weights(self, global_steps: int | None = None) -> Iterator[tuple[str, torch.Tensor]]:
         """Wait for the weights, and return their names and tensors."""
         if self._store is not None:  # verl has called init_process_group
-            yield from load(self._store.get(_WEIGHTS)).items()
+            yield from torch.load(io.BytesIO(self._store.get(_WEIGHTS)), weights_only=True).items()
 
     def finalize(self) -> None:
         """Close the store."""

@@ -171,6 +171,7 @@ SFT = (
 """For ``python -m verl_bridge.cpu.sft``, which adds them itself."""
 
 VERSIONS = ("0.7", "0.8", "0.9")
+TRAINERS = ("sync", "colocate_async", "separate_async")
 
 
 def cpu_overrides(version: str | None = None, trainer: str = "sync") -> list[str]:
@@ -181,8 +182,10 @@ def cpu_overrides(version: str | None = None, trainer: str = "sync") -> list[str
         trainer: the value of ``trainer.v1.trainer_mode``, which verl 0.9 has.
 
     Raises:
-        ValueError: an unsupported version of verl.
+        ValueError: an unsupported version of verl, or an unknown trainer.
     """
+    if trainer not in TRAINERS:
+        raise ValueError(f"trainer={trainer!r} is not one of {', '.join(TRAINERS)}")
     if trainer != "separate_async":
         return _chosen(PPO, version)
     replaced = {override.key for override in SEPARATE}
@@ -212,4 +215,4 @@ def _chosen(overrides: tuple[Override, ...], version: str | None) -> list[str]:
 
 if __name__ == "__main__":
     # For command lines: $(python -m verl_bridge.cpu.overrides), with separate_async for that trainer.
-    print("\n".join(cpu_overrides(trainer=" ".join(sys.argv[1:]))))  # noqa: T201
+    print("\n".join(cpu_overrides(trainer=" ".join(sys.argv[1:]) or "sync")))  # noqa: T201

@@ -14,7 +14,7 @@ from verl_bridge.recipes._names import env_part, model_part
 from verl_bridge.recipes._papers import Published, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
 from verl_bridge.recipes._thinking import Thinking, thinking_of
-from verl_bridge.recipes._trainers import check_trainer
+from verl_bridge.recipes._trainers import check_split, check_trainer
 
 __all__ = [
     "ALGORITHMS",
@@ -166,7 +166,14 @@ class RlRecipe:
                 "baseline, and stops if the baseline differs from the sampled episode; use verl 0.8 or 0.9, "
                 "or algorithm='rloo'"
             )
-        check_trainer(self)
+        check_trainer(self.trainer, verl=self.verl, algorithm=self.algorithm, lora=self.lora)
+        check_split(
+            self.trainer,
+            gpus=self.gpus,
+            rollout_gpus=self.separate_gpus,
+            batch=self.size.batch,
+            mini_batch=self.mini_batch,
+        )
         self._check_numbers()
 
     def _check_model_options(self) -> None:
@@ -283,9 +290,8 @@ class RlRecipe:
     @property
     def separate_gpus(self) -> int:
         """GPUs that only generate."""
-        if self.trainer != "separate_async":
-            return 0
-        return self.gpus // 2 if self.rollout_gpus is None else self.rollout_gpus
+        half = self.gpus // 2 if self.trainer == "separate_async" else 0
+        return half if self.rollout_gpus is None else self.rollout_gpus
 
     @property
     def training_gpus(self) -> int:
