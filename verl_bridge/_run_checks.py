@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from verl_bridge._failed_groups import FailedGroups
-from verl_bridge._unfinished import cancel_unfinished
+from verl_bridge._run_end import close_environments
 from verl_bridge._warned import log, warned
 from verl_bridge._worker_check import WorkerCheck
 
@@ -20,7 +20,7 @@ Arguments = Mapping[str, Any]
 
 
 def fit(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
-    """Check the rollout workers during a training, and cancel their unfinished episodes at its end."""
+    """Check the rollout workers during a training, and close their environments at its end."""
     workers: Sequence[Any] = ()
     with warned("a check of verl's rollout workers"):
         workers = arguments["agent_loop_manager"].agent_loop_workers
@@ -31,7 +31,7 @@ def fit(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) ->
         _worker_check.reset(tokens[0])
         _failed_groups.reset(tokens[1])
         with warned("the number of unfinished episodes"):
-            cancelled = cancel_unfinished(workers)
+            cancelled = close_environments(workers)
             if cancelled:
                 log.warning("the run ends: %d unfinished groups of episodes are cancelled", cancelled)
 

@@ -24,8 +24,8 @@ function                                               verl            what is a
 ``PPOTrainer._balance_batch``                          0.9.1           an error if all episodes faulted
 ``PPOTrainer._compute_metrics``                        0.9.1           finds the records of a step
 ``PPOTrainer._dump_generations``                       0.9.1           the records in the dump of a step
-``PPOTrainer.fit``                                     0.9.1           finds the rollout workers, and cancels
-                                                                       unfinished episodes at the end
+``PPOTrainer.fit``                                     0.9.1           finds the rollout workers, and closes
+                                                                       their environments at the end
 ``ReplayBuffer._wait_for_next_poll``                   0.9.1           an error if a rollout worker has died
 ``ReplayBuffer._evict_terminal_groups``                0.9.1           an error if all groups fail
 ``AgentLoopWorker._run_agent_loop``                    0.7.1 to 0.9.1  passes the training step to the agent

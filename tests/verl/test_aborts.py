@@ -21,6 +21,7 @@ import torch
 
 import ledger_env
 from aborting_server import AbortingServer
+from agentgym_gym.rollout import close_all
 from game_server import GameServer
 from ledger_env import TURNS
 from verl_bridge.cpu.generator import Generator
@@ -85,7 +86,9 @@ def take(pieces, before, tokens, logprobs):
     taken, at = [], 0
     while at < len(tokens):
         # An aborted request without a token is sent again with the same prompt.
-        (piece,) = (piece for piece in pieces.pop((*before, *tokens[:at])) if piece.tokens)
+        *empty, piece = pieces.pop((*before, *tokens[:at]))
+        assert all(other.aborted and not other.tokens for other in empty)
+        taken += empty
         end = at + len(piece.tokens)
         assert piece.tokens == tokens[at:end]
         assert piece.log_probs == pytest.approx(logprobs[at:end], rel=1e-6)  # verl keeps them as float32
@@ -117,10 +120,12 @@ def test_each_token_and_each_step_is_counted_once(play, aborting, model_folder, 
         span = played.field(i, "min_global_steps"), played.field(i, "max_global_steps")
         assert span == (min(versions), max(versions))
         spanning += span[0] < span[1]
-        resumed += sum(len(of_reply) > 1 for of_reply in of_replies)
-        taken += [piece for of_reply in of_replies for piece in of_reply]
-    # Nothing that the server drew is lost, and nothing is left open.
+        drawn = [[piece for piece in of_reply if piece.tokens] for of_reply in of_replies]
+        resumed += sum(len(of_reply) > 1 for of_reply in drawn)
+        taken += [piece for of_reply in drawn for piece in of_reply]
+    # Nothing that the server drew is lost. Each environment was given back: no other is closed here.
     assert not [piece for left in pieces.values() for piece in left if piece.tokens]
+    close_all()
     assert ledger_env.made == ledger_env.closed == Counter(range(EPISODES))
     assert resumed >= 100
     assert spanning >= 100
@@ -171,6 +176,7 @@ def test_cancelled_episodes_give_their_environments_back(play, aborting):
 
         with pytest.raises(asyncio.CancelledError):
             play(cancelled, rows, max_tokens_per_turn=REPLY)
+        close_all()
         assert games.most > 0
         assert not games.open
 
@@ -193,6 +199,7 @@ def test_a_part_of_a_reply_does_not_reach_the_environment(play, reason):
     assert ledger_env.actions[0] == ["1"]
     assert played.labels(0)["fault_kind"] == "Aborted"
     assert played.masked_in(0) == []
+    close_all()
     assert ledger_env.closed == {0: 1}
 
 

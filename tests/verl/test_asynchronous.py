@@ -14,9 +14,9 @@ if metadata.version("verl") < "0.9":
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from test_training import lines, row, step_of
 
 from guessing_env import TEXTS
+from guessing_training import lines, row, step_of
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 from verl_run import Run, measured

@@ -50,7 +50,7 @@ def test_aborted_requests_return_what_they_have(server, rejects, capfd):
         ask = [asyncio.ensure_future(server.generate(str(i), (5, i), {"logprobs": True})) for i in range(70)]
         await started.wait()
         await server.abort_all_requests(reject_request=rejects)
-        aborted = [request.result() for request in ask]
+        aborted = await asyncio.gather(*ask)
         server._generator.generate = generate
         later = asyncio.ensure_future(server.generate("later", (5,), {}))
         await asyncio.sleep(0.05)

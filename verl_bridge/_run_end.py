@@ -1,7 +1,8 @@
-"""Cancel the episodes that verl 0.9's asynchronous trainers leave unfinished at the end of a run.
+"""Close the environments of verl 0.9's rollout workers at the end of a run.
 
-These trainers always play more episodes than they train with. At the end of a run, Ray kills the workers in
-the middle of them, and a killed process closes no environment. A cancelled episode closes its own.
+Ray kills the workers then, and a killed process closes no environment. The asynchronous trainers also play
+more episodes than they train with, so the workers are in the middle of some: these are cancelled, and give
+their environments back.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["CLOSE_SECONDS", "cancel_unfinished"]
+from agentgym_gym.rollout import close_all
+
+__all__ = ["CLOSE_SECONDS", "close_environments"]
 
 CLOSE_SECONDS = 30.0
-"""Maximum seconds until all environments are closed."""
+"""Maximum seconds until all cancelled episodes have ended, and as many for a call of a worker."""
 
 _POLL_SECONDS = 0.2
 
 
-def cancel_unfinished(workers: Sequence[Any]) -> int:
-    """Cancel the episodes of verl's rollout workers, and wait until their environments are closed.
+def close_environments(workers: Sequence[Any]) -> int:
+    """Cancel the episodes of verl's rollout workers, and close the environments.
 
     Args:
         workers: Ray's handles of the workers.
@@ -34,6 +37,7 @@ def cancel_unfinished(workers: Sequence[Any]) -> int:
     while left and time.monotonic() < until:
         time.sleep(_POLL_SECONDS)
         left = _sum(ray, workers, _count)
+    _sum(ray, workers, _close)
     return cancelled
 
 
@@ -62,3 +66,8 @@ def _cancel(worker: Any) -> int:
     for task in tasks:
         task.cancel()
     return len(tasks)
+
+
+def _close(_: Any) -> int:
+    close_all()
+    return 0
