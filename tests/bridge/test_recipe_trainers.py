@@ -1,13 +1,16 @@
-"""Recipes with verl 0.9's asynchronous trainers: what is written, and what is refused."""
+"""Recipes with verl 0.9's asynchronous trainers: what is written, what is refused, and what check finds."""
 
 from __future__ import annotations
 
 import pytest
 import yaml
 
-from verl_bridge.recipes import RlRecipe
+from check_mistakes import asynchronous_trainers, make_folder
+from verl_bridge.recipes import RlRecipe, write
+from verl_bridge.recipes._check_trainer import check_trainer
 from verl_bridge.recipes._folder import render
 from verl_bridge.recipes._recipe import TRAINERS
+from verl_bridge.recipes._view import View
 
 CRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 
@@ -68,3 +71,26 @@ def test_the_trainer_is_in_the_name_of_the_run():
 def test_what_cannot_be_is_refused_with_the_reason(choices, message):
     with pytest.raises(ValueError, match=message):
         RlRecipe(CRAFT, **choices)
+
+
+@pytest.fixture
+def findings(monkeypatch):
+    """Checks the trainer of a folder, without the verl that may be installed."""
+    monkeypatch.setattr(View, "_compose", lambda view: None)
+    return lambda folder: list(check_trainer(View.of(folder)))
+
+
+@pytest.mark.parametrize("preset", ["test", "train", "full"])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_nothing_is_wrong_with_what_is_written(findings, tmp_path, trainer, preset):
+    write(RlRecipe(CRAFT, trainer=trainer, preset=preset, gpus=8), tmp_path)
+    assert [found.status for found in findings(tmp_path)] == ["ok"] * (trainer != "sync")
+
+
+@pytest.mark.parametrize("mistake", asynchronous_trainers(), ids=lambda mistake: mistake.text)
+def test_settings_that_contradict_the_trainer_are_found(findings, tmp_path, mistake):
+    folder = make_folder(tmp_path / "run", "http://127.0.0.1:1")
+    mistake.make(folder)
+    (found,) = (found for found in findings(folder) if mistake.finding in found.text)
+    assert found.status == mistake.status
+    assert found.advice

@@ -26,7 +26,8 @@ def install() -> None:
         return
     _shims.add_memory_calls()
     _shims.replace_flash_attn()
-    if importlib.util.find_spec("verl.plugin"):  # verl 0.9 has platforms
+    newest = importlib.util.find_spec("verl.plugin") is not None  # verl 0.9
+    if newest:  # it has platforms
         from verl_bridge.cpu._platform import use_cpu_platform
 
         use_cpu_platform()
@@ -35,7 +36,7 @@ def install() -> None:
         _shims.open_gloo_group()
     _register_engines()
     _register_rollout()
-    if importlib.util.find_spec("verl.trainer.ppo.v1"):  # verl 0.9 has asynchronous trainers
+    if newest:  # it has asynchronous trainers
         _register_transfer()
     _installed = True
 
