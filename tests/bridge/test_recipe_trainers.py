@@ -87,7 +87,7 @@ def test_nothing_is_wrong_with_what_is_written(findings, tmp_path, trainer, pres
     assert [found.status for found in findings(tmp_path)] == ["ok"] * (trainer != "sync")
 
 
-@pytest.mark.parametrize("mistake", asynchronous_trainers(), ids=lambda mistake: mistake.text)
+@pytest.mark.parametrize("mistake", [*asynchronous_trainers()], ids=lambda mistake: mistake.text)
 def test_settings_that_contradict_the_trainer_are_found(findings, tmp_path, mistake):
     folder = make_folder(tmp_path / "run", "http://127.0.0.1:1")
     mistake.make(folder)
