@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RolloutOutput"]
 
+_ABORTED = ("aborted", "abort")
+"""The ``stop_reason`` of an aborted reply, by the engine."""
+
 
 @dataclass
 class RolloutOutput:
@@ -48,12 +51,20 @@ class RolloutOutput:
     cut_by: str | None = None
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
-        """Append a reply from the server, of at most `limit` tokens."""
+        """Append a reply from the server, of at most `limit` tokens; mark the episode if it was aborted.
+
+        The client of verl's asynchronous trainers resumes an aborted reply and returns the whole. A client
+        that does not returns a part of one, which must not reach the environment.
+
+        Returns:
+            The tokens; None for an aborted reply.
+        """
         reply = list(map(int, output.token_ids))[:limit]
         self._merge_fields(dict(getattr(output, "extra_fields", None) or {}))
         if getattr(output, "num_preempted", None) is not None:
             self.preempted = max(self.preempted, 0) + output.num_preempted
-        if not reply and getattr(output, "stop_reason", None) == "aborted":
+        if getattr(output, "stop_reason", None) in _ABORTED:
+            self.reject("Aborted", "verl aborted the generation of a reply, and did not resume it")
             return None
         if getattr(output, "routed_experts", None) is not None:
             self.routed_experts = output.routed_experts
@@ -95,9 +106,9 @@ class RolloutOutput:
         self.mask = [0] * len(self.response)
         self.logprobs = [0.0] * len(self.response) if self.with_logprobs else []
 
-    def reject(self, message: str) -> None:
+    def reject(self, kind: str, message: str) -> None:
         """Mark the episode as faulted for a reason that does not lie in its environment."""
-        self.fault = {"kind": "PromptTooLong", "message": message}
+        self.fault = {"kind": kind, "message": message}
 
     def add_result(self, episode: Episode, task: EnvTask, replays: int, timing: Timing) -> None:
         """Copy the rewards, the fault and the numbers of the episode.
@@ -159,9 +170,13 @@ class RolloutOutput:
         )
 
     def _merge_fields(self, fields: dict[str, Any]) -> None:
-        """Keep the last value of each key; of the training steps of the weights, the first and the last."""
+        """Keep the last value of each key; of the training steps of the weights, the first and the last.
+
+        A step that the server does not know is left out, because verl's trainer rejects None.
+        """
         for name, pick in (("min_global_steps", min), ("max_global_steps", max)):
-            both = [step for step in (self.server_fields.get(name), fields.get(name)) if step is not None]
-            if both:
-                fields[name] = pick(both)
+            steps = (self.server_fields.get(name), fields.pop(name, None))
+            known = [step for step in steps if step is not None]
+            if known:
+                fields[name] = pick(known)
         self.server_fields.update(fields)

@@ -22,6 +22,7 @@ the limit of turns                  the model's turns  the return  0
 the environment failed, each time   all zero           0           1
 the first prompt does not fit       all zero           0           1, and a warning names
                                                                    the length needed
+verl aborted a reply for good       all zero           0           1
 ==================================  =================  ==========  ======================
 
 An observation over ``max_observation_tokens`` is shortened in the middle, where a mark gives the length of
@@ -286,8 +287,9 @@ class GymAgentLoop(AgentLoopBase):
             if len(prompt) > limit or shown < min(LEAST, len(first)):
                 needed, _ = await _encode_aside(first, lambda: conversation.begin(messages, first))
                 rollout.reject(
+                    "PromptTooLong",
                     f"the first prompt has {len(needed)} tokens, and {name} allows {limit}: raise it, or "
-                    "shorten the rules and the first observation"
+                    "shorten the rules and the first observation",
                 )
                 _log.warning("%s: %s", task.env_id, rollout.fault)
             elif episode.fault is None:
@@ -362,7 +364,7 @@ class GymAgentLoop(AgentLoopBase):
     async def _generate(
         self, request_id: str, rollout: RolloutOutput, sampling_params: Mapping[str, Any]
     ) -> list[int] | None:
-        """Generate a reply; return its tokens, or None if verl aborted before the first one."""
+        """Generate a reply; return its tokens, or None if verl aborted it for good."""
         params = dict(sampling_params)
         # Use one name, which the servers of all versions support; some raise an error if both are set.
         requested = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
@@ -409,8 +411,9 @@ def _model_name(tokenizer: Any) -> str:
 
 
 def _steps_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the training step of the weights when the row was started: the step before its own."""
     step = row.get("global_steps")
-    return {} if step is None else {"min_global_steps": step, "max_global_steps": step}
+    return {} if step is None else dict.fromkeys(("min_global_steps", "max_global_steps"), max(step - 1, 0))
 
 
 @functools.cache

@@ -25,8 +25,10 @@ function                                               verl            what is a
 ``PPOTrainer._balance_batch``                          0.9.1           an error if all episodes faulted
 ``PPOTrainer._compute_metrics``                        0.9.1           finds the records of a step
 ``PPOTrainer._dump_generations``                       0.9.1           the records in the dump of a step
-``PPOTrainer.fit``                                     0.9.1           finds the rollout workers
+``PPOTrainer.fit``                                     0.9.1           finds the rollout workers, and closes
+                                                                       their environments at the end
 ``ReplayBuffer._wait_for_next_poll``                   0.9.1           an error if a rollout worker has died
+``ReplayBuffer._evict_terminal_groups``                0.9.1           an error if all groups fail
 ``AgentLoopWorker._run_agent_loop``                    0.7.1 to 0.9.1  passes the training step to the agent
                                                                        loop
 =====================================================  ==============  =====================================
@@ -40,29 +42,27 @@ warning is logged. If an addition fails, a warning is logged and the training co
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
-import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from verl_bridge import _run_checks
 from verl_bridge._batch_records import extras_of_queue, record_in, records_of_batch
 from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
 from verl_bridge._timing import server_warnings
 from verl_bridge._turns import COLUMN
-from verl_bridge._worker_check import WorkerCheck
+from verl_bridge._warned import log as _log
+from verl_bridge._warned import warned as _warned
 from verl_bridge.horizon import Moment, now
 
 __all__ = ["NothingPlayed", "install"]
-
-_log = logging.getLogger("verl.verl_bridge")  # a child of verl's: its trainer process prints no other
 
 _LOST_GROUPS = "env/lost_groups"
 """The metric with the number of groups that teach nothing, because fewer than two episodes were played."""
@@ -78,9 +78,6 @@ _by_key: ContextVar[Mapping[str, Mapping[str, Any]] | None] = ContextVar("_by_ke
 
 _lost_groups: ContextVar[int] = ContextVar("_lost_groups", default=0)
 """Groups of this step that faults left with fewer than two episodes to compare."""
-
-_worker_check: ContextVar[WorkerCheck | None] = ContextVar("_worker_check", default=None)
-"""The check of the rollout workers of verl 0.9's trainer."""
 
 _ESTIMATORS = "verl.trainer.ppo.core_algos"
 """The module with verl's registry of estimators."""
@@ -239,24 +236,6 @@ def _dump(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) 
     return call()
 
 
-def _fit(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
-    workers: Sequence[Any] = ()
-    with _warned("a check of verl's rollout workers"):
-        workers = arguments["agent_loop_manager"].agent_loop_workers
-    token = _worker_check.set(WorkerCheck(workers))
-    try:
-        return call()
-    finally:
-        _worker_check.reset(token)
-
-
-def _poll(_: Callable[..., Any], __: Arguments, call: Callable[[], Any]) -> Any:
-    check = _worker_check.get()
-    if check is not None:
-        check.check()
-    return call()
-
-
 def _run_agent_loop(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     """Return a coroutine whose own context has the training step."""
     moment = None
@@ -298,9 +277,16 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
         _Wrap("PPOTrainer._balance_batch", ("self", "batch"), _balance),
         _Wrap("PPOTrainer._compute_metrics", ("self", "batch"), _step_metrics),
         _Wrap("PPOTrainer._dump_generations", ("self", "reward_extra_infos_dict"), _dump),
-        _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), _fit),
+        _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), _run_checks.fit),
     ),
-    "verl.trainer.ppo.v1.replay_buffer": (_Wrap("ReplayBuffer._wait_for_next_poll", ("self",), _poll),),
+    "verl.trainer.ppo.v1.replay_buffer": (
+        _Wrap("ReplayBuffer._wait_for_next_poll", ("self",), _run_checks.poll),
+        _Wrap(
+            "ReplayBuffer._evict_terminal_groups",
+            ("self", "partition_id", "eviction_reasons"),
+            _run_checks.evict,
+        ),
+    ),
 }
 
 
@@ -373,15 +359,6 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 def _try_to_wrap(module: ModuleType) -> None:
     with _warned(f"the additions to {module.__name__}"):
         wrap(module)
-
-
-@contextlib.contextmanager
-def _warned(name: str) -> Iterator[None]:
-    """Log an error instead of raising it: a metric must not end a training run."""
-    try:
-        yield
-    except Exception:  # noqa: BLE001
-        _log.warning("%s could not be computed", name, exc_info=True)
 
 
 install()

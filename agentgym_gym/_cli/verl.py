@@ -121,7 +121,15 @@ class InitOptions:
             show_default="that of --like, else 0.001",
         ),
     ] = None
+    trainer: Annotated[
+        Literal["sync", "colocate_async", "separate_async"],
+        typer.Option(help="verl 0.9's trainer; the asynchronous ones overlap generation and training"),
+    ] = "sync"
     gpus: Gpus = 4
+    rollout_gpus: Annotated[
+        int | None,
+        typer.Option(min=1, help="GPUs that only generate, for separate_async", show_default="half"),
+    ] = None
     tasks: Annotated[
         list[str] | None,
         typer.Option(metavar="[ENV=]TASKS", help=TASKS_HELP, show_default="few for test, else all"),
@@ -262,7 +270,9 @@ def _recipe(options: InitOptions, selections: Sequence[EnvSelection]) -> RlRecip
             preset=options.preset,
             integration=options.integration,
             model=None if options.model is None else model_of(options.model),
+            trainer=options.trainer,
             gpus=options.gpus,
+            rollout_gpus=options.rollout_gpus,
             turns=_turns(options.turns),
             turns_every=options.turns_every,
             kl_coef=options.kl_coef,

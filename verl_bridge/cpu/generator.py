@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,10 +28,14 @@ class Request:
 
 @dataclass
 class GeneratedReply:
-    """Generated token ids, including the one that ended the reply, and the log-probability of each."""
+    """Generated token ids, including the one that ended the reply, and the log-probability of each.
+
+    An aborted reply has the tokens so far.
+    """
 
     token_ids: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
+    aborted: bool = False
 
 
 class Generator:
@@ -82,8 +86,15 @@ class Generator:
         return largest
 
     @torch.inference_mode()
-    def generate(self, requests: Sequence[Request]) -> list[GeneratedReply]:
-        """Generate replies to all requests as one batch. Each reply is independent of the others."""
+    def generate(
+        self, requests: Sequence[Request], aborting: Callable[[], bool] = lambda: False
+    ) -> list[GeneratedReply]:
+        """Generate replies to all requests as one batch. Each reply is independent of the others.
+
+        Args:
+            requests: the prompts.
+            aborting: called before each token; if it returns true, all unfinished replies are aborted.
+        """
         replies = [GeneratedReply() for _ in requests]
         generators = [torch.Generator().manual_seed(request.seed) for request in requests]
         rows = list(range(len(requests)))  # the request in each row of the batch
@@ -91,6 +102,10 @@ class Generator:
         positions = (mask.cumsum(dim=-1) - 1).clamp(min=0)
         cache = None
         while rows:
+            if aborting():
+                for row in rows:
+                    replies[row].aborted = True
+                break
             output = self._model(
                 input_ids=tokens,
                 attention_mask=mask,

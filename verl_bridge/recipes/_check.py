@@ -13,6 +13,7 @@ from verl_bridge.recipes import (
     _check_settings,
     _check_sft,
     _check_tasks,
+    _check_trainer,
     _check_values,
 )
 from verl_bridge.recipes._compose import SFT, base_of
@@ -65,6 +66,7 @@ def check(
         *_check_settings.check_composition(view),
         *_check_values.check_values(view),
         *_check_sizes(view),
+        *_check_trainer.check_trainer(view),
         *_check_values.check_model(view, "actor_rollout_ref.model.path", *_critic(view)),
         *_check_tasks.read_rows(view),
         *_check_settings.check_loop(view),

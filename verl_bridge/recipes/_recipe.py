@@ -14,6 +14,7 @@ from verl_bridge.recipes._names import env_part, model_part
 from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
 from verl_bridge.recipes._thinking import Thinking, thinking_of
+from verl_bridge.recipes._trainers import check_split, check_trainer
 
 __all__ = [
     "ALGORITHMS",
@@ -21,6 +22,7 @@ __all__ = [
     "INTEGRATIONS",
     "MAX_VALIDATION",
     "PRESETS",
+    "TRAINERS",
     "VERSIONS",
     "EnvChoice",
     "RlRecipe",
@@ -30,6 +32,7 @@ __all__ = [
 VERSIONS = ("0.7", "0.8", "0.9")
 ENGINES = ("sglang", "vllm")
 INTEGRATIONS = ("agent-loop", "interaction")
+TRAINERS = ("sync", "colocate_async", "separate_async")
 
 ALGORITHMS: Mapping[str, str] = {
     "grpo": "grpo",
@@ -100,6 +103,9 @@ class RlRecipe:
         seed: Seed of the order of the tasks; None for verl's.
         tool_calls: Whether the model calls functions in the notation of its own chat template, as for
             :class:`verl_bridge.agent_loop.GymAgentLoop`.
+        trainer: How generation and training alternate, one of :data:`TRAINERS`; only verl 0.9 has others than
+            ``"sync"``.
+        rollout_gpus: Number of the GPUs that only generate, with ``"separate_async"``; by default half.
         val_tasks: Number of rows for validation of each environment, which decides the episodes of each row.
 
     Raises:
@@ -130,6 +136,8 @@ class RlRecipe:
     rollout_correction: bool = False
     seed: int | None = None
     tool_calls: bool = False
+    trainer: str = "sync"
+    rollout_gpus: int | None = None
     val_tasks: int = MAX_VALIDATION
 
     def __post_init__(self) -> None:
@@ -141,6 +149,7 @@ class RlRecipe:
             "engine": ENGINES,
             "preset": tuple(PRESETS),
             "integration": INTEGRATIONS,
+            "trainer": TRAINERS,
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
@@ -165,6 +174,14 @@ class RlRecipe:
                 "algorithm='gigpo' needs the turns of each episode, which interactions do not record: use "
                 "integration='agent-loop'"
             )
+        check_trainer(self.trainer, verl=self.verl, algorithm=self.algorithm, lora=self.lora)
+        check_split(
+            self.trainer,
+            gpus=self.gpus,
+            rollout_gpus=self.separate_gpus,
+            batch=self.size.batch,
+            mini_batch=self.mini_batch,
+        )
         self._check_numbers()
 
     def _check_model_options(self) -> None:
@@ -202,9 +219,10 @@ class RlRecipe:
             )
         of_an_update = self.mini_batch * self.samples
         for count, unit in ((self.trajectories, "a step"), (of_an_update, "an update")):
-            if count % self.gpus:
+            if count % self.training_gpus:
+                name = "gpus" if self.training_gpus == self.gpus else "gpus - rollout_gpus"
                 raise ValueError(
-                    f"gpus={self.gpus} does not divide the {count} trajectories of {unit} by "
+                    f"{name}={self.training_gpus} does not divide the {count} trajectories of {unit} by "
                     f"{self.algorithm} with preset={self.preset!r}, as verl requires"
                 )
 
@@ -278,6 +296,22 @@ class RlRecipe:
         return 1 if self.published is None else self.published.get("actor_rollout_ref.actor.ppo_epochs", 1)
 
     @property
+    def separate_gpus(self) -> int:
+        """GPUs that only generate."""
+        half = self.gpus // 2 if self.trainer == "separate_async" else 0
+        return half if self.rollout_gpus is None else self.rollout_gpus
+
+    @property
+    def training_gpus(self) -> int:
+        """GPUs that train, and also generate."""
+        return self.gpus - self.separate_gpus
+
+    @property
+    def corrects(self) -> bool:
+        """Whether tokens are weighted; always with tokens of earlier weights."""
+        return self.rollout_correction or self.trainer != "sync"
+
+    @property
     def samples(self) -> int:
         """Samples of each prompt."""
         return self.size.group if self.algorithm in _IN_GROUPS else 1
@@ -290,7 +324,7 @@ class RlRecipe:
     @property
     def micro_batch(self) -> int:
         """Episodes in a micro-batch of a GPU during training."""
-        of_a_gpu, paper = self.mini_batch * self.samples // self.gpus, self.published
+        of_a_gpu, paper = self.mini_batch * self.samples // self.training_gpus, self.published
         usual = _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
         if paper is None:
             return usual
@@ -322,7 +356,7 @@ class RlRecipe:
         """The settings that decide the memory."""
         episode, state = self.lengths.episode, self.offload is not False
         least = Sizing(
-            gpus=self.gpus,
+            gpus=self.training_gpus,
             tokens=episode,
             forward_tokens=episode,
             offload=state,
@@ -407,6 +441,7 @@ class RlRecipe:
             "tools" if self.tool_calls else None,
         ]
         parts += ["corrected" if self.rollout_correction else None]
+        parts += [self.trainer if self.trainer != "sync" else None]
         parts += [None if self.seed is None else f"seed{self.seed}"]
         return "-".join(part for part in parts if part)
 
