@@ -86,6 +86,44 @@ class TestGenerator:
         alone = [generator.generate([request])[0] for request in requests]
         assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
 
+    def test_a_prompt_that_continues_a_reply_is_read_from_its_end(self, generator, model):
+        first = [Request(prompt, Sampling(max_tokens=4), seed) for seed, prompt in enumerate(PROMPTS)]
+        for turn in range(3):
+            replies = generator.generate(first)
+            lengths = []
+            plain_forward = model.forward
+            first = [
+                Request(
+                    (*request.prompt, *reply.token_ids, 21 + turn, 22), Sampling(max_tokens=4), seed + turn
+                )
+                for seed, (request, reply) in enumerate(zip(first, replies, strict=True))
+            ]
+
+            def counted(input_ids, forward=plain_forward, lengths=lengths, **named):
+                lengths.append(input_ids.shape[1])
+                return forward(input_ids=input_ids, **named)
+
+            model.forward = counted
+            continued = generator.generate(first)
+            model.forward = plain_forward
+            # One pass over the last token of the reply and the two after it, then the tokens of the new reply.
+            assert lengths[0] == 3
+            assert set(lengths[1:]) <= {1}
+            for request, reply in zip(first, continued, strict=True):
+                plain = plain_log_probs(model, request.prompt, reply.token_ids)
+                taken = plain.gather(-1, torch.tensor(reply.token_ids)[:, None])[:, 0]
+                assert reply.log_probs == pytest.approx(taken.tolist(), abs=1e-5)
+
+    def test_new_weights_read_everything_again(self, generator, model):
+        (reply,) = generator.generate([Request(PROMPTS[2], Sampling(max_tokens=4), 0)])
+        weights = {name: tensor * 1.1 for name, tensor in model.state_dict().items()}
+        generator.load_weights(weights)
+        request = Request((*PROMPTS[2], *reply.token_ids, 21), Sampling(max_tokens=4), 1)
+        (continued,) = generator.generate([request])
+        plain = plain_log_probs(model, request.prompt, continued.token_ids)
+        taken = plain.gather(-1, torch.tensor(continued.token_ids)[:, None])[:, 0]
+        assert continued.log_probs == pytest.approx(taken.tolist(), abs=1e-5)
+
     def test_temperature_nought_takes_the_likeliest(self, generator, model):
         (reply,) = generator.generate([Request(PROMPTS[0], Sampling(temperature=0, max_tokens=5), 0)])
         plain = plain_log_probs(model, PROMPTS[0], reply.token_ids)

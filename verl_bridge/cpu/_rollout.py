@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ray
+from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
@@ -33,12 +34,20 @@ class CpuServer:
         context: maximum tokens of prompt and reply together; None uses the model's own.
         batch: maximum number of requests in a batch.
         seed: random seed.
+        dtype: the type of the weights and of the computation, such as ``"bfloat16"``.
     """
 
     def __init__(
-        self, model: str, *, response_length: int, context: int | None, batch: int, seed: int
+        self,
+        model: str,
+        *,
+        response_length: int,
+        context: int | None,
+        batch: int,
+        seed: int,
+        dtype: str = "float32",
     ) -> None:
-        self._generator = Generator.load(model)
+        self._generator = Generator.load(model, PrecisionType.to_dtype(dtype))
         self._response_length = response_length
         self._context = min(context or self._generator.context, self._generator.context)
         self._seed = seed
@@ -171,6 +180,7 @@ class CpuReplica(RolloutReplica):
                 context=self.config.max_model_len,
                 batch=min(self.config.max_num_seqs, 64),
                 seed=int(getattr(self.config, "seed", 0)) + self.replica_rank,
+                dtype=self.config.dtype,
             )
         )
         await server.do_nothing.remote()

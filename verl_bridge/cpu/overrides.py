@@ -136,6 +136,7 @@ PPO = (
     Override(f"{REF}.fsdp_config.use_torch_compile", "False", "compiling takes longer than it saves"),
     *CRITIC,
     Override(f"{ROLLOUT}.name", "transformers", "the rollout server of verl_bridge.cpu"),
+    Override(f"{ROLLOUT}.dtype", "float32", "bfloat16 gives other log-probs than the trainer's"),
     Override(f"{ROLLOUT}.tensor_model_parallel_size", "1", "the server is one process"),
     Override(
         f"{ROLLOUT}.free_cache_engine", "False", "no GPU memory to be freed between rollout and training"
