@@ -106,7 +106,7 @@ class TestGenerator:
             model.forward = counted
             continued = generator.generate(first)
             model.forward = plain_forward
-            # One pass over the last token of the reply and the two after it, then the tokens of the new reply.
+            # One pass over the last token of the reply and the two after it, then the new reply.
             assert lengths[0] == 3
             assert set(lengths[1:]) <= {1}
             for request, reply in zip(first, continued, strict=True):
