@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentgym_gym.envs.academia import ACADEMIA
 from agentgym_gym.envs.movie import MOVIE
@@ -21,13 +21,14 @@ from agentgym_servers.weather import _world as weather
 if TYPE_CHECKING:
     from agentgym_gym.actions import Action
     from agentgym_gym.catalogue import Environment
+    from agentgym_servers._frame.tool_tasks import FunctionCall
 
 __all__ = ["AcademiaOracle", "MovieOracle", "SheetOracle", "TODOListOracle", "ToolOracle", "WeatherOracle"]
 
 
 class _Task(Protocol):
     @property
-    def solution(self) -> Iterable[tuple[str, dict[str, Any]]]: ...
+    def solution(self) -> Iterable[FunctionCall]: ...
 
 
 class _World(Protocol):
@@ -46,9 +47,9 @@ class ToolOracle(SolutionOracle):
     def __init__(self, environment: Environment, world_of: Callable[[int], _World]) -> None:
         actions = {action.name(): action for action in environment.grammar.actions}
 
-        def solution(seed: int, task_id: int) -> Iterable[Action]:
+        def solution(seed: int, task_id: int) -> Iterable[tuple[Action, str]]:
             calls = world_of(seed).tasks[task_id].solution
-            return [actions[name].from_json(arguments) for name, arguments in calls]
+            return [(actions[call.name].from_json(call.arguments), call.thought) for call in calls]
 
         super().__init__(environment, solution)
 

@@ -15,6 +15,9 @@ The score of an episode cannot repair that, because it is set without the rest o
 - In ReMax: an episode whose greedy baseline episode faulted.
 
 Their advantages are 0. Without faults, verl's function gets what it always gets.
+
+Before that, the rewards of episodes with ``turn_rewards`` are moved to the ends of their turns
+(:func:`place_turn_rewards`).
 """
 
 from __future__ import annotations
@@ -26,15 +29,11 @@ from typing import Any
 import numpy as np
 import torch
 
-__all__ = ["GROUPED", "compute_without_faults"]
+from verl_bridge._estimators import GROUPED
+from verl_bridge._gigpo_estimator import pass_turns
+from verl_bridge._turns import COLUMN, TurnRecord
 
-GROUPED = frozenset(
-    {
-        *("grpo", "grpo_vectorized", "grpo_passk", "gdpo", "gpg", "opo", "rloo", "rloo_vectorized"),
-        *("reinforce_plus_plus_baseline", "optimal_token_baseline", "tir_optimal_token_baseline"),
-    }
-)
-"""verl's estimators whose advantages depend on the other episodes of the same prompt."""
+__all__ = ["compute_without_faults", "place_turn_rewards"]
 
 
 def compute_without_faults(
@@ -53,10 +52,11 @@ def compute_without_faults(
         which one episode or none was left to be compared.
     """
     data = arguments["data"]
+    place_turn_rewards(data)
     estimator = str(getattr(arguments["adv_estimator"], "value", arguments["adv_estimator"]))
     left_out = np.array(faulted, dtype=bool) | _without_baseline(data)
     if not left_out.any():
-        return compute(**arguments), 0
+        return _compute(compute, arguments), 0
     without_partner, groups = (
         _without_partner(data.non_tensor_batch["uid"], left_out) if estimator in GROUPED else (False, 0)
     )
@@ -64,13 +64,58 @@ def compute_without_faults(
     if len(kept):
         part = data.select_idxs(kept)
         before = dict(part.batch.items())
-        result = compute(**{**arguments, "data": part})
+        result = _compute(compute, {**arguments, "data": part})
         made = {name: tensor for name, tensor in result.batch.items() if tensor is not before.get(name)}
         _put_back(data, made, torch.from_numpy(kept))
     else:
         nothing = torch.zeros_like(data.batch["token_level_rewards"])
         data.batch["advantages"], data.batch["returns"] = nothing, nothing.clone()
     return data, groups
+
+
+def place_turn_rewards(data: Any) -> None:
+    """Move the reward of each turn from the end of its episode to the last token of the turn.
+
+    Only episodes whose record of turns requires it are changed. Of their ``token_level_rewards`` the KL term
+    stays at its tokens. The last turn gets what is left of the score, so that the sum stays the score, up to
+    the rounding of that one number. ``token_level_scores``, from which verl computes its metrics, stays.
+
+    Args:
+        data: A ``DataProto``, whose ``token_level_rewards`` are replaced, batch by response length.
+    """
+    # A turn without a token has no place; its reward is a part of what is left.
+    records = [_nonempty(record) if record and record["place"] else [] for record in _turns_of(data)]
+    if not any(records):
+        return
+    rewards, scores = data.batch["token_level_rewards"], data.batch["token_level_scores"]
+    placed = rewards.clone()  # without a KL term, the scores are the same tensor
+    for row, turns in enumerate(records):
+        if not turns:
+            continue
+        exact = rewards[row].double() - scores[row].double()
+        left = scores[row].double().sum()
+        for end, reward in turns[:-1]:
+            rounded = torch.tensor(reward, dtype=rewards.dtype, device=rewards.device).double()
+            exact[end - 1] += rounded
+            left -= rounded
+        exact[turns[-1][0] - 1] += left
+        placed[row] = exact.to(rewards.dtype)
+    data.batch["token_level_rewards"] = placed
+
+
+def _turns_of(data: Any) -> Sequence[TurnRecord | None]:
+    return list(data.non_tensor_batch.get(COLUMN, ()))
+
+
+def _nonempty(record: TurnRecord) -> list[tuple[int, float]]:
+    """Return the end and the reward of each turn that has tokens."""
+    turns = zip(record["starts"], record["ends"], record["rewards"], strict=True)
+    return [(end, reward) for start, end, reward in turns if end > start]
+
+
+def _compute(compute: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    with pass_turns(_turns_of(arguments["data"])):
+        return compute(**arguments)
 
 
 def _without_baseline(data: Any) -> Any:

@@ -77,6 +77,7 @@ RULES: Mapping[str, Callable[[str, Any], None]] = {
     "max_observation_tokens": _count,
     "hide_reasoning": _flag,
     "drop_reasoning": _flag,
+    "turn_rewards": _flag,
     "tool_calls": _flag,
     "fault_budget": _budget,
     "env_timeout": _seconds,
@@ -101,6 +102,11 @@ def loop_errors(arguments: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"max_turns={arguments['max_turns']!r} and horizon both limit the turns: give one of them, "
             "and delete the other"
+        )
+    if arguments.get("drop_reasoning") is True and arguments.get("turn_rewards") is True:
+        yield (
+            "turn_rewards and drop_reasoning exclude each other: with drop_reasoning only the last reply is "
+            "trained on, so rewards of earlier turns have no token; delete one of them"
         )
 
 

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
 from verl_bridge._log_labels import labels_of
+from verl_bridge._turns import COLUMN
 from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
     from verl_bridge._timing import Timing
+    from verl_bridge._turns import TurnLog
     from verl_bridge.tasks import EnvTask
 
 __all__ = ["RolloutOutput"]
+
+_ABORTED = ("aborted", "abort")
+"""The ``stop_reason`` of an aborted reply, by the engine."""
 
 
 @dataclass
@@ -27,6 +32,7 @@ class RolloutOutput:
     with_logprobs: bool
     turn_limit: int | None = None
     is_baseline: bool = False
+    turns: TurnLog | None = None
     end_token: int | None = None
     prompt: list[int] = field(default_factory=list)
     response: list[int] = field(default_factory=list)
@@ -45,12 +51,20 @@ class RolloutOutput:
     cut_by: str | None = None
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
-        """Append a reply from the server, of at most `limit` tokens."""
+        """Append a reply from the server, of at most `limit` tokens; mark the episode if it was aborted.
+
+        The client of verl's asynchronous trainers resumes an aborted reply and returns the whole. A client
+        that does not returns a part of one, which must not reach the environment.
+
+        Returns:
+            The tokens; None for an aborted reply.
+        """
         reply = list(map(int, output.token_ids))[:limit]
         self._merge_fields(dict(getattr(output, "extra_fields", None) or {}))
         if getattr(output, "num_preempted", None) is not None:
             self.preempted = max(self.preempted, 0) + output.num_preempted
-        if not reply and getattr(output, "stop_reason", None) == "aborted":
+        if getattr(output, "stop_reason", None) in _ABORTED:
+            self.reject("Aborted", "verl aborted the generation of a reply, and did not resume it")
             return None
         if getattr(output, "routed_experts", None) is not None:
             self.routed_experts = output.routed_experts
@@ -62,6 +76,8 @@ class RolloutOutput:
                     "tokens: rollout.calculate_log_probs requires one for each"
                 )
             self.logprobs += logprobs
+        if self.turns is not None:
+            self.turns.add(len(self.response), len(self.response) + len(reply))
         self.response += reply
         self.mask += [1] * len(reply)
         self.replies += 1
@@ -80,6 +96,8 @@ class RolloutOutput:
         The opening tokens that the template writes before a reply are removed too. The earlier replies were
         sampled after a longer context than the one that remains, so their probabilities would differ.
         """
+        if self.turns is not None:
+            self.turns.forget()
         del self.response[len(self.response) - len(reply) :]
         before = self.response or self.prompt
         if opened and before[-len(opened) :] == list(opened):
@@ -88,9 +106,9 @@ class RolloutOutput:
         self.mask = [0] * len(self.response)
         self.logprobs = [0.0] * len(self.response) if self.with_logprobs else []
 
-    def reject(self, message: str) -> None:
+    def reject(self, kind: str, message: str) -> None:
         """Mark the episode as faulted for a reason that does not lie in its environment."""
-        self.fault = {"kind": "PromptTooLong", "message": message}
+        self.fault = {"kind": kind, "message": message}
 
     def add_result(self, episode: Episode, task: EnvTask, replays: int, timing: Timing) -> None:
         """Copy the rewards, the fault and the numbers of the episode.
@@ -123,6 +141,7 @@ class RolloutOutput:
         if not self.response:  # verl puts the score on the last token, so there must be one
             self.response, self.mask = [self.end_token or 0], [0]
             self.logprobs = [0.0] if self.with_logprobs else []
+        turns = None if self.fault or self.turns is None else self.turns.record(self.rewards)
         optional = {}
         if self.routed_experts is not None:
             optional["routed_experts"] = self.routed_experts[: len(self.prompt) + len(self.response)]
@@ -142,6 +161,7 @@ class RolloutOutput:
             extra_fields={
                 **self.server_fields,
                 "turn_scores": self.rewards,
+                COLUMN: turns,
                 "tool_rewards": [],
                 "reward_extra_info": self.record,
                 "env_fault": self.fault,
@@ -150,9 +170,13 @@ class RolloutOutput:
         )
 
     def _merge_fields(self, fields: dict[str, Any]) -> None:
-        """Keep the last value of each key; of the training steps of the weights, the first and the last."""
+        """Keep the last value of each key; of the training steps of the weights, the first and the last.
+
+        A step that the server does not know is left out, because verl's trainer rejects None.
+        """
         for name, pick in (("min_global_steps", min), ("max_global_steps", max)):
-            both = [step for step in (self.server_fields.get(name), fields.get(name)) if step is not None]
-            if both:
-                fields[name] = pick(both)
+            steps = (self.server_fields.get(name), fields.pop(name, None))
+            known = [step for step in steps if step is not None]
+            if known:
+                fields[name] = pick(known)
         self.server_fields.update(fields)

@@ -22,6 +22,7 @@ the limit of turns                  the model's turns  the return  0
 the environment failed, each time   all zero           0           1
 the first prompt does not fit       all zero           0           1, and a warning names
                                                                    the length needed
+verl aborted a reply for good       all zero           0           1
 ==================================  =================  ==========  ======================
 
 An observation over ``max_observation_tokens`` is shortened in the middle, where a mark gives the length of
@@ -60,11 +61,13 @@ from agentgym_gym.rollout import (
     writer_at,
 )
 from verl_bridge._episode_log import opening_of, record_of, task_id_of
+from verl_bridge._estimators import GIGPO
 from verl_bridge._loop_arguments import RULES, check_arguments, unknown_arguments
 from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge._rollout_output import RolloutOutput
 from verl_bridge._timing import Timing
+from verl_bridge._turns import TurnLog
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 from verl_bridge.tokens import TokenizedChat, conversation_of
@@ -97,6 +100,8 @@ class GymAgentLoop(AgentLoopBase):
         hide_reasoning: Whether to send the environment only the part of a reply after the reasoning.
         drop_reasoning: Whether to remove the reasoning of earlier replies from the model's context. Then only
             the last reply of each episode is trained on.
+        turn_rewards: Whether verl gets each turn's reward at the last token of the turn, for estimators with
+            a discount; otherwise it gets their sum at the end. :mod:`verl_bridge.trainer` must be loaded.
         tool_calls: Whether the model calls functions in the notation of its own chat template: the prompt has
             the ``tools`` of the environment, and the observation after a call is its result. The
             ``action_format`` of AgentGym's environments should then be ``tool_calls``.
@@ -127,6 +132,7 @@ class GymAgentLoop(AgentLoopBase):
         max_observation_tokens: int | None = None,
         hide_reasoning: bool = False,
         drop_reasoning: bool = False,
+        turn_rewards: bool = False,
         tool_calls: bool = False,
         fault_budget: float = FAULT_BUDGET,
         env_timeout: float | None = ENV_TIMEOUT,
@@ -159,6 +165,7 @@ class GymAgentLoop(AgentLoopBase):
                 "max_observation_tokens": max_observation_tokens,
                 "hide_reasoning": hide_reasoning,
                 "drop_reasoning": drop_reasoning,
+                "turn_rewards": turn_rewards,
                 "tool_calls": tool_calls,
                 "fault_budget": fault_budget,
                 "env_timeout": env_timeout,
@@ -169,7 +176,8 @@ class GymAgentLoop(AgentLoopBase):
         self._max_tokens_per_turn = max_tokens_per_turn
         self._max_observation_tokens = max_observation_tokens
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
-        self._tool_calls = tool_calls
+        self._tool_calls, self._turn_rewards = tool_calls, turn_rewards
+        self._estimator = str(self.config.algorithm.adv_estimator)
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
         self._episodes = None if episodes_dir is None else writer_at(self._resolve_path(episodes_dir))
@@ -190,6 +198,8 @@ class GymAgentLoop(AgentLoopBase):
             ValueError: The row is wrong, its environment is not registered or has no tools for `tool_calls`,
                 or the turn limit depends on the training step and verl does not pass the step on.
             UnstableTemplate: The model's chat template does not support continuing a conversation.
+            TypeError: The estimator is ``gym_gigpo``, and the ``state_key`` in the environment's ``info`` is
+                neither text nor an integer.
             Exception: Any error of the generation server. The environment raises nothing.
         """
         task = EnvTask.of(kwargs, **self._defaults)
@@ -201,6 +211,7 @@ class GymAgentLoop(AgentLoopBase):
                 with_logprobs=bool(sampling_params.get("logprobs")),
                 turn_limit=turn_limit,
                 is_baseline=self._is_baseline(sampling_params),
+                turns=self._turn_log(),
             )
             episode = await self._play(rollout, task, messages, sampling_params)
             rollout.add_result(episode, task, replays.count, timing)
@@ -222,7 +233,11 @@ class GymAgentLoop(AgentLoopBase):
         greedy = sampling_params.get("temperature") == 0
         if moment is None or moment.validation or not greedy:
             return False
-        return str(self.config.algorithm.adv_estimator) == "remax"
+        return self._estimator == "remax"
+
+    def _turn_log(self) -> TurnLog | None:
+        states = self._estimator == GIGPO
+        return TurnLog(self._turn_rewards, states) if self._turn_rewards or states else None
 
     async def _write(
         self,
@@ -272,8 +287,9 @@ class GymAgentLoop(AgentLoopBase):
             if len(prompt) > limit or shown < min(LEAST, len(first)):
                 needed, _ = await _encode_aside(first, lambda: conversation.begin(messages, first))
                 rollout.reject(
+                    "PromptTooLong",
                     f"the first prompt has {len(needed)} tokens, and {name} allows {limit}: raise it, or "
-                    "shorten the rules and the first observation"
+                    "shorten the rules and the first observation",
                 )
                 _log.warning("%s: %s", task.env_id, rollout.fault)
             elif episode.fault is None:
@@ -302,6 +318,8 @@ class GymAgentLoop(AgentLoopBase):
         request_id = uuid4().hex
         while True:
             before = rollout.generate_seconds
+            if rollout.turns is not None:
+                rollout.turns.begin(episode.observation, episode.info)
             reply = await self._generate(request_id, rollout, sampling_params)
             if reply is None:
                 return
@@ -346,7 +364,7 @@ class GymAgentLoop(AgentLoopBase):
     async def _generate(
         self, request_id: str, rollout: RolloutOutput, sampling_params: Mapping[str, Any]
     ) -> list[int] | None:
-        """Generate a reply; return its tokens, or None if verl aborted before the first one."""
+        """Generate a reply; return its tokens, or None if verl aborted it for good."""
         params = dict(sampling_params)
         # Use one name, which the servers of all versions support; some raise an error if both are set.
         requested = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
@@ -393,8 +411,9 @@ def _model_name(tokenizer: Any) -> str:
 
 
 def _steps_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the training step of the weights when the row was started: the step before its own."""
     step = row.get("global_steps")
-    return {} if step is None else {"min_global_steps": step, "max_global_steps": step}
+    return {} if step is None else dict.fromkeys(("min_global_steps", "max_global_steps"), max(step - 1, 0))
 
 
 @functools.cache

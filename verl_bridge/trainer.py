@@ -1,4 +1,4 @@
-"""Keep faulted episodes out of verl's advantages, and add metrics of the episodes; verl loads this module.
+"""Exclude faulted episodes from verl's advantages, give credit by turn, add metrics; verl loads this module.
 
 ``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` makes verl import this in each of its processes. verl has no
 hooks for either, so these functions of its trainer are wrapped when their module is imported (in
@@ -15,20 +15,25 @@ function                                               verl            what is a
 ``metric_utils.process_validation_metrics``            0.7.1 to 0.9.1  ``val-core`` excludes faulted
                                                                        episodes
 ``ray_trainer.compute_advantage``                      0.7.1 to 0.9.1  faulted episodes are left out of
-                                                                       their groups:
+                                                                       their groups, and rewards are
+                                                                       placed at their turns:
                                                                        ``verl_bridge._advantage``
-``v1.utils.compute_advantage_for_multi_trajectories``  0.9.1           which episodes faulted
+``v1.utils.compute_advantage_for_multi_trajectories``  0.9.1           which episodes faulted; their turns
 ``reward.extract_reward``                              0.7.1, 0.8.0    an error if all episodes faulted
 ``ray_trainer.RayPPOTrainer._val_metrics_update``      0.7.1, 0.8.0    metrics of a validation
 ``PPOTrainer._val_metrics_update``                     0.9.1           metrics of a validation
 ``PPOTrainer._balance_batch``                          0.9.1           an error if all episodes faulted
 ``PPOTrainer._compute_metrics``                        0.9.1           finds the records of a step
 ``PPOTrainer._dump_generations``                       0.9.1           the records in the dump of a step
-``PPOTrainer.fit``                                     0.9.1           finds the rollout workers
+``PPOTrainer.fit``                                     0.9.1           finds the rollout workers, and closes
+                                                                       their environments at the end
 ``ReplayBuffer._wait_for_next_poll``                   0.9.1           an error if a rollout worker has died
+``ReplayBuffer._evict_terminal_groups``                0.9.1           an error if all groups fail
 ``AgentLoopWorker._run_agent_loop``                    0.7.1 to 0.9.1  passes the training step to the agent
                                                                        loop
 =====================================================  ==============  =====================================
+
+After the import of ``core_algos``, :mod:`verl_bridge._gigpo_estimator` registers the estimator ``gym_gigpo``.
 
 The originals are called with verl's arguments. A function with an unexpected signature is not wrapped, and a
 warning is logged. If an addition fails, a warning is logged and the training continues.
@@ -37,27 +42,27 @@ warning is logged. If an addition fails, a warning is logged and the training co
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import importlib
 import importlib.abc
 import importlib.machinery
 import inspect
-import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from verl_bridge import _run_checks
+from verl_bridge._batch_records import extras_of_queue, record_in, records_of_batch
 from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
 from verl_bridge._timing import server_warnings
-from verl_bridge._worker_check import WorkerCheck
+from verl_bridge._turns import COLUMN
+from verl_bridge._warned import log as _log
+from verl_bridge._warned import warned as _warned
 from verl_bridge.horizon import Moment, now
 
 __all__ = ["NothingPlayed", "install"]
-
-_log = logging.getLogger("verl.verl_bridge")  # a child of verl's: its trainer process prints no other
 
 _LOST_GROUPS = "env/lost_groups"
 """The metric with the number of groups that teach nothing, because fewer than two episodes were played."""
@@ -68,14 +73,14 @@ Arguments = Mapping[str, Any]
 _of_step: ContextVar[Records | None] = ContextVar("_of_step", default=None)
 """Records of the step whose metrics verl 0.9's trainer computes; its batch has no records at that point."""
 
-_by_key: ContextVar[Mapping[str, dict[str, Any]] | None] = ContextVar("_by_key", default=None)
-"""Records of the update that verl 0.9's trainer prepares, by the keys of its episodes."""
+_by_key: ContextVar[Mapping[str, Mapping[str, Any]] | None] = ContextVar("_by_key", default=None)
+"""The ``extra_fields`` of the update that verl 0.9's trainer prepares, by the keys of its episodes."""
 
 _lost_groups: ContextVar[int] = ContextVar("_lost_groups", default=0)
 """Groups of this step that faults left with fewer than two episodes to compare."""
 
-_worker_check: ContextVar[WorkerCheck | None] = ContextVar("_worker_check", default=None)
-"""The check of the rollout workers of verl 0.9's trainer."""
+_ESTIMATORS = "verl.trainer.ppo.core_algos"
+"""The module with verl's registry of estimators."""
 
 _FAULTED = "verl_bridge_faulted"
 """The column of a batch with whether each episode faulted."""
@@ -123,7 +128,7 @@ def _data_metrics(original: Callable[..., Any], arguments: Arguments, call: Call
     metrics = call()
     with _warned("the metrics of a step"):
         batch = arguments["batch"]
-        records = _of_batch(batch) or _of_step.get() or []
+        records = records_of_batch(batch) or _of_step.get() or []
         if len(records) == len(batch):
             metrics = {**metrics, **by_environment(records), _LOST_GROUPS: float(_lost_groups.get())}
             _lost_groups.set(0)
@@ -160,7 +165,9 @@ def _advantage(original: Callable[..., Any], arguments: Arguments, call: Callabl
     with _warned("which episodes faulted"):
         data = arguments["data"]
         marked = data.non_tensor_batch.pop(_FAULTED, None)
-        faulted = [bool(record.get("fault")) for record in _of_batch(data)] if marked is None else marked
+        faulted = (
+            [bool(record.get("fault")) for record in records_of_batch(data)] if marked is None else marked
+        )
     if not len(faulted):  # these episodes are from other agent loops
         return call()
     # Imported here, because this module is also loaded where PyTorch is not needed.
@@ -172,11 +179,13 @@ def _advantage(original: Callable[..., Any], arguments: Arguments, call: Callabl
 
 def _advantage_of_sessions(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     with _warned("which episodes faulted"):
-        records = _by_key.get() or {}
-        faulted = [bool(records.get(key, {}).get("fault")) for key in arguments["batch_keys"]]
-        column = importlib.import_module("numpy").array(faulted)
-        if records:
-            arguments["data"].non_tensor_batch[_FAULTED] = column
+        extras, numpy = _by_key.get() or {}, importlib.import_module("numpy")
+        own = [extras.get(key, {}) for key in arguments["batch_keys"]]  # padding has none
+        turns = numpy.empty(len(own), dtype=object)
+        turns[:] = [extra.get(COLUMN) for extra in own]
+        if extras:
+            faulted = numpy.array([bool(record_in(extra).get("fault")) for extra in own])
+            arguments["data"].non_tensor_batch |= {_FAULTED: faulted, COLUMN: turns}
     return call()
 
 
@@ -190,7 +199,7 @@ def _reward(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]
     records: Records = []
     with _warned("the number of played episodes"):
         if not arguments["batch"].meta_info.get("validate"):
-            records = _of_batch(arguments["batch"])
+            records = records_of_batch(arguments["batch"])
     _raise_if_all_failed(records)
     return call()
 
@@ -198,9 +207,9 @@ def _reward(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]
 def _balance(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     records: Records = []
     with _warned("the number of played episodes"):
-        by_key = _of_queue(arguments["batch"])
-        _by_key.set(by_key)
-        records = list(by_key.values())
+        extras = extras_of_queue(arguments["batch"])
+        _by_key.set(extras)
+        records = [record_in(extra) for extra in extras.values()]
     _raise_if_all_failed(records)
     return call()
 
@@ -208,7 +217,7 @@ def _balance(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any
 def _step_metrics(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     records: dict[str, dict[str, Any]] = {}
     with _warned("the records of a step"):
-        records = _of_queue(arguments["batch"])
+        records = {key: record_in(extra) for key, extra in extras_of_queue(arguments["batch"]).items()}
     arguments["self"].verl_bridge_records = records
     token = _of_step.set(list(records.values()))
     try:
@@ -224,24 +233,6 @@ def _dump(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) 
         rows = [records.get(key, {}) for key in columns.get("uid", ())]
         for name in dict.fromkeys(name for row in rows for name in row if name not in columns):
             columns[name] = [row.get(name) for row in rows]
-    return call()
-
-
-def _fit(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
-    workers: Sequence[Any] = ()
-    with _warned("a check of verl's rollout workers"):
-        workers = arguments["agent_loop_manager"].agent_loop_workers
-    token = _worker_check.set(WorkerCheck(workers))
-    try:
-        return call()
-    finally:
-        _worker_check.reset(token)
-
-
-def _poll(_: Callable[..., Any], __: Arguments, call: Callable[[], Any]) -> Any:
-    check = _worker_check.get()
-    if check is not None:
-        check.check()
     return call()
 
 
@@ -272,6 +263,7 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
             _validation_metrics,
         ),
     ),
+    _ESTIMATORS: (),
     "verl.trainer.ppo.reward": (_Wrap("extract_reward", ("batch",), _reward),),
     "verl.trainer.ppo.ray_trainer": (
         _Wrap("compute_advantage", ("data", "adv_estimator"), _advantage),
@@ -285,9 +277,16 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
         _Wrap("PPOTrainer._balance_batch", ("self", "batch"), _balance),
         _Wrap("PPOTrainer._compute_metrics", ("self", "batch"), _step_metrics),
         _Wrap("PPOTrainer._dump_generations", ("self", "reward_extra_infos_dict"), _dump),
-        _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), _fit),
+        _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), _run_checks.fit),
     ),
-    "verl.trainer.ppo.v1.replay_buffer": (_Wrap("ReplayBuffer._wait_for_next_poll", ("self",), _poll),),
+    "verl.trainer.ppo.v1.replay_buffer": (
+        _Wrap("ReplayBuffer._wait_for_next_poll", ("self",), _run_checks.poll),
+        _Wrap(
+            "ReplayBuffer._evict_terminal_groups",
+            ("self", "partition_id", "eviction_reasons"),
+            _run_checks.evict,
+        ),
+    ),
 }
 
 
@@ -303,6 +302,8 @@ def install() -> None:
 
 def wrap(module: ModuleType) -> None:
     """Wrap the functions of a module of verl; skip unexpected ones with a warning."""
+    if module.__name__ == _ESTIMATORS:
+        importlib.import_module("verl_bridge._gigpo_estimator")
     for target in _WRAPS[module.__name__]:
         path, _, name = target.name.rpartition(".")
         owner: Any = getattr(module, path, None) if path else module
@@ -358,36 +359,6 @@ def _execute(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
 def _try_to_wrap(module: ModuleType) -> None:
     with _warned(f"the additions to {module.__name__}"):
         wrap(module)
-
-
-@contextlib.contextmanager
-def _warned(name: str) -> Iterator[None]:
-    """Log an error instead of raising it: a metric must not end a training run."""
-    try:
-        yield
-    except Exception:  # noqa: BLE001
-        _log.warning("%s could not be computed", name, exc_info=True)
-
-
-def _of_batch(batch: Any) -> Records:
-    """Return the records in the batch of verl's trainer up to 0.8, or none."""
-    columns = batch.non_tensor_batch
-    names = [name for name in batch.meta_info.get("reward_extra_keys", ()) if name in columns]
-    return records_of({name: columns[name].tolist() for name in names})
-
-
-def _of_queue(batch: Any) -> dict[str, dict[str, Any]]:
-    """Return the records of a batch of verl 0.9's trainer by the keys of their episodes, in order."""
-    queue = importlib.import_module("transfer_queue")  # only verl 0.9 needs it
-    keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
-    if not keys:
-        return {}
-    batch_data = queue.kv_batch_get(
-        keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"]
-    )
-    extras = [getattr(extra, "data", extra) for extra in batch_data["extra_fields"]]
-    records = [extra.get("reward_extra_info") if isinstance(extra, Mapping) else None for extra in extras]
-    return {key: dict(record or {}) for key, record in zip(keys, records, strict=True)}
 
 
 install()

@@ -57,7 +57,11 @@ def complete_agent(incomplete: str) -> list[str]:
         return [f"{_REPLAY}{run}" for run in complete_run(incomplete.removeprefix(_REPLAY))]
     given = _given()
     oracle = not given or any(each.oracle is not None for each in given)
-    return [each for each in (*(["oracle"] * oracle), "random", _REPLAY) if each.startswith(incomplete)]
+    return [
+        each
+        for each in (*(["oracle", "oracle:thoughts"] * oracle), "random", _REPLAY)
+        if each.startswith(incomplete)
+    ]
 
 
 def complete_run(incomplete: str) -> list[str]:

@@ -86,9 +86,12 @@ VERL_INIT = HelpLayout(
         "Output": ("out_", "force"),
         "Training": (
             *("model", "like", "preset", "algorithm", "kl_coef", "lora", "rollout_correction"),
-            *("turns", "turns_every", "thinking", "tools"),
+            *("trainer", "turns", "turns_every", "thinking", "tools"),
         ),
-        "Machine": ("version", "engine", "integration", "gpus", "gpu_memory", "offload", "checkpointing"),
+        "Machine": (
+            *("version", "engine", "integration", "gpus", "rollout_gpus", "gpu_memory"),
+            *("offload", "checkpointing"),
+        ),
         "Environment": ("server", "env_kwargs", "system_prompt", "isolate", "success_at"),
     },
     examples=(

@@ -119,7 +119,8 @@ class EnvironmentPlan:
 AgentName: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="agent: oracle, random, replay:PATH of a run, or MODULE:NAME", autocompletion=complete_agent
+        help="agent: oracle, oracle:thoughts, random, replay:PATH of a run, or MODULE:NAME",
+        autocompletion=complete_agent,
     ),
 ]
 

@@ -46,7 +46,7 @@ Version: TypeAlias = Annotated[
 ]
 Gpus: TypeAlias = Annotated[int, typer.Option(min=1, help="number of GPUs")]
 Checkpointing: TypeAlias = Annotated[bool, typer.Option(help="recompute activations to save memory")]
-Algorithm: TypeAlias = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus", "remax"]
+Algorithm: TypeAlias = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus", "remax", "gigpo"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,10 @@ class InitOptions:
     ]
     out_: Annotated[Path, typer.Option("--out", help="output folder")]
     version: Version = None
-    algorithm: Annotated[Algorithm, typer.Option(help="training algorithm")] = "grpo"
+    algorithm: Annotated[
+        Algorithm | None,
+        typer.Option(help="training algorithm", show_default="that of --like, else grpo"),
+    ] = None
     engine: Annotated[Literal["sglang", "vllm"], typer.Option(help="inference engine")] = "sglang"
     preset: Annotated[
         Literal["train", "test", "full"],
@@ -118,7 +121,15 @@ class InitOptions:
             show_default="that of --like, else 0.001",
         ),
     ] = None
+    trainer: Annotated[
+        Literal["sync", "colocate_async", "separate_async"],
+        typer.Option(help="verl 0.9's trainer; the asynchronous ones overlap generation and training"),
+    ] = "sync"
     gpus: Gpus = 4
+    rollout_gpus: Annotated[
+        int | None,
+        typer.Option(min=1, help="GPUs that only generate, for separate_async", show_default="half"),
+    ] = None
     tasks: Annotated[
         list[str] | None,
         typer.Option(metavar="[ENV=]TASKS", help=TASKS_HELP, show_default="few for test, else all"),
@@ -254,12 +265,14 @@ def _recipe(options: InitOptions, selections: Sequence[EnvSelection]) -> RlRecip
     try:
         return recipes.RlRecipe(
             verl=options.version or installed_verl(recipes.VERSIONS),
-            algorithm=options.algorithm,
+            algorithm=options.algorithm or "",
             engine=options.engine,
             preset=options.preset,
             integration=options.integration,
             model=None if options.model is None else model_of(options.model),
+            trainer=options.trainer,
             gpus=options.gpus,
+            rollout_gpus=options.rollout_gpus,
             turns=_turns(options.turns),
             turns_every=options.turns_every,
             kl_coef=options.kl_coef,

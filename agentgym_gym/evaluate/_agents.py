@@ -35,6 +35,8 @@ __all__ = [
     "maker_from",
 ]
 
+_THOUGHTS = "oracle:thoughts"
+
 
 @dataclass(frozen=True)
 class AgentReply:
@@ -46,12 +48,14 @@ class AgentReply:
         ending: Ending of the episode if ``action`` is None: ``gave_up``, ``context_overflow``, ``reply_cut``
             or another name.
         step: Metadata for the record's step: tokens, reasoning and others.
+        thought: The thought before a typed action, for an action format with a place for one.
     """
 
     action: StepAction | None
     text: str | None = None
     ending: str = "gave_up"
     step: StepRecord = field(default_factory=StepRecord)
+    thought: str = ""
 
 
 class Agent(Protocol):
@@ -242,27 +246,61 @@ def _end(record: EpisodeRecord) -> AgentReply | None:
     return AgentReply(None, unplayed[0] if unplayed else None, ending=record.ending)
 
 
-def load_oracle(environment: Environment) -> Agent:
+class _Oracle(Agent, Protocol):
+    """A scripted expert. Its ``act`` returns typed actions."""
+
+    def act(self, observation: str, info: dict[str, Any]) -> Action | None: ...
+
+    def thought(self) -> str:
+        """Return why the last action is the next one, in the words of the task and its observations."""
+
+
+class _ThinkingOracle:
+    """An oracle that writes a thought before each action.
+
+    Args:
+        oracle: The oracle.
+    """
+
+    name = "oracle-thoughts"
+
+    def __init__(self, oracle: _Oracle) -> None:
+        self._oracle = oracle
+        self.blocking = getattr(oracle, "blocking", True)
+        self.reset = oracle.reset
+
+    def act(self, observation: str, info: dict[str, Any]) -> AgentReply:
+        """Return the next action with its thought."""
+        action = self._oracle.act(observation, info)
+        return AgentReply(action, thought="" if action is None else self._oracle.thought())
+
+
+def load_oracle(environment: Environment, *, thoughts: bool = False) -> Agent:
     """Return a new oracle of an environment.
 
     Args:
         environment: The environment; its ``oracle`` is the import path ``"module:Class"``.
+        thoughts: Whether it writes a short thought before each action: what is still missing, and why this
+            action is next. Models that are fine-tuned on such episodes learn to plan.
 
     Raises:
-        BadOption: The environment has no oracle.
+        BadOption: The environment has no oracle, or one without thoughts.
     """
     if environment.oracle is None:
         raise BadOption(f"there is no oracle that plays {environment.name}")
-    agent: Agent = import_object(environment.oracle)()
-    return agent
+    oracle: _Oracle = import_object(environment.oracle)()
+    if thoughts and not hasattr(oracle, "thought"):
+        raise BadOption(f"the oracle of {environment.name} writes no thoughts; use the agent 'oracle'")
+    return _ThinkingOracle(oracle) if thoughts else oracle
 
 
 def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Agent:
     """Return an agent by its specification.
 
     Args:
-        spec: ``oracle``, ``random`` or ``replay:PATH``, where the path is a saved run for `ReplayAgent`, or
-            WebArena's task files for `ReferenceAgent`.
+        spec: ``oracle``, ``oracle:thoughts`` (with a thought before each action), ``random`` or
+            ``replay:PATH``, where the path is a saved run for `ReplayAgent`, or WebArena's task files for
+            `ReferenceAgent`.
         environment: The environment to play; None if it is not in the catalogue.
         seed: Seed of a random agent.
 
@@ -270,15 +308,17 @@ def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Age
         BadOption: The agent does not exist, the environment has no oracle, or the file cannot be read.
     """
     kind, _, file = spec.partition(":")
-    if spec == "oracle" and environment is None:
-        raise BadOption("there is no oracle that plays an environment of another library")
-    if spec == "oracle" and environment is not None:
-        return load_oracle(environment)
+    if spec in {"oracle", _THOUGHTS}:
+        if environment is None:
+            raise BadOption("there is no oracle that plays an environment of another library")
+        return load_oracle(environment, thoughts=spec == _THOUGHTS)
     if spec == "random":
         return RandomAgent(seed)
     if kind == "replay" and file:
         return ReferenceAgent(Path(file)) if holds_references(Path(file)) else ReplayAgent(Path(file))
-    raise BadOption(f"agent {spec!r:.80} is not one of 'oracle', 'random', 'replay:PATH' and 'MODULE:NAME'")
+    raise BadOption(
+        f"agent {spec!r:.80} is not one of 'oracle', '{_THOUGHTS}', 'random', 'replay:PATH' and 'MODULE:NAME'"
+    )
 
 
 def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Callable[[], Agent]:

@@ -109,7 +109,8 @@ class AgentEpisode:
                 action = action if action.isascii() else scrub(action)
                 text = action if text is None else text
             elif isinstance(action, Action):
-                text, action = _render(episode.env, action, text, accepts_actions=accepts_actions)
+                written, action = _render(episode.env, action, reply.thought, as_text=not accepts_actions)
+                text = written if text is None else text
             elif action is not None:
                 text = _call_text(episode.env, action, text, step)
             if text is not None:
@@ -136,8 +137,8 @@ class AgentEpisode:
             raise AgentCrashed(f"{type(error).__name__}: {error}") from error
 
 
-def _render(env: Any, action: Action, text: str | None, *, accepts_actions: bool) -> tuple[str, Any]:
-    """Return the text of a typed action, and the action in the form that the environment accepts.
+def _render(env: Any, action: Action, thought: str, *, as_text: bool) -> tuple[str, Any]:
+    """Return the text of a typed action, and what to play: that text, or the action itself, unparsed.
 
     Raises:
         BadOption: The environment has no action format.
@@ -147,10 +148,8 @@ def _render(env: Any, action: Action, text: str | None, *, accepts_actions: bool
         raise BadOption(
             f"{env_id_of(env)} accepts only text, and the agent replied with a typed action: {action!r:.200}"
         )
-    rendered: str = action_format.render(action)
-    if accepts_actions:  # play the action itself, without parsing the text
-        return (rendered if text is None else text), action
-    return (rendered if text is None else text), rendered
+    rendered: str = action_format.render(action, thought)
+    return rendered, rendered if as_text else action
 
 
 def _call_text(env: Any, action: Any, text: str | None, step: StepRecord) -> str:

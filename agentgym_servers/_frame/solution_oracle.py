@@ -21,17 +21,20 @@ class SolutionOracle:
 
     Args:
         environment: The environment.
-        solution: Returns the actions that win a task, from the world's seed and the task's id; none where no
-            solution is known.
+        solution: Returns the actions that win a task, each with the thought before it, from the world's seed
+            and the task's id; none where no solution is known.
     """
 
     name = "oracle"
     blocking = False
 
-    def __init__(self, environment: Environment, solution: Callable[[int, int], Iterable[Action]]) -> None:
+    def __init__(
+        self, environment: Environment, solution: Callable[[int, int], Iterable[tuple[Action, str]]]
+    ) -> None:
         self._title = environment.name
         self._solution = solution
-        self._remaining: Iterator[Action] = iter(())
+        self._remaining: Iterator[tuple[Action, str]] = iter(())
+        self._thought = ""
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
         """Look up the solution of a task.
@@ -44,4 +47,9 @@ class SolutionOracle:
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
         """Return the next action of the solution; None after the last."""
-        return next(self._remaining, None)
+        action, self._thought = next(self._remaining, (None, ""))
+        return action
+
+    def thought(self) -> str:
+        """Return why the last action is the next one."""
+        return self._thought

@@ -6,7 +6,7 @@ Needs only the standard library.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -27,11 +27,26 @@ __all__ = [
 T = TypeVar("T")
 
 
-class FunctionCall(NamedTuple):
-    """A call of a server's function, with arguments by name."""
-
+class _Call(NamedTuple):
     name: str
     arguments: dict[str, Any]
+
+
+class FunctionCall(_Call):
+    """A call of a server's function, with arguments by name.
+
+    Attributes:
+        thought: The reason for the call: the facts known before it, and its purpose. Equal calls may have
+            different thoughts.
+    """
+
+    thought: str = ""
+
+    def because(self, *sentences: str) -> FunctionCall:
+        """Return the same call with a thought; empty sentences are left out."""
+        call = FunctionCall(*self)
+        call.thought = " ".join(filter(None, sentences))
+        return call
 
 
 class CallRefused(Exception):
@@ -45,10 +60,12 @@ class Question:
     Attributes:
         goal: The instruction for the agent.
         answer: The expected argument of ``finish``; a list is sorted.
+        reason: Why this is the answer, in the words of the results.
     """
 
     goal: str
     answer: Any
+    reason: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -71,15 +88,38 @@ class QuestionBuilder:
     Attributes:
         draw: The source of random draws.
         calls: The recorded calls, in order.
+        needs: The facts that the calls look up, in order: noun phrases that name no results.
     """
 
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
         self.calls: list[FunctionCall] = []
+        self.needs: list[str] = []
+        self._found = ""
 
-    def record(self, name: str, /, **arguments: Any) -> None:
-        """Add a call."""
-        self.calls.append(FunctionCall(name, arguments))
+    def record(self, name: str, need: str, detail: str = "", /, **arguments: Any) -> None:
+        """Add a call.
+
+        Args:
+            name: The function.
+            need: The fact that it looks up.
+            detail: The rest of the thought's sentence, which may use earlier results.
+            arguments: The arguments of the call.
+        """
+        call = FunctionCall(name, arguments)
+        self.calls.append(call.because(self._found, f"I need {need}{detail}."))
+        self.needs.append(need)
+        self._found = ""
+
+    def found(self, sentence: str) -> None:
+        """Begin the thought of the next call with the result of the last one."""
+        self._found = sentence
+
+    def solution(self, question: Question) -> tuple[FunctionCall, ...]:
+        """Return the calls and ``finish``; the first thought names all that the calls look up."""
+        first, *others = self.calls
+        plan = first.because(f"I need, in order: {', '.join(dict.fromkeys(self.needs))}.")
+        return (plan, *others, FunctionCall("finish", {"answer": question.answer}).because(question.reason))
 
 
 class Unfit(Exception):

@@ -49,22 +49,37 @@ Kind: TypeAlias = Callable[[QuestionSubjects], "Draft | None"]
 
 def paper(*papers: Paper) -> tuple[FunctionCall, ...]:
     """Return the calls that look up papers."""
-    return tuple(FunctionCall("paperNodeCheck", {"node": each.title}) for each in papers)
+    return tuple(
+        FunctionCall("paperNodeCheck", {"node": each.title}).because(f"I need the data of '{each.title}'.")
+        for each in papers
+    )
 
 
 def author(*names: str) -> tuple[FunctionCall, ...]:
     """Return the calls that look up authors."""
-    return tuple(FunctionCall("authorNodeCheck", {"node": each}) for each in names)
+    return tuple(
+        FunctionCall("authorNodeCheck", {"node": each}).because(f"I need the organization of {each}.")
+        for each in names
+    )
 
 
 def edge(one: str, *others: str) -> tuple[FunctionCall, ...]:
     """Return the calls that look up the papers of an author with each of the others."""
-    return tuple(FunctionCall("authorEdgeCheck", {"node1": one, "node2": other}) for other in others)
+    return tuple(
+        FunctionCall("authorEdgeCheck", {"node1": one, "node2": other}).because(
+            f"I need the papers of {one} with {other}."
+        )
+        for other in others
+    )
 
 
 def neighbours(graph: str, *nodes: str) -> tuple[FunctionCall, ...]:
     """Return the calls that list the neighbours of nodes."""
-    return tuple(FunctionCall("neighbourCheck", {"graph": graph, "node": each}) for each in nodes)
+    need = "the coauthors of {}" if graph == "AuthorNet" else "the papers cited by '{}'"
+    return tuple(
+        FunctionCall("neighbourCheck", {"graph": graph, "node": each}).because(f"I need {need.format(each)}.")
+        for each in nodes
+    )
 
 
 def one_best(values: Iterable[tuple[str, int]]) -> str | None:

@@ -16,6 +16,8 @@ __all__ = ["TASKS", "world_of"]
 TASKS = len(QUESTIONS)
 """The number of tasks: one for each kind of question."""
 
+_CONTENTS = {"PaperNet": "the data of papers", "AuthorNet": "the data of authors"}
+
 
 @lru_cache(maxsize=2)
 def world_of(seed: int) -> ToolWorld[Network, ToolTask]:
@@ -33,8 +35,11 @@ def world_of(seed: int) -> ToolWorld[Network, ToolTask]:
 def _task(draft: Draft) -> ToolTask:
     """Return the task of a question; its solution loads the networks first, in the order of first use."""
     networks = dict.fromkeys(_network(call) for call in draft.calls)
-    loads = tuple(FunctionCall(f"load{each}", {}) for each in networks)
-    finish = FunctionCall("finish", {"answer": draft.answer})
+    loads = tuple(
+        FunctionCall(f"load{each}", {}).because(f"I need {_CONTENTS[each]}, so I load the {each}.")
+        for each in networks
+    )
+    finish = FunctionCall("finish", {"answer": draft.answer}).because(draft.reason)
     return ToolTask(draft.goal, draft.answer, (*loads, *draft.calls, finish))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym.envs.maze import Move
@@ -38,6 +39,7 @@ class MazeOracle:
 
     def __init__(self) -> None:
         self._walls: set[_Position] = set()
+        self._thought = ""
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
         """Forget the walls of the previous task."""
@@ -45,26 +47,52 @@ class MazeOracle:
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
         """Return the first move of the path; None without a path or without a position."""
+        self._thought = ""
         match = _POSITIONS.search(observation)
         if match is None:
             return None
         goal, here = (int(match[1]), int(match[2])), (int(match[3]), int(match[4]))
         walls = observation[match.end() :]
         self._walls |= {_beside(here, step) for side, (_, step) in _SIDES.items() if side in walls}
-        return self._first_move(here, goal)
+        path = self._path(here, goal)
+        if not path:
+            return None
+        free = ", ".join(direction for side, (direction, _) in _SIDES.items() if side not in walls)
+        runs = ", ".join(f"{direction} {len(list(moves))}" for direction, moves in groupby(path))
+        self._thought = f"The goal is {_offset(here, goal)}. Free: {free}. My way: {runs}."
+        return Move(path[0])
 
-    def _first_move(self, here: _Position, goal: _Position) -> Move | None:
-        first: dict[_Position, str] = {here: ""}
+    def thought(self) -> str:
+        """Return where the goal is, which directions are free, and the path around the known walls."""
+        return self._thought
+
+    def _path(self, here: _Position, goal: _Position) -> list[str]:
+        """Return the directions of a shortest path; empty without one."""
+        came: dict[_Position, tuple[_Position, str]] = {here: (here, "")}
         queue = deque([(here, 0)])
-        while queue and goal not in first:
+        while queue and goal not in came:
             position, length = queue.popleft()
             for direction, step in _SIDES.values():
                 neighbour = _beside(position, step)
-                if neighbour not in first and neighbour not in self._walls and length < _MAX_LENGTH:
-                    first[neighbour] = first[position] or direction
+                if neighbour not in came and neighbour not in self._walls and length < _MAX_LENGTH:
+                    came[neighbour] = (position, direction)
                     queue.append((neighbour, length + 1))
-        return Move(first[goal]) if first.get(goal) else None
+        path = []
+        while goal in came and goal != here:
+            goal, direction = came[goal]
+            path.append(direction)
+        return path[::-1]
 
 
 def _beside(position: _Position, step: _Position) -> _Position:
     return position[0] + step[0], position[1] + step[1]
+
+
+def _offset(here: _Position, goal: _Position) -> str:
+    """Return in which directions a goal is, such as ``7 down, 5 right``."""
+    down, right = goal[0] - here[0], goal[1] - here[1]
+    parts = [
+        f"{abs(down)} {'down' if down > 0 else 'up'}" * (down != 0),
+        f"{abs(right)} {'right' if right > 0 else 'left'}" * (right != 0),
+    ]
+    return ", ".join(filter(None, parts))

@@ -25,6 +25,7 @@ class MovieQuestionBuilder(QuestionBuilder):
         super().__init__(draw)
         self._films = list(library.films.values())
         self._people = list(library.people.values())
+        self._named: set[Film | Person] = set()  # those that the goal names
 
     def film(self) -> Film:
         """Draw a film, and look it up by its title."""
@@ -47,20 +48,32 @@ class MovieQuestionBuilder(QuestionBuilder):
 
     def find_film(self, film: Film) -> None:
         """Look up a film by its title."""
-        self.record("get_search_movie", movie_name=film.title)
+        self.record("get_search_movie", f'the id of "{film.title}"', movie_name=film.title)
+        self.found(f'The id of "{film.title}" is {film.id}.')
+        self._named.add(film)
 
     def find_person(self, person: Person) -> None:
         """Look up a person by the name."""
-        self.record("get_search_person", person_name=person.name)
+        self.record("get_search_person", f"the id of {person.name}", person_name=person.name)
+        self.found(f"The id of {person.name} is {person.id}.")
+        self._named.add(person)
 
     def of_film(self, name: str, film: Film) -> Film:
         """Look up a property of a film, such as ``details``."""
-        self.record(f"get_movie_{name}", movie_id=str(film.id))
+        which = (
+            (f'"{film.title}"', "") if film in self._named else ("that film", f': "{film.title}", {film.id}')
+        )
+        self.record(f"get_movie_{name}", f"the {_words(name)} of {which[0]}", which[1], movie_id=str(film.id))
         return film
 
     def of_person(self, name: str, person: Person) -> Person:
         """Look up a property of a person, such as ``details``."""
-        self.record(f"get_person_{name}", person_id=str(person.id))
+        which = (
+            (person.name, "") if person in self._named else ("that person", f": {person.name}, {person.id}")
+        )
+        self.record(
+            f"get_person_{name}", f"the {_words(name)} of {which[0]}", which[1], person_id=str(person.id)
+        )
         return person
 
     def crew(self, film: Film, job: str) -> Person:
@@ -71,8 +84,16 @@ class MovieQuestionBuilder(QuestionBuilder):
         """
         people = [credit.person for credit in self.of_film("crew", film).crew if credit.role == job]
         require(len(people) == 1)
+        self.found(f"The {job} is {people[0].name}.")
         return people[0]
 
     def role(self, film: Film) -> Credit:
         """Look up a film's cast, and draw one of its roles."""
-        return self.draw.one(self.of_film("cast", film).cast)
+        credit = self.draw.one(self.of_film("cast", film).cast)
+        self.found(f"{credit.role} is {credit.person.name}.")
+        return credit
+
+
+def _words(name: str) -> str:
+    """Return the name of a property in words."""
+    return name.replace("_", " ")

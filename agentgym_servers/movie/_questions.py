@@ -49,6 +49,7 @@ def _birthplace_of_crew(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'Where was the {job.lower()} of "{film.title}" born? {_BIRTHPLACE}',
         person.place_of_birth,
+        reason=f"The place of birth is {person.place_of_birth}.",
     )
 
 
@@ -61,10 +62,11 @@ def _same_director(builder: MovieQuestionBuilder) -> Question:
     else:
         other = builder.film()
     require(other is not film)
-    same = builder.crew(other, "Director") is director
+    second = builder.crew(other, "Director")
     return Question(
         f'Is the director of "{film.title}" the same as the director of "{other.title}"? {_YES_OR_NO}',
-        yes_or_no(same),
+        yes_or_no(director is second),
+        reason=f"The directors are {director.name} and {second.name}.",
     )
 
 
@@ -74,6 +76,7 @@ def _made_a_profit(builder: MovieQuestionBuilder) -> Question:
         f'How much more did the movie "{film.title}" earn than it cost? Give its revenue less its budget in '
         f"dollars. {_NUMBER}",
         film.revenue - film.budget,
+        reason=f"{film.revenue} - {film.budget} = {film.revenue - film.budget}.",
     )
 
 
@@ -83,6 +86,7 @@ def _role(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'What role did {credit.person.name} play in "{film.title}"? {_CHARACTER}',
         credit.role,
+        reason=f"{credit.person.name} is {credit.role}.",
     )
 
 
@@ -94,13 +98,18 @@ def _role_elsewhere(builder: MovieQuestionBuilder) -> Question:
         f'The person who played {credit.role} in "{film.title}", what role did this person play in '
         f'"{other.film.title}"? {_CHARACTER}',
         other.role,
+        reason=f'In "{other.film.title}", {credit.person.name} is {other.role}.',
     )
 
 
 def _actor_of_role(builder: MovieQuestionBuilder) -> Question:
     film = builder.film()
     credit = builder.role(film)
-    return Question(f'Who played {credit.role} in "{film.title}"? {_NAME}', credit.person.name)
+    return Question(
+        f'Who played {credit.role} in "{film.title}"? {_NAME}',
+        credit.person.name,
+        reason=f"{credit.role} is {credit.person.name}.",
+    )
 
 
 def _greater(builder: MovieQuestionBuilder) -> Question:
@@ -115,6 +124,7 @@ def _greater(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'Which movie has the {words}, "{films[0].title}" or "{films[1].title}"? {_TITLE}',
         single_best(films, lambda film: getattr(film, field)).title,
+        reason=_values(films, field),
     )
 
 
@@ -123,19 +133,29 @@ def _number_of_film(builder: MovieQuestionBuilder) -> Question:
         (("vote_average", "average vote score"), ("budget", "budget"), ("revenue", "revenue"))
     )
     film = builder.of_film("details", builder.film())
-    return Question(f'What is the {words} of the movie "{film.title}"? {_NUMBER}', getattr(film, field))
+    return Question(
+        f'What is the {words} of the movie "{film.title}"? {_NUMBER}',
+        getattr(film, field),
+        reason=f"The {words} is {getattr(film, field)}.",
+    )
 
 
 def _release_date(builder: MovieQuestionBuilder) -> Question:
     film = builder.of_film("details", builder.film())
-    return Question(f'What is the release date of "{film.title}"? {_DATE}', str(film.release_date))
+    return Question(
+        f'What is the release date of "{film.title}"? {_DATE}',
+        str(film.release_date),
+        reason=f"The release date is {film.release_date}.",
+    )
 
 
 def _released_first(builder: MovieQuestionBuilder) -> Question:
     films = [builder.of_film("details", film) for film in builder.two_films()]
     first = single_best(films, lambda film: -film.release_date.toordinal())
     return Question(
-        f'Which movie was released first, "{films[0].title}" or "{films[1].title}"? {_TITLE}', first.title
+        f'Which movie was released first, "{films[0].title}" or "{films[1].title}"? {_TITLE}',
+        first.title,
+        reason=_values(films, "release_date"),
     )
 
 
@@ -147,6 +167,7 @@ def _external_id(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'What is the {_SITES[site]} of the person who played {credit.role} in "{film.title}"? {_STRING}',
         ids[site],
+        reason=f"The {_SITES[site]} is {ids[site]}.",
     )
 
 
@@ -154,12 +175,17 @@ def _external_id_by_name(builder: MovieQuestionBuilder) -> Question:
     person = builder.person(ACTOR)
     ids = builder.of_person("external_ids", person).external_ids
     site = builder.draw.one([site for site in _SITES if ids[site]])
-    return Question(f"What is the {_SITES[site]} of the actor {person.name}? {_STRING}", ids[site])
+    return Question(
+        f"What is the {_SITES[site]} of the actor {person.name}? {_STRING}",
+        ids[site],
+        reason=f"The {_SITES[site]} is {ids[site]}.",
+    )
 
 
 def _who_made(builder: MovieQuestionBuilder) -> Question:
     film, job = builder.film(), builder.draw.one(list(_WORKS))
-    return Question(f'Who {_WORKS[job]} "{film.title}"? {_NAME}', builder.crew(film, job).name)
+    name = builder.crew(film, job).name
+    return Question(f'Who {_WORKS[job]} "{film.title}"? {_NAME}', name, reason=f"The {job} is {name}.")
 
 
 def _writers(builder: MovieQuestionBuilder) -> Question:
@@ -167,7 +193,9 @@ def _writers(builder: MovieQuestionBuilder) -> Question:
     job = builder.draw.one(("Writer", "Producer"))
     names = sorted(credit.person.name for credit in film.crew if credit.role == job)
     return Question(
-        f'Who is named as {job.lower()} of "{film.title}"? Please provide the names as an array.', names
+        f'Who is named as {job.lower()} of "{film.title}"? Please provide the names as an array.',
+        names,
+        reason=f"{job}: {', '.join(names)}.",
     )
 
 
@@ -176,21 +204,29 @@ def _common_keywords(builder: MovieQuestionBuilder) -> Question:
     common = sorted(set(films[0].keywords) & set(films[1].keywords))
     require(bool(common))
     return Question(
-        f'Which keywords do "{films[0].title}" and "{films[1].title}" have in common? {_ARRAY}', common
+        f'Which keywords do "{films[0].title}" and "{films[1].title}" have in common? {_ARRAY}',
+        common,
+        reason=f"In both: {', '.join(common)}.",
     )
 
 
 def _keywords(builder: MovieQuestionBuilder) -> Question:
     film = builder.of_film("keywords", builder.film())
     return Question(
-        f'What are the keywords associated with the movie "{film.title}"? {_ARRAY}', sorted(film.keywords)
+        f'What are the keywords associated with the movie "{film.title}"? {_ARRAY}',
+        sorted(film.keywords),
+        reason="I give all the keywords.",
     )
 
 
 def _biography(builder: MovieQuestionBuilder) -> Question:
     film = builder.film()
     person = builder.of_person("details", builder.crew(film, "Director"))
-    return Question(f'What is the biography of the director of "{film.title}"? {_STRING}', person.biography)
+    return Question(
+        f'What is the biography of the director of "{film.title}"? {_STRING}',
+        person.biography,
+        reason="I give the biography in full.",
+    )
 
 
 def _birth_of_actor(builder: MovieQuestionBuilder) -> Question:
@@ -203,7 +239,11 @@ def _birth_of_actor(builder: MovieQuestionBuilder) -> Question:
             ("Where", _BIRTHPLACE, person.place_of_birth),
         )
     )
-    return Question(f'{words} was the person born who played {credit.role} in "{film.title}"? {how}', answer)
+    return Question(
+        f'{words} was the person born who played {credit.role} in "{film.title}"? {how}',
+        answer,
+        reason=f"The {'date' if words == 'When' else 'place'} of birth is {answer}.",
+    )
 
 
 def _companies(builder: MovieQuestionBuilder) -> Question:
@@ -211,6 +251,7 @@ def _companies(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'What are the production companies behind the movie "{film.title}"? {_ARRAY}',
         sorted(company["name"] for company in film.companies),
+        reason="I give the names of all the companies.",
     )
 
 
@@ -219,6 +260,7 @@ def _countries(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'In which countries was "{film.title}" produced? {_ARRAY}',
         sorted(country["name"] for country in film.countries),
+        reason="I give the names of all the countries.",
     )
 
 
@@ -228,6 +270,7 @@ def _translation(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'What is the {LANGUAGES[country][2]} translation of the overview of "{film.title}"? {_STRING}',
         film.overviews[country],
+        reason=f"I give the overview in {LANGUAGES[country][2]} in full.",
     )
 
 
@@ -235,14 +278,18 @@ def _other_title(builder: MovieQuestionBuilder) -> Question:
     film = builder.of_film("alternative_titles", builder.film())
     country = builder.draw.one(list(film.other_titles))
     return Question(
-        f'What is the title of "{film.title}" in {COUNTRIES[country]}? {_TITLE}', film.other_titles[country]
+        f'What is the title of "{film.title}" in {COUNTRIES[country]}? {_TITLE}',
+        film.other_titles[country],
+        reason=f"{COUNTRIES[country]} is {country}. The title is {film.other_titles[country]}.",
     )
 
 
 def _films_of_director(builder: MovieQuestionBuilder) -> Question:
     person = builder.of_person("crew", builder.person("Director"))
     titles = sorted(credit.film.title for credit in person.crew if credit.role == "Director")
-    return Question(f"Which movies did {person.name} direct? {_ARRAY}", titles)
+    return Question(
+        f"Which movies did {person.name} direct? {_ARRAY}", titles, reason="I give the films as Director."
+    )
 
 
 def _best_of_director(builder: MovieQuestionBuilder) -> Question:
@@ -256,6 +303,7 @@ def _best_of_director(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f"Among the movies directed by {person.name}, which one has the {words}? {_TITLE}",
         single_best(films, lambda film: getattr(film, field)).title,
+        reason=_values(films, field),
     )
 
 
@@ -266,7 +314,11 @@ def _together(builder: MovieQuestionBuilder) -> Question:
     builder.find_person(other)
     other_ids = {credit.film.id for credit in builder.of_person("cast", other).cast}
     titles = sorted(credit.film.title for credit in one.cast if credit.film.id in other_ids)
-    return Question(f"In which movies did both {one.name} and {other.name} play? {_ARRAY}", titles)
+    return Question(
+        f"In which movies did both {one.name} and {other.name} play? {_ARRAY}",
+        titles,
+        reason=f"In both: {', '.join(titles)}.",
+    )
 
 
 def _genres(builder: MovieQuestionBuilder) -> Question:
@@ -274,6 +326,7 @@ def _genres(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f'What are the genres of the movie "{film.title}"? {_ARRAY}',
         sorted(genre["name"] for genre in film.genres),
+        reason="I give the names of all the genres.",
     )
 
 
@@ -283,6 +336,7 @@ def _older(builder: MovieQuestionBuilder) -> Question:
     return Question(
         f"Who was born earlier, {people[0].name} or {people[1].name}? {_NAME}",
         first.name,
+        reason=f"{people[0].name}: {people[0].birthday}. {people[1].name}: {people[1].birthday}.",
     )
 
 
@@ -291,7 +345,9 @@ def _directed_an_actor(builder: MovieQuestionBuilder) -> Question:
     credit = builder.draw.one(person.cast)
     director = builder.crew(credit.film, "Director")
     return Question(
-        f"Who directed the movie in which {person.name} played {credit.role}? {_NAME}", director.name
+        f"Who directed the movie in which {person.name} played {credit.role}? {_NAME}",
+        director.name,
+        reason=f"The Director is {director.name}.",
     )
 
 
@@ -326,6 +382,11 @@ KINDS: Sequence[Callable[[MovieQuestionBuilder], Question]] = (
     _genres,
 )
 """All kinds of questions."""
+
+
+def _values(films: Iterable[Film], field: str) -> str:
+    """Return a property of some films as the reason for the choice of one."""
+    return " ".join(f'"{film.title}": {getattr(film, field)}.' for film in films)
 
 
 def _others(credits_: Iterable[Any], film: Film) -> list[Film]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import FunctionCall, require
+from agentgym_servers._frame.tool_tasks import require
 from agentgym_servers._frame.tool_world import ToolTask, ToolWorld, draw_tasks
 from agentgym_servers.movie._films import Library
 from agentgym_servers.movie._question_builder import MovieQuestionBuilder
@@ -31,7 +31,6 @@ def world_of(seed: int) -> ToolWorld[Library, ToolTask]:
         builder = MovieQuestionBuilder(draw, library)
         question = KINDS[task_id % len(KINDS)](builder)
         require(len(builder.calls) <= _MOST_CALLS)
-        finish = FunctionCall("finish", {"answer": question.answer})
-        return ToolTask(question.goal, question.answer, (*builder.calls, finish))
+        return ToolTask(question.goal, question.answer, builder.solution(question))
 
     return ToolWorld(library, draw_tasks(TASKS, task, "movie", seed, "task"))

@@ -21,6 +21,6 @@ class SearchQAOracle(SolutionOracle):
         super().__init__(SEARCHQA, _solution)
 
 
-def _solution(seed: int, task_id: int) -> list[Action]:
+def _solution(seed: int, task_id: int) -> list[tuple[Action, str]]:
     plan = world_of(seed).solution(task_id)
-    return [*map(Search, plan.searches), Answer(plan.answer)]
+    return list(zip((*map(Search, plan.searches), Answer(plan.answer)), plan.thoughts, strict=True))

@@ -46,10 +46,12 @@ class SearchPlan:
         searches: The two queries: for the entity in the question, then for the entity that the first search
             leads to.
         answer: The answer, which occurs in a document that the second search returns.
+        thoughts: The thoughts before the searches and before the answer.
     """
 
     searches: tuple[str, str]
     answer: str
+    thoughts: tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,14 @@ class _TwoHops:
 
     def task(self) -> SearchTask:
         y = self.x.entity_of(self.fact)
-        question = _PHRASES["questions"][y.kind][self.answer_fact].format(y=_reference(self.x, self.fact))
-        return SearchTask(question, SearchPlan((self.x.title, y.title), y.text_of(self.answer_fact)))
+        reference, answer = _reference(self.x, self.fact), y.text_of(self.answer_fact)
+        question = _PHRASES["questions"][y.kind][self.answer_fact].format(y=reference)
+        thoughts = (
+            f"I need {reference}. I search for {self.x.title}.",
+            f"It is {y.title}. I search for {y.title}.",
+            f"The answer for {y.title} is {answer}.",
+        )
+        return SearchTask(question, SearchPlan((self.x.title, y.title), answer, thoughts))
 
 
 def _two_hops(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
@@ -124,9 +132,14 @@ class _SameFact:
     second: Entity
 
     def task(self) -> SearchTask:
-        question = _PHRASES["others"][self.x.kind][self.fact].format(y=_reference(self.x, self.fact))
-        second_query = f"{self.x.kind} {self.x.text_of(self.fact)}"
-        return SearchTask(question, SearchPlan((self.x.title, second_query), self.second.title))
+        reference, kind, same = _reference(self.x, self.fact), self.x.kind, self.x.text_of(self.fact)
+        question = _PHRASES["others"][kind][self.fact].format(y=reference)
+        thoughts = (
+            f"I need {reference}. I search for {self.x.title}.",
+            f"It is {same}. I search for another {kind} of {same}.",
+            f"The other {kind} of {same} is {self.second.title}.",
+        )
+        return SearchTask(question, SearchPlan((self.x.title, f"{kind} {same}"), self.second.title, thoughts))
 
 
 def _same_facts(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
@@ -148,14 +161,16 @@ class _OfADecade:
     answer: Entity
 
     def task(self) -> SearchTask:
-        town = self.x.entity_of(self.fact)
-        decade = self.answer.text_of("year")[:-1] + "0"
-        question = _PHRASES["decades"][self.answer.kind].format(
-            y=_reference(self.x, self.fact), decade=decade
+        reference, town = _reference(self.x, self.fact), self.x.entity_of(self.fact).title
+        kind, year = self.answer.kind, self.answer.text_of("year")
+        decade = year[:-1] + "0"
+        question = _PHRASES["decades"][kind].format(y=reference, decade=decade)
+        thoughts = (
+            f"I need {reference}. I search for {self.x.title}.",
+            f"It is {town}. I search for a {kind} of {town}.",
+            f"The year of {self.answer.title} is {year}, in the {decade}s.",
         )
-        return SearchTask(
-            question, SearchPlan((self.x.title, f"{self.answer.kind} {town.title}"), self.answer.title)
-        )
+        return SearchTask(question, SearchPlan((self.x.title, f"{kind} {town}"), self.answer.title, thoughts))
 
 
 def _of_a_decade(entities: Mapping[str, Sequence[Entity]]) -> Iterator[LazyTask]:
@@ -231,10 +246,20 @@ class ComparisonForm:
         return None if chosen.text_of(self.answer_fact) in _fact_texts(one) | _fact_texts(two) else chosen
 
     def _task_of(self, one: Entity, two: Entity, chosen: Entity) -> SearchTask:
-        pair = self.pair.format(a=_reference(one, self.fact), b=_reference(two, self.fact))
-        searches = f"{one.title} {two.title}", f"{one.text_of(self.fact)} {two.text_of(self.fact)}"
+        references = _reference(one, self.fact), _reference(two, self.fact)
+        pair = self.pair.format(a=references[0], b=references[1])
         question = _PHRASES["questions"][chosen.kind][self.answer_fact].format(y=pair)
-        return SearchTask(question, SearchPlan(searches, chosen.text_of(self.answer_fact)))
+        a, b = one.entity_of(self.fact), two.entity_of(self.fact)
+        answer = chosen.text_of(self.answer_fact)
+        numbers = f"{a.title} {a.text_of(self.number)}, {b.title} {b.text_of(self.number)}"
+        which = self.pair.partition(" of {a}")[0]
+        thoughts = (
+            f"I need {references[0]} and {references[1]}. I search for both.",
+            f"They are {a.title} and {b.title}. I search for both.",
+            f"{numbers}: {which} is {chosen.title}. The answer for {chosen.title} is {answer}.",
+        )
+        searches = f"{one.title} {two.title}", f"{a.title} {b.title}"
+        return SearchTask(question, SearchPlan(searches, answer, thoughts))
 
 
 def comparisons(entities: Mapping[str, Sequence[Entity]], draw: Draw) -> Iterator[ComparisonForm]:

@@ -28,7 +28,10 @@ def _completed(draw: Draw) -> SheetDraft:
     """Delete the completed tasks."""
     table = duties(draw, 11)
     cells = table.cells
-    find = FunctionCall("filter_cells", {"query": "Completed", "in_column": table.at("Status") + 1})
+    number = table.at("Status") + 1
+    find = FunctionCall("filter_cells", {"query": "Completed", "in_column": number}).because(
+        f'"Status" is column {number}. I search it for "Completed".'
+    )
     calls = delete_rows(table, lambda record: record["Status"] == "Completed")
     goal = (
         'Delete the tasks with the status "Completed" from "{sheet}". Then sort the others by "Hours" in '
@@ -96,13 +99,14 @@ def _team_hours(draw: Draw) -> SheetDraft | None:
                 "start_position": table.cell(first, "Team Hours"),
                 "end_position": table.cell(last, "Team Hours"),
             },
-        )
+        ).because(f"The team {teams[first]} is in rows {first + 2} to {last + 2}. I merge its cells.")
         for first, last in ((teams.index(each), teams.index(each) + teams.count(each) - 1) for each in hours)
         if first < last
     ]
     if len(hours) < 3 or not merges:  # noqa: PLR2004 - so that there is something to add up
         return None
-    filled = fill(table, "Team Hours", [hours[each] for each in teams])
+    why = f"The hours: {', '.join(f'{team} {hours[team]:g}' for team in hours)}."
+    filled = fill(table, "Team Hours", [hours[each] for each in teams], why)
     goal = (
         'Sort the tasks in "{sheet}" by "Team" in ascending order. Then write into "Team Hours" the sum of '
         "the hours of all tasks of the same team, and merge the cells of each team into one."
@@ -122,9 +126,15 @@ def _gaps(draw: Draw) -> SheetDraft:
         rows.insert(line, [EMPTY] * len(rows[0]))
     empty = [number + 1 for number, row in enumerate(rows) if all(cell == EMPTY for cell in row)]
     calls = (
-        FunctionCall("delete_batch_data", {"dimension": "row", "index_list": empty}),
-        FunctionCall("delete_batch_data", {"dimension": "col", "index_list": [column + 1]}),
-        FunctionCall("merge_cells", {"start_position": name_of(0, 0), "end_position": name_of(0, 1)}),
+        FunctionCall("delete_batch_data", {"dimension": "row", "index_list": empty}).because(
+            f"The empty rows: {', '.join(map(str, empty))}."
+        ),
+        FunctionCall("delete_batch_data", {"dimension": "col", "index_list": [column + 1]}).because(
+            f"The empty column: {column + 1}."
+        ),
+        FunctionCall("merge_cells", {"start_position": name_of(0, 0), "end_position": name_of(0, 1)}).because(
+            f"The first two headings are {name_of(0, 0)} and {name_of(0, 1)}. I merge them."
+        ),
     )
     goal = (
         'Delete the empty rows and the empty column of "{sheet}", and then merge the headings of the first '

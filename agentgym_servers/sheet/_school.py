@@ -31,12 +31,16 @@ def _sums(draw: Draw) -> SheetDraft | None:
     for row in table.rows:
         row += ["", ""]
     cells = table.cells
-    total = [sum(record[each] for each in WORDS["subjects"]) for record in table.records()]
+    points = [[record[each] for each in WORDS["subjects"]] for record in table.records()]
+    total = [sum(each) for each in points]
     if len(set(total)) < len(total):
         return None
+    count = len(WORDS["subjects"])
+    sums = (f"{'+'.join(f'{each:g}' for each in some)}={sum(some):g}" for some in points)
+    averages = (f"{each:g}/{count}={each / count:g}" for each in total)
     calls = (
-        fill(table, "Sum", total),
-        fill(table, "Average", [each / len(WORDS["subjects"]) for each in total]),
+        fill(table, "Sum", total, f"The sums: {', '.join(sums)}."),
+        fill(table, "Average", [each / count for each in total], f"The averages: {', '.join(averages)}."),
     )
     goal = (
         'Fill the columns "Sum" and "Average" of "{sheet}" with the sum and the average of the points of '
@@ -50,7 +54,10 @@ def _ranks(draw: Draw) -> SheetDraft:
     table = grades(draw)
     subject = draw.one(WORDS["subjects"])
     column = ["Rank", *range(1, len(table.rows) + 1)]
-    insert = FunctionCall("insert_cols", {"values_list": [column], "col_idx": table.at(subject) + 2})
+    number = table.at(subject) + 2
+    insert = FunctionCall("insert_cols", {"values_list": [column], "col_idx": number}).because(
+        f'"{subject}" is column {number - 1}, so "Rank" is column {number}: 1 to {len(table.rows)}.'
+    )
     goal = (
         f'Sort the pupils in "{{sheet}}" by "{subject}" in descending order. Then insert a column "Rank" '
         f'right of "{subject}" with the rank of each pupil in that subject; the best one has 1.'
@@ -81,7 +88,10 @@ def _newcomers(draw: Draw) -> SheetDraft:
         for each in names
     ]
     listing = format_rows(table.heading, new)
-    insert = FunctionCall("insert_rows", {"values_list": new, "row_idx": len(table.rows) + 2})
+    number = len(table.rows) + 2
+    insert = FunctionCall("insert_rows", {"values_list": new, "row_idx": number}).because(
+        f"The last row is {number - 1}, so the new rows start at row {number}."
+    )
     goal = (
         f'Two pupils are new in "{{sheet}}": {listing}. Enter them, and then sort all by "Name" in ascending '
         "order."
@@ -97,7 +107,8 @@ def _largest_class(draw: Draw) -> SheetDraft | None:
     largest = [each for each, size in sizes.items() if size == max(sizes.values())]
     if len(largest) > 1:
         return None
-    calls = delete_rows(table, lambda record: record["Class"] != largest[0])
+    why = f"The classes: {', '.join(f'{each} {size}' for each, size in sizes.items())}. I keep {largest[0]}."
+    calls = delete_rows(table, lambda record: record["Class"] != largest[0], why)
     goal = (
         'Find the class with the most pupils in "{sheet}" and delete the pupils of all other classes. Then '
         'sort the pupils by "Chemistry" in descending order.'
@@ -110,7 +121,10 @@ def _without_the_best(draw: Draw) -> SheetDraft:
     table = grades(draw, 12)
     cells = table.cells
     best = {each: max(table.column(each)) for each in WORDS["subjects"]}
-    calls = delete_rows(table, lambda record: any(record[each] == best[each] for each in WORDS["subjects"]))
+    why = f"The most points: {', '.join(f'{each} {points:g}' for each, points in best.items())}."
+    calls = delete_rows(
+        table, lambda record: any(record[each] == best[each] for each in WORDS["subjects"]), why
+    )
     goal = (
         'Delete from "{sheet}" each pupil that has the most points of all in any subject. Then sort the '
         'others by "Biology" in ascending order.'
@@ -127,8 +141,13 @@ def _noted(draw: Draw) -> SheetDraft:
         table.notes[row, "Name"] = f"{subject}: {points:g} points"
     cells = table.cells
     names = [table.column("Name")[row] for row in rows]
-    look = [FunctionCall("get_note", {"position": table.cell(row, "Name")}) for row in rows]
-    calls = [write(table, *each) for each in changes]
+    look = [
+        FunctionCall("get_note", {"position": table.cell(row, "Name")}).because(
+            f"{name} is in {table.cell(row, 'Name')}. I need the note there."
+        )
+        for row, name in zip(rows, names, strict=True)
+    ]
+    calls = [write(table, *each, f"The note: {table.notes[each[0], 'Name']}.") for each in changes]
     goal = (
         f'In "{{sheet}}" the points of {names[0]}, {names[1]} and {names[2]} are wrong: the notes on their '
         'names say what is right. Correct them, and then sort the pupils by "English" in descending order.'

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import FunctionCall
+from agentgym_servers.sheet._cells import format_value
 from agentgym_servers.sheet._tables import SheetDraft, delete_rows, fill, format_rows, inventory, sort, write
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ def _sales(draw: Draw) -> SheetDraft:
     cells = table.cells
     sold = [float(draw.between(1, 39)) for _ in table.rows]
     listing = format_rows(["Product", "Sold"], zip(table.column("Product"), sold, strict=True))
-    remaining = [before - less for before, less in zip(table.column("Quantity"), sold, strict=True)]
-    calls = (fill(table, "Quantity", remaining), *sort(table, "Quantity", "des"))
+    pairs = list(zip(table.column("Quantity"), sold, strict=True))
+    remaining = [before - less for before, less in pairs]
+    why = f"Less the sold: {', '.join(f'{one:g}-{less:g}={one - less:g}' for one, less in pairs)}."
+    calls = (fill(table, "Quantity", remaining, why), *sort(table, "Quantity", "des"))
     goal = (
         f'The stock of a shop is in "{{sheet}}". This was sold today: {listing}. Take it off the column '
         '"Quantity", then sort the products by "Quantity" in descending order.'
@@ -34,7 +37,17 @@ def _worst_rated(draw: Draw) -> SheetDraft:
     table = inventory(draw)
     cells = table.cells
     worst = sorted(range(len(table.rows)), key=lambda row: table.column("Rating")[row])[:3]
-    changes = [write(table, row, "Discount", round(table.column("Discount")[row] + 0.05, 2)) for row in worst]
+    ratings = ", ".join(format_value(table.column("Rating")[row]) for row in worst)
+    changes = [
+        write(
+            table,
+            row,
+            "Discount",
+            round(table.column("Discount")[row] + 0.05, 2),
+            f"The lowest ratings are {ratings}." if row == worst[0] else "",
+        )
+        for row in worst
+    ]
     goal = (
         'In "{sheet}", add 0.05 to the discount of the three products with the lowest rating. Then sort the '
         'products by "Rating" in descending order.'
@@ -62,12 +75,14 @@ def _value(draw: Draw) -> SheetDraft:
     for row in table.rows:
         row.append("")
     cells = table.cells
-    values = [record["Price"] * record["Quantity"] for record in table.records()]
+    pairs = [(record["Price"], record["Quantity"]) for record in table.records()]
+    values = [price * quantity for price, quantity in pairs]
+    why = f"Price times quantity: {', '.join(f'{one:g}*{many:g}={one * many:.10g}' for one, many in pairs)}."
     goal = (
         'In "{sheet}", fill the column "Value": it is the price of a product times its quantity. Then sort '
         'the products by "Value" in descending order.'
     )
-    return SheetDraft(goal, cells, (fill(table, "Value", values), *sort(table, "Value", "des")))
+    return SheetDraft(goal, cells, (fill(table, "Value", values, why), *sort(table, "Value", "des")))
 
 
 def _close_store(draw: Draw) -> SheetDraft | None:
@@ -80,7 +95,8 @@ def _close_store(draw: Draw) -> SheetDraft | None:
     most = [store for store, quantity in quantities.items() if quantity == max(quantities.values())]
     if len(most) > 1:
         return None
-    calls = delete_rows(table, lambda record: record["Store"] == most[0])
+    why = f"The quantities: {', '.join(f'{store} {quantity:g}' for store, quantity in quantities.items())}."
+    calls = delete_rows(table, lambda record: record["Store"] == most[0], why)
     goal = (
         'Find the store in "{sheet}" whose products have the greatest total quantity, and delete all '
         'products of that store. Then sort the others by "Quantity" in descending order.'
@@ -98,7 +114,9 @@ def _fewer_columns(draw: Draw) -> SheetDraft:
         '"Product" in '
         "ascending order."
     )
-    deleted = FunctionCall("delete_batch_data", {"dimension": "col", "index_list": columns})
+    deleted = FunctionCall("delete_batch_data", {"dimension": "col", "index_list": columns}).because(
+        " ".join(f'"{each}" is column {table.at(each) + 1}.' for each in names)
+    )
     return SheetDraft(goal, table.cells, (deleted, *sort(table, "Product", "asc")))
 
 

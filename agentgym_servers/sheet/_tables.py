@@ -150,37 +150,68 @@ def duties(draw: Draw, rows: int = 9) -> SheetTable:
 
 def sort(table: SheetTable, column: str, order: str) -> tuple[FunctionCall, ...]:
     """Return the calls that sort the rows below the heading."""
+    number, direction = table.at(column) + 1, "ascending" if order == "asc" else "descending"
     return (
-        FunctionCall("freeze_data", {"dimension": "rows", "num": 1}),
-        FunctionCall("sort_sheet_by_col", {"col_num": table.at(column) + 1, "order": order}),
+        FunctionCall("freeze_data", {"dimension": "rows", "num": 1}).because(
+            "I must sort. The heading stays in row 1, so I freeze it first."
+        ),
+        FunctionCall("sort_sheet_by_col", {"col_num": number, "order": order}).because(
+            f'"{column}" is column {number}. I sort by it in {direction} order.'
+        ),
     )
 
 
-def write(table: SheetTable, row: int, column: str, value: Value) -> FunctionCall:
-    """Return the call that writes a value into a cell; also write it into the table."""
+def write(table: SheetTable, row: int, column: str, value: Value, why: str = "") -> FunctionCall:
+    """Return the call that writes a value into a cell; also write it into the table.
+
+    Args:
+        table: The table.
+        row: The row, counted from 0 below the heading.
+        column: The name of the column.
+        value: The new value.
+        why: Why it is written.
+    """
+    old, cell = format_value(table.rows[row][table.at(column)]), table.cell(row, column)
     table.rows[row][table.at(column)] = value
-    return FunctionCall("update_cell", {"position": table.cell(row, column), "value": value})
+    change = f"{old} becomes {format_value(value)}" if old else f"I write {format_value(value)}"
+    return FunctionCall("update_cell", {"position": cell, "value": value}).because(
+        why, f"{table.rows[row][0]} is in row {row + 2}. Its {column} is {cell}: {change}."
+    )
 
 
-def fill(table: SheetTable, column: str, values: Sequence[Value]) -> FunctionCall:
-    """Return the call that writes all values of a column; also write them into the table."""
+def fill(table: SheetTable, column: str, values: Sequence[Value], why: str) -> FunctionCall:
+    """Return the call that writes all values of a column; also write them into the table.
+
+    Args:
+        table: The table.
+        column: The name of the column.
+        values: The new values, by row.
+        why: How they follow from the sheet.
+    """
+    first, last = table.cell(0, column), table.cell(len(table.rows) - 1, column)
     for row, value in zip(table.rows, values, strict=True):
         row[table.at(column)] = value
     return FunctionCall(
         "update_range",
-        {
-            "start_position": table.cell(0, column),
-            "end_position": table.cell(len(table.rows) - 1, column),
-            "values_list": [[each] for each in values],
-        },
-    )
+        {"start_position": first, "end_position": last, "values_list": [[each] for each in values]},
+    ).because(f'"{column}" is {first} to {last}.', why)
 
 
-def delete_rows(table: SheetTable, condition: Callable[[dict[str, Any]], bool]) -> tuple[FunctionCall, ...]:
-    """Return the call that deletes the rows that match a condition; also delete them from the table."""
+def delete_rows(
+    table: SheetTable, condition: Callable[[dict[str, Any]], bool], why: str = ""
+) -> tuple[FunctionCall, ...]:
+    """Return the call that deletes the rows that match a condition; also delete them from the table.
+
+    Args:
+        table: The table.
+        condition: Returns whether to delete a record.
+        why: The facts of the sheet on which the condition depends.
+    """
     deleted = [row for row, record in enumerate(table.records()) if condition(record)]
+    listed = ", ".join(f"{table.rows[row][0]} in row {row + 2}" for row in deleted)
     table.rows = [row for number, row in enumerate(table.rows) if number not in deleted]
-    return (FunctionCall("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in deleted]}),)
+    call = FunctionCall("delete_batch_data", {"dimension": "row", "index_list": [r + 2 for r in deleted]})
+    return (call.because(why, f"To delete: {listed}."),)
 
 
 def format_rows(heading: Iterable[str], rows: Iterable[Iterable[Value]]) -> str:

@@ -75,7 +75,11 @@ def world_of(seed: int) -> ToolWorld[Mapping[str, Rows], SheetTask]:
 
 def _task_of(draft: SheetDraft, name: str) -> SheetTask | None:
     """Return the task of a draft; None if too few rows remain at the end."""
-    solution = (FunctionCall("open_sheet", {"name": name}), FunctionCall("get_all_values", {}), *draft.calls)
+    solution = (
+        FunctionCall("open_sheet", {"name": name}).because(f"I must work in {name}, so I open it."),
+        FunctionCall("get_all_values", {}).because("I need its values."),
+        *draft.calls,
+    )
     book = Book({name: draft.cells})
     if any(call.arguments.get("index_list") == [] for call in solution):
         return None
@@ -85,7 +89,8 @@ def _task_of(draft: SheetDraft, name: str) -> SheetTask | None:
     if len(end) < _FEWEST or first == end:
         return None
     goal = draft.goal.replace("{sheet}", name)
-    return SheetTask(goal, name, first, end, (*solution, FunctionCall("finish", {})))
+    finish = FunctionCall("finish", {}).because("All is done as asked. I finish.")
+    return SheetTask(goal, name, first, end, (*solution, finish))
 
 
 def _equal_share(values: Sequence[Sequence[str]], right: Sequence[Sequence[str]]) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.envs.textcraft import Craft, Get, Inventory
@@ -11,6 +12,8 @@ from agentgym_servers.textcraft._knowledge import Knowledge
 from agentgym_servers.textcraft._plan import Step, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     import gymnasium
 
     from agentgym_gym.actions import Action
@@ -38,6 +41,10 @@ class TextCraftOracle:
         """Return the next turn of the plan; None if no plan is left."""
         return self._game.act(observation)
 
+    def thought(self) -> str:
+        """Return what the items of the plan need, when the plan is new, and what is left to do."""
+        return self._game.thought()
+
 
 class _Game:
     """One task: the inventory as known from the observations, and the rest of the plan."""
@@ -47,6 +54,7 @@ class _Game:
         self._goal = goal
         self._inventory: Counter[str] = Counter()
         self._plan: list[Step] = []  # the next step is the last
+        self._planned = False  # whether the plan was made for the last action
         self._pending: Step | Inventory | None = None  # the action that the next observation responds to
         self._unparsed = 0  # the number of consecutive observations that could not be parsed
 
@@ -56,10 +64,23 @@ class _Game:
         elif self._pending is not None and not self._learn(self._pending, observation):
             self._pending = Inventory()
             return self._pending if self._unparsed < _MAX_UNPARSED else None
-        if not self._plan:
+        self._planned = not self._plan
+        if self._planned:
             self._plan = (plan(self._goal, self._inventory, self._known) or [])[::-1]
         self._pending = self._plan.pop() if self._plan else None
         return None if self._pending is None else self._pending.action
+
+    def thought(self) -> str:
+        if not isinstance(self._pending, Step):
+            return "I do not know what I have now, so I look at my inventory."
+        steps = [self._pending, *reversed(self._plan)]
+        todo = (
+            f"{'get' if step.recipe is None else 'craft'} {step.action.count} {step.action.item}"
+            for step in steps
+        )
+        runs = ((text, len(list(run))) for text, run in groupby(todo))
+        left = ", then ".join(text if times == 1 else f"{text} {times} times" for text, times in runs)
+        return " ".join([*(_needs(steps) if self._planned else ()), f"Left to do: {left}."])
 
     def _learn(self, step: Step, observation: str) -> bool:
         """Record the effect of a step; return whether it is clear."""
@@ -81,3 +102,14 @@ class _Game:
                 return False
         self._unparsed = 0
         return True
+
+
+def _needs(steps: Sequence[Step]) -> Iterable[str]:
+    """Return a sentence for what each item of a plan needs, from the goal back to the first ingredients."""
+    sentences = []
+    for step in reversed(steps):
+        if isinstance(step.action, Craft):
+            parts = ", ".join(str(part) for part in (step.recipe or step.action).ingredients)
+            sentences.append(f"{step.action.item} needs {parts}.")
+            sentences += [f"{member} will do as {kind}." for kind, member in step.members]
+    return dict.fromkeys(sentences)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import Draft, FunctionCall
-from agentgym_servers.todolist._scene import Scene, change, look_up, look_up_durations
+from agentgym_servers.todolist._scene import Scene, change, listed, look_up, look_up_durations
 
 if TYPE_CHECKING:
-    from agentgym_servers.todolist._account import Todo
+    from agentgym_servers.todolist._account import Project, Todo
 
 __all__ = ["ORDERS"]
 
@@ -18,7 +18,12 @@ _MOST_CHANGES = 5  # together with the look-ups they stay within the turn limit
 
 
 def _draft(goal: str, *calls: FunctionCall) -> Draft:
-    return Draft(goal, "done", calls)
+    return Draft(goal, "done", calls, reason="All is changed as asked. I am done.")
+
+
+def _make_favorite(project: Project) -> FunctionCall:
+    call = FunctionCall("update_project", {"project_id": project.project_id, "is_favorite": "True"})
+    return call.because(f'"{project.name}" is {project.project_id}. I make it a favourite.')
 
 
 def _some_of(matches: Sequence[Todo], todos: Sequence[Todo]) -> bool:
@@ -56,23 +61,24 @@ def _postpone(scene: Scene) -> Draft:
     days = scene.draw.between(2, 9)
     day = scene.day(scene.days_until(todo) + days)
     goal = f'Put off the due date of the task "{todo.content}" by {days} days.'
-    return _draft(goal, *look_up(scene.projects[: project.order]), *change("update_task", [todo], day))
+    changes = change("update_task", [todo], day, f"{days} days after {todo.due} is {day}.")
+    return _draft(goal, *look_up(scene.projects[: project.order], sought=todo), *changes)
 
 
 def _favorite(scene: Scene) -> Draft:
     """Make a project a favourite."""
     project = scene.project()
     goal = f'Make the project "{project.name}" one of my favourites.'
-    arguments = {"project_id": project.project_id, "is_favorite": "True"}
-    return _draft(goal, FunctionCall("get_projects", {}), FunctionCall("update_project", arguments))
+    return _draft(goal, *look_up([]), _make_favorite(project))
 
 
 def _favorite_of_task(scene: Scene) -> Draft:
     """Make the project of a task a favourite."""
     project, todo = scene.todo()
     goal = f'Make the project that has the task "{todo.content}" one of my favourites.'
-    arguments = {"project_id": project.project_id, "is_favorite": "True"}
-    return _draft(goal, *look_up(scene.projects[: project.order]), FunctionCall("update_project", arguments))
+    update = _make_favorite(project)
+    update = update.because(f'"{todo.content}" is in "{project.name}".', update.thought)
+    return _draft(goal, *look_up(scene.projects[: project.order], sought=todo), update)
 
 
 def _complete_until(scene: Scene) -> Draft | None:
@@ -82,7 +88,8 @@ def _complete_until(scene: Scene) -> Draft | None:
     if not _some_of(matches, project.todos):
         return None
     goal = f'Mark all tasks of "{project.name}" as completed that are due on {day} or before.'
-    return _draft(goal, *look_up([project]), *change("complete_task", matches))
+    changes = change("complete_task", matches, why=f"Due by {day}: {listed(matches, 'due')}.")
+    return _draft(goal, *look_up([project]), *changes)
 
 
 def _delete_overdue(scene: Scene) -> Draft | None:
@@ -92,7 +99,8 @@ def _delete_overdue(scene: Scene) -> Draft | None:
         return None
     named = scene.projects[0].name
     goal = f'In all my projects, from "{named}" to the last, delete the tasks that were due before today.'
-    return _draft(goal, *look_up(scene.projects, today=True), *change("delete_task", matches))
+    changes = change("delete_task", matches, why=f"Due before {scene.today}: {listed(matches, 'due')}.")
+    return _draft(goal, *look_up(scene.projects, today=scene.today), *changes)
 
 
 def _move_urgent(scene: Scene) -> Draft | None:
@@ -105,7 +113,8 @@ def _move_urgent(scene: Scene) -> Draft | None:
         return None
     which = "with" if urgent else "without"
     goal = f'Move the tasks in "{project.name}" {which} priority 4 to the day that is {days} days from today.'
-    return _draft(goal, *look_up([project], today=True), *change("update_task", matches, day))
+    why = f"{days} days after {scene.today} is {day}. The tasks: {listed(matches, 'priority')}."
+    return _draft(goal, *look_up([project], today=scene.today), *change("update_task", matches, day, why))
 
 
 def _complete_most_urgent(scene: Scene) -> Draft | None:
@@ -116,7 +125,8 @@ def _complete_most_urgent(scene: Scene) -> Draft | None:
     if len(matches) > 1:
         return None
     goal = f'Mark the task of the highest priority in the project "{project.name}" as completed.'
-    return _draft(goal, *look_up([project]), *change("complete_task", matches))
+    changes = change("complete_task", matches, why=f"The highest priority is {most}.")
+    return _draft(goal, *look_up([project]), *changes)
 
 
 def _swap(scene: Scene) -> Draft | None:
@@ -127,7 +137,8 @@ def _swap(scene: Scene) -> Draft | None:
     goal = (
         f'Swap the due dates of "{first.content}" in "{one.name}" and "{second.content}" in "{other.name}".'
     )
-    changes = change("update_task", [first], second.due) + change("update_task", [second], first.due)
+    why = f"The due dates: {listed([first, second], 'due')}."
+    changes = change("update_task", [first], second.due, why) + change("update_task", [second], first.due)
     return _draft(goal, *look_up([one, other]), *changes)
 
 
@@ -139,7 +150,8 @@ def _delete_long(scene: Scene) -> Draft | None:
         return None
     goal = f'Delete all tasks in "{project.name}" that take more than {minutes} minutes.'
     calls = look_up([project]) + look_up_durations(project.todos)
-    return _draft(goal, *calls, *change("delete_task", matches))
+    why = f"More than {minutes} minutes: {listed(matches, 'minutes')}."
+    return _draft(goal, *calls, *change("delete_task", matches, why=why))
 
 
 def _day_after(scene: Scene) -> Draft | None:
@@ -152,7 +164,8 @@ def _day_after(scene: Scene) -> Draft | None:
         f'"{first.content}" in "{one.name}" cannot be done before "{second.content}" in "{other.name}" is: '
         "set its due date to the day after that of the latter."
     )
-    return _draft(goal, *look_up([one, other]), *change("update_task", [first], day))
+    changes = change("update_task", [first], day, f"The day after {second.due} is {day}.")
+    return _draft(goal, *look_up([one, other]), *changes)
 
 
 ORDERS: tuple[Callable[[Scene], Draft | None], ...] = (

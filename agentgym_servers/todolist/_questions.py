@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Draft, FunctionCall, yes_or_no
-from agentgym_servers.todolist._scene import Scene, look_up, look_up_durations
+from agentgym_servers._frame.tool_tasks import Draft, yes_or_no
+from agentgym_servers.todolist._scene import Scene, listed, look_up, look_up_durations, look_up_one
 
 if TYPE_CHECKING:
     from agentgym_servers.todolist._account import Todo
@@ -27,21 +27,22 @@ def _due_date(scene: Scene) -> Draft:
     """When is a task due?"""
     project, todo = scene.todo()
     goal = f'By which day must "{todo.content}" in the project "{project.name}" be done? {_DATE}'
-    return Draft(goal, todo.due, look_up([project]))
+    return Draft(goal, todo.due, look_up([project]), reason=f"It is due on {todo.due}.")
 
 
 def _priority(scene: Scene) -> Draft:
     """How urgent is a task?"""
     project, todo = scene.todo()
     goal = f'What is the priority of "{todo.content}" in my project "{project.name}"? {_NUMBER}'
-    return Draft(goal, todo.priority, look_up([project]))
+    return Draft(goal, todo.priority, look_up([project]), reason=f"The priority is {todo.priority}.")
 
 
 def _duration(scene: Scene) -> Draft:
     """How long does a task take?"""
     project, todo = scene.todo()
     goal = f'How many minutes does "{todo.content}" in "{project.name}" take? {_NUMBER}'
-    return Draft(goal, todo.minutes, look_up([project]) + look_up_durations([todo]))
+    calls = look_up([project]) + look_up_durations([todo])
+    return Draft(goal, todo.minutes, calls, reason=f"It takes {todo.minutes} minutes.")
 
 
 def _all_durations(scene: Scene) -> Draft:
@@ -49,7 +50,9 @@ def _all_durations(scene: Scene) -> Draft:
     project = scene.project()
     goal = f'How many minutes do all tasks of the project "{project.name}" take together? {_NUMBER}'
     minutes = sum(each.minutes for each in project.todos)
-    return Draft(goal, minutes, look_up([project]) + look_up_durations(project.todos))
+    calls = look_up([project]) + look_up_durations(project.todos)
+    reason = f"{' + '.join(str(each.minutes) for each in project.todos)} = {minutes}."
+    return Draft(goal, minutes, calls, reason=reason)
 
 
 def _longest(scene: Scene) -> Draft | None:
@@ -60,7 +63,9 @@ def _longest(scene: Scene) -> Draft | None:
     if len(matches) > 1:
         return None
     goal = f'Which task of "{project.name}" takes the most time? {_NAME}'
-    return Draft(goal, matches[0].content, look_up([project]) + look_up_durations(project.todos))
+    calls = look_up([project]) + look_up_durations(project.todos)
+    reason = f"The minutes: {listed(project.todos, 'minutes')}. The most is {most}."
+    return Draft(goal, matches[0].content, calls, reason=reason)
 
 
 def _due_before(scene: Scene) -> Draft | None:
@@ -70,7 +75,8 @@ def _due_before(scene: Scene) -> Draft | None:
     if not 0 < len(matches) < len(project.todos):
         return None
     goal = f'Which tasks of the project "{project.name}" are due before {day}? {_LIST}'
-    return Draft(goal, _names(matches), look_up([project]))
+    reason = f"Before {day}: {listed(matches, 'due')}."
+    return Draft(goal, _names(matches), look_up([project]), reason=reason)
 
 
 def _count_due_before(scene: Scene) -> Draft | None:
@@ -78,7 +84,8 @@ def _count_due_before(scene: Scene) -> Draft | None:
     day = scene.day(scene.draw.between(0, 12))
     matches = [each for each in scene.todos if each.due < day]
     goal = f"How many tasks, in all my projects together, are due before {day}? {_NUMBER}"
-    return Draft(goal, len(matches), look_up(scene.projects)) if matches else None
+    reason = f"Before {day}: {', '.join(each.due for each in matches)}. These are {len(matches)}."
+    return Draft(goal, len(matches), look_up(scene.projects), reason=reason) if matches else None
 
 
 def _urgent(scene: Scene) -> Draft | None:
@@ -88,7 +95,8 @@ def _urgent(scene: Scene) -> Draft | None:
     if not 0 < len(matches) < len(project.todos):
         return None
     goal = f'Which tasks in "{project.name}" have a priority of {least} or more? {_LIST}'
-    return Draft(goal, _names(matches), look_up([project]))
+    reason = f"{least} or more: {listed(matches, 'priority')}."
+    return Draft(goal, _names(matches), look_up([project]), reason=reason)
 
 
 def _due_first(scene: Scene) -> Draft | None:
@@ -99,7 +107,8 @@ def _due_first(scene: Scene) -> Draft | None:
     if len(matches) > 1:
         return None
     goal = f'Which task of my project "{project.name}" is due {"last" if last else "first"}? {_NAME}'
-    return Draft(goal, matches[0].content, look_up([project]))
+    reason = f"The {'last' if last else 'first'} due date is {day}: {matches[0].content}."
+    return Draft(goal, matches[0].content, look_up([project]), reason=reason)
 
 
 def _place(scene: Scene) -> Draft:
@@ -107,25 +116,25 @@ def _place(scene: Scene) -> Draft:
     project, todo = scene.todo()
     where = todo.description.removeprefix("Place: ").partition(". ")[0]
     goal = f'At which place is "{todo.content}" of "{project.name}" done? Answer as its description has it.'
-    calls = (*look_up([project]), FunctionCall("get_task_description", {"task_id": todo.todo_id}))
-    return Draft(goal, where, calls)
+    calls = (*look_up([project]), look_up_one("description", todo))
+    return Draft(goal, where, calls, reason=f"The place: {where}.")
 
 
 def _bring(scene: Scene) -> Draft:
     """Which things does a task need, if its project is not given?"""
     project, todo = scene.todo()
     things = todo.description.partition("Bring: ")[2].removesuffix(".")
-    listed = scene.projects[: project.order]
     goal = f'What must I bring for the task "{todo.content}"? Answer as its description has it.'
-    calls = (*look_up(listed), FunctionCall("get_task_description", {"task_id": todo.todo_id}))
-    return Draft(goal, things, calls)
+    calls = (*look_up(scene.projects[: project.order], sought=todo), look_up_one("description", todo))
+    return Draft(goal, things, calls, reason=f"To bring: {things}.")
 
 
 def _holder(scene: Scene) -> Draft:
     """Which project contains a task?"""
     project, todo = scene.todo()
     goal = f'In which project is the task "{todo.content}"? {_NAME}'
-    return Draft(goal, project.name, look_up(scene.projects[: project.order]))
+    calls = look_up(scene.projects[: project.order], sought=todo)
+    return Draft(goal, project.name, calls, reason=f"The task is in {project.name}.")
 
 
 def _days_left(scene: Scene) -> Draft | None:
@@ -135,7 +144,8 @@ def _days_left(scene: Scene) -> Draft | None:
     if days < 1:
         return None
     goal = f'In how many days from today is "{todo.content}" in "{project.name}" due? {_NUMBER}'
-    return Draft(goal, days, look_up([project], today=True))
+    reason = f"{todo.due} is {days} day{'s' * (days > 1)} after {scene.today}."
+    return Draft(goal, days, look_up([project], today=scene.today), reason=reason)
 
 
 def _two_due_dates(scene: Scene) -> Draft:
@@ -145,7 +155,8 @@ def _two_due_dates(scene: Scene) -> Draft:
         f'What are the due dates of "{first.content}" in "{one.name}" and "{second.content}" in '
         f"\"{other.name}\"? Answer with a list: ['YYYY-MM-DD', 'YYYY-MM-DD']."
     )
-    return Draft(goal, sorted([first.due, second.due]), look_up([one, other]))
+    reason = f"The due dates: {first.due}, {second.due}."
+    return Draft(goal, sorted([first.due, second.due]), look_up([one, other]), reason=reason)
 
 
 def _earlier(scene: Scene) -> Draft | None:
@@ -157,7 +168,8 @@ def _earlier(scene: Scene) -> Draft | None:
         f'Is "{first.content}" in "{one.name}" due before "{second.content}" in "{other.name}"? '
         "Answer 'Yes' or 'No'."
     )
-    return Draft(goal, yes_or_no(first.due < second.due), look_up([one, other]))
+    reason = f"The due dates: {first.due}, {second.due}."
+    return Draft(goal, yes_or_no(first.due < second.due), look_up([one, other]), reason=reason)
 
 
 def _within_days(scene: Scene) -> Draft | None:
@@ -171,7 +183,8 @@ def _within_days(scene: Scene) -> Draft | None:
         f'Which of my tasks, apart from those of the project "{excluded.name}", are due between today and '
         f"{scene.day(days)}, both included? {_LIST}"
     )
-    return Draft(goal, _names(matches), look_up(others, today=True))
+    reason = f"From {scene.today} to {scene.day(days)}: {listed(matches, 'due')}."
+    return Draft(goal, _names(matches), look_up(others, today=scene.today), reason=reason)
 
 
 def _most_tasks(scene: Scene) -> Draft | None:
@@ -182,7 +195,8 @@ def _most_tasks(scene: Scene) -> Draft | None:
         return None
     named = ", ".join(f'"{each.name}"' for each in scene.projects)
     goal = f"Which of my projects {named} has the most tasks? {_NAME}"
-    return Draft(goal, matches[0].name, look_up(scene.projects))
+    reason = f"The tasks: {', '.join(f'{each.name} {len(each.todos)}' for each in scene.projects)}."
+    return Draft(goal, matches[0].name, look_up(scene.projects), reason=reason)
 
 
 QUESTIONS: tuple[Callable[[Scene], Draft | None], ...] = (

@@ -14,7 +14,7 @@ from agentgym_servers.todolist._account import Project, Todo
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["PROJECTS", "Chore", "Scene", "change", "look_up", "look_up_durations"]
+__all__ = ["PROJECTS", "Chore", "Scene", "change", "listed", "look_up", "look_up_durations", "look_up_one"]
 
 _FIRST_DAY = date(2024, 3, 1)
 _DAYS = 500
@@ -112,19 +112,62 @@ class Scene:
         return [todo for project in self.projects for todo in project.todos]
 
 
-def look_up(projects: Iterable[Project], *, today: bool = False) -> tuple[FunctionCall, ...]:
-    """Return the calls that list the tasks of some projects, after the call for the date if it matters."""
-    first = [FunctionCall("get_user_current_date", {})] if today else []
-    tasks = [FunctionCall("get_tasks", {"project_id": each.project_id}) for each in projects]
-    return (*first, FunctionCall("get_projects", {}), *tasks)
+def look_up(
+    projects: Iterable[Project], *, today: date | None = None, sought: Todo | None = None
+) -> tuple[FunctionCall, ...]:
+    """Return the calls that list the tasks of some projects.
+
+    Args:
+        projects: The projects.
+        today: The current date, if it matters: it is looked up first.
+        sought: The task that only the last project has, if the goal does not give its project.
+    """
+    first, listing = FunctionCall("get_user_current_date", {}), FunctionCall("get_projects", {})
+    need = "I need the ids of the projects."
+    calls = [listing.because(need)]
+    if today is not None:
+        calls = [first.because("I need today's date."), listing.because(f"Today is {today}.", need)]
+    for number, project in enumerate(projects):
+        missed = "" if sought is None or number == 0 else f'"{sought.content}" is not there.'
+        call = FunctionCall("get_tasks", {"project_id": project.project_id})
+        calls.append(call.because(missed, f'"{project.name}" is {project.project_id}. I need its tasks.'))
+    return tuple(calls)
+
+
+def look_up_one(name: str, todo: Todo) -> FunctionCall:
+    """Return the call that looks up a property of a task: its ``duration`` or ``description``."""
+    call = FunctionCall(f"get_task_{name}", {"task_id": todo.todo_id})
+    return call.because(f'"{todo.content}" is {todo.todo_id}. I need its {name}.')
 
 
 def look_up_durations(todos: Iterable[Todo]) -> tuple[FunctionCall, ...]:
     """Return the calls that look up the durations of some tasks."""
-    return tuple(FunctionCall("get_task_duration", {"task_id": each.todo_id}) for each in todos)
+    return tuple(look_up_one("duration", each) for each in todos)
 
 
-def change(name: str, todos: Iterable[Todo], due: str | None = None) -> tuple[FunctionCall, ...]:
-    """Return the calls that change some tasks in the same way."""
+def change(
+    name: str, todos: Iterable[Todo], due: str | None = None, why: str = ""
+) -> tuple[FunctionCall, ...]:
+    """Return the calls that change some tasks in the same way.
+
+    Args:
+        name: The function.
+        todos: The tasks.
+        due: The new due date, if it changes.
+        why: Why it is these tasks, or this date.
+    """
     more = {} if due is None else {"due_date": due}
-    return tuple(FunctionCall(name, {"task_id": each.todo_id, **more}) for each in todos)
+    verb = name.removesuffix("_task")
+    what = f"{verb} it" if due is None else f"set its due date to {due}"
+    calls = [
+        FunctionCall(name, {"task_id": each.todo_id, **more}).because(
+            why if number == 0 else "", f'"{each.content}" is {each.todo_id}. I {what}.'
+        )
+        for number, each in enumerate(todos)
+    ]
+    return tuple(calls)
+
+
+def listed(todos: Iterable[Todo], field: str) -> str:
+    """Return tasks with one of their properties, such as ``due``, for a thought."""
+    return ", ".join(f"{each.content} {getattr(each, field)}" for each in todos)

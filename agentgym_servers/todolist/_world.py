@@ -64,7 +64,7 @@ def _task(task_id: int, draw: Draw) -> TodoTask | None:
         end=account.state,
         today=scene.today.isoformat(),
         city=draw.one(_CITIES),
-        solution=(*draft.calls, FunctionCall("finish", {"answer": draft.answer})),
+        solution=(*draft.calls, FunctionCall("finish", {"answer": draft.answer}).because(draft.reason)),
     )
 
 

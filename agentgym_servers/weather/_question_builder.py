@@ -19,6 +19,9 @@ NUMBER = "Please provide the answer as a number, to one decimal place."
 
 _FIRST = date(2021, 1, 1)
 _DAYS = 1095  # of three years; none of their dates is a 29 February
+_YEAR = 365  # days, of the shorter years
+
+_NOUNS = {"temp": "temperature", "rain": "rain", "snow": "snow", "air_quality_index": "air quality index"}
 
 
 class WeatherQuestionBuilder(QuestionBuilder):
@@ -38,6 +41,8 @@ class WeatherQuestionBuilder(QuestionBuilder):
         self.today = _FIRST + timedelta(draw.below(_DAYS))
         self.home, *self._unused = draw.some(CITIES, 5)
         self._climate = climate
+        self.record("get_user_current_date", "today's date")
+        self.found(f"Today is {self.today}.")
 
     def place(self) -> City:
         """Return an unused place, which the goal names."""
@@ -72,8 +77,11 @@ class WeatherQuestionBuilder(QuestionBuilder):
 
     def height(self, place: City) -> float:
         """Look up the height of a place."""
-        self.record("get_elevation", **self._where(place))
-        return height_at(place.latitude, place.longitude)
+        where = self._where(place)
+        self.record("get_elevation", f"the height of {self._name(place)}", **where)
+        height = height_at(place.latitude, place.longitude)
+        self.found(f"The height of {self._name(place)} is {height}.")
+        return height
 
     def distance(self, one: City, other: City) -> float:
         """Look up the distance between two places, in kilometres."""
@@ -83,12 +91,16 @@ class WeatherQuestionBuilder(QuestionBuilder):
             for name, degrees in self._where(place).items():
                 arguments[f"{name}{number}"] = degrees
                 ends.append(degrees)
-        self.record("get_distance", **arguments)
-        return distance_km(*ends)
+        names = f"{self._name(one)} and {self._name(other)}"
+        self.record("get_distance", f"the distance between {names}", **arguments)
+        distance = distance_km(*ends)
+        self.found(f"The distance between {names} is {distance}.")
+        return distance
 
     def level(self, index: int) -> None:
         """Look up the level of an air quality index."""
-        self.record("get_air_quality_level", air_quality_index=index)
+        self.found(f"The air quality index is {index}.")
+        self.record("get_air_quality_level", "the level of that index", air_quality_index=index)
 
     def same_day_last_year(self) -> int:
         """Return the offset in days from today to the same date last year."""
@@ -96,21 +108,44 @@ class WeatherQuestionBuilder(QuestionBuilder):
 
     def _days(self, kind: str, place: City, first: int, last: int) -> list[Day]:
         where = self._where(place)
+        noun = f"{_NOUNS[kind]} of {self._name(place)}"
         if first == last == 0:
-            self.record(f"get_current_{kind}", **where, current_date=self.today.isoformat())
+            self.record(f"get_current_{kind}", f"today's {noun}", **where, current_date=str(self.today))
         else:
-            name = f"get_historical_{kind}" if last < 0 else f"get_{kind}_forecast"
-            dates = {"start_date": self.day(first).isoformat(), "end_date": self.day(last).isoformat()}
-            self.record(name, **where, **dates)
+            name, when = f"get_{kind}_forecast", "coming"
+            if last < 0:
+                name, when = f"get_historical_{kind}", "past"
+            start, end = self.day(first), self.day(last)
+            span = f": {start} ({_relative(first)})" + (
+                f" to {end} ({_relative(last)})" if end > start else ""
+            )
+            self.record(name, f"the {when} {noun}", span, **where, start_date=str(start), end_date=str(end))
         return self._climate.days(place.latitude, place.longitude, self.day(first), last - first + 1)
 
     def _where(self, place: City) -> dict[str, Any]:
         """Look up the coordinates of a place, once."""
         if place is self.home and not self._has_called("get_user_current_location"):
-            self.record("get_user_current_location")
+            self.record("get_user_current_location", "the user's city")
+            self.found(f"The user's city is {place.name}.")
         if not self._has_called("get_latitude_longitude", name=place.name):
-            self.record("get_latitude_longitude", name=place.name)
+            name = self._name(place)
+            self.record("get_latitude_longitude", f"the coordinates of {name}", name=place.name)
+            self.found(f"{name[0].upper()}{name[1:]} is at {place.latitude}, {place.longitude}.")
         return {"latitude": place.latitude, "longitude": place.longitude}
+
+    def _name(self, place: City) -> str:
+        """Return a place in the words of the goal, which does not name the user's city."""
+        return "the user's city" if place is self.home else place.name
 
     def _has_called(self, name: str, /, **arguments: Any) -> bool:
         return FunctionCall(name, arguments) in self.calls
+
+
+def _relative(offset: int) -> str:
+    """Return an offset in days from today in words."""
+    count = abs(offset)
+    if count >= _YEAR:
+        return "a year ago"
+    if count == 1:
+        return "yesterday" if offset < 0 else "tomorrow"
+    return f"{count} days ago" if offset < 0 else f"in {count} days"

@@ -7,12 +7,13 @@ answers, or if the weather makes the question pointless.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.tool_tasks import Question, require, single_best, yes_or_no
 from agentgym_servers.weather._climate import air_quality_level
 from agentgym_servers.weather._question_builder import NUMBER, WeatherQuestionBuilder
+from agentgym_servers.weather._reasons import added, compared, dated, days_counted, exact_sum, listed
 
 if TYPE_CHECKING:
     from agentgym_servers.weather._places import City
@@ -33,7 +34,11 @@ def _mean_of_a_day(builder: WeatherQuestionBuilder) -> Question:
     ago = builder.draw.between(1, 30)
     (day,) = builder.temperatures(place, -ago, -ago)
     when = "yesterday" if ago == 1 else f"{ago} days ago"
-    return Question(f"What was the average temperature in Celsius {where} {when}? {NUMBER}", day.mean)
+    return Question(
+        f"What was the average temperature in Celsius {where} {when}? {NUMBER}",
+        day.mean,
+        reason=f"The mean temperature is {day.mean}.",
+    )
 
 
 def _highest_last_year(builder: WeatherQuestionBuilder) -> Question:
@@ -41,7 +46,9 @@ def _highest_last_year(builder: WeatherQuestionBuilder) -> Question:
     offset = builder.same_day_last_year()
     (day,) = builder.temperatures(place, offset, offset)
     return Question(
-        f"What was the highest temperature in Celsius {where} on this day last year? {NUMBER}", day.highest
+        f"What was the highest temperature in Celsius {where} on this day last year? {NUMBER}",
+        day.highest,
+        reason=f"The highest temperature is {day.highest}.",
     )
 
 
@@ -53,6 +60,8 @@ def _difference_tomorrow(builder: WeatherQuestionBuilder) -> Question:
         f"By how many degrees Celsius will the {which} temperature of tomorrow differ between {one.name} and "
         f"{other.name}? {NUMBER}",
         round(abs(values[0] - values[1]), 1),
+        reason=f"The {which} temperature is {values[0]} in {one.name} and {values[1]} in {other.name}. "
+        f"{max(values)} - {min(values)} = {round(abs(values[0] - values[1]), 1)}.",
     )
 
 
@@ -64,6 +73,8 @@ def _warmest_of_three_days(builder: WeatherQuestionBuilder) -> Question:
     return Question(
         f"Which of the days {dates} and {days[-1].date} had the highest average temperature {where}? {_DATE}",
         str(single_best(days, lambda day: day.mean).date),
+        reason=f"The mean temperatures: {dated(days, lambda day: day.mean)}. "
+        f"The highest is {max(day.mean for day in days)}.",
     )
 
 
@@ -76,17 +87,20 @@ def _warmer_city(builder: WeatherQuestionBuilder) -> Question:
         f"Which city will have the higher average temperature {when}: {places[0].name} or {places[1].name}? "
         f"{_CITY}",
         single_best(days, lambda name: days[name]),
+        reason=compared("mean temperatures", days, "higher"),
     )
 
 
 def _rain_so_far(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count = builder.draw.between(2, 20)
-    total = _sum(day.rain for day in builder.rain(place, -count, -1))
+    days = builder.rain(place, -count, -1)
+    total = exact_sum(day.rain for day in days)
     require(total > _LITTLE)
     return Question(
         f"How many millimetres of rain fell {where} over the past {count} days, today not counted? {NUMBER}",
         total,
+        reason=added("rain", (day.rain for day in days), total),
     )
 
 
@@ -94,18 +108,23 @@ def _will_it_rain(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     ahead = builder.draw.between(1, 20)
     (day,) = builder.rain(place, ahead, ahead)
-    return Question(f"Will there be any rain {where} on {day.date}? {_YES_OR_NO}", yes_or_no(day.rain > 0))
+    return Question(
+        f"Will there be any rain {where} on {day.date}? {_YES_OR_NO}",
+        yes_or_no(day.rain > 0),
+        reason=f"The rain is {day.rain}, {'more than' if day.rain > 0 else 'so it is'} 0.",
+    )
 
 
 def _days_of_rain_to_come(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count, least = builder.draw.between(7, 25), builder.draw.one((0, 1, 2, 5))
-    rainy = sum(day.rain > least for day in builder.rain(place, 1, count))
-    require(rainy > 0)
+    rainy = [day.rain for day in builder.rain(place, 1, count) if day.rain > least]
+    require(bool(rainy))
     return Question(
         f"On how many of the next {count} days, beginning tomorrow, will more than {least} mm of rain fall "
         f"{where}? {_COUNT}",
-        rainy,
+        len(rainy),
+        reason=f"The rain above {least}: {listed(rainy)}. {days_counted(len(rainy))}.",
     )
 
 
@@ -114,23 +133,26 @@ def _hot_days_to_come(builder: WeatherQuestionBuilder) -> Question:
     count = builder.draw.between(5, 20)
     days = builder.temperatures(place, 1, count)
     limit = round(sorted(day.highest for day in days)[-builder.draw.between(2, 5)])
-    dates = [str(day.date) for day in days if day.highest > limit]
-    require(bool(dates))
+    hot = [day for day in days if day.highest > limit]
+    require(bool(hot))
     return Question(
         f"On which of the next {count} days, beginning tomorrow, will the temperature {where} rise above "
         f"{limit} degrees Celsius? {_DATES}",
-        dates,
+        [str(day.date) for day in hot],
+        reason=f"Above {limit}: {dated(hot, lambda day: day.highest)}.",
     )
 
 
 def _snow_so_far(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count = builder.draw.between(3, 20)
-    total = _sum(day.snow for day in builder.snow(place, -count, -1))
+    days = builder.snow(place, -count, -1)
+    total = exact_sum(day.snow for day in days)
     require(total > _LITTLE)
     return Question(
         f"How many centimetres of snow fell {where} over the past {count} days, today not counted? {NUMBER}",
         total,
+        reason=added("snow", (day.snow for day in days), total),
     )
 
 
@@ -142,20 +164,30 @@ def _most_snow(builder: WeatherQuestionBuilder) -> Question:
     return Question(
         f"On which of the next {count} days, beginning tomorrow, will the most snow fall {where}? {_DATE}",
         str(day.date),
+        reason=f"The most snow is {day.snow}, on {day.date}.",
     )
 
 
 def _height(builder: WeatherQuestionBuilder) -> Question:
     place = builder.place()
-    return Question(f"How many metres above the sea is {place.name}? {_COUNT}", builder.height(place))
+    height = builder.height(place)
+    return Question(
+        f"How many metres above the sea is {place.name}? {_COUNT}",
+        height,
+        reason=f"The height of {place.name} is {height}.",
+    )
 
 
 def _height_difference(builder: WeatherQuestionBuilder) -> Question:
     place, other = builder.place(), builder.draw.one((builder.home, builder.place()))
     than = "where I am now" if other is builder.home else other.name
-    higher = builder.height(place) - builder.height(other)
-    require(higher > 0)
-    return Question(f"How many metres higher is {place.name} than {than}? {_COUNT}", higher)
+    high, low = builder.height(place), builder.height(other)
+    require(high > low)
+    return Question(
+        f"How many metres higher is {place.name} than {than}? {_COUNT}",
+        high - low,
+        reason=f"The heights are {high} and {low}. {high} - {low} = {high - low}.",
+    )
 
 
 def _highest_city(builder: WeatherQuestionBuilder) -> Question:
@@ -164,14 +196,18 @@ def _highest_city(builder: WeatherQuestionBuilder) -> Question:
     return Question(
         f"Which of these cities is the highest above the sea: {_alternatives(places)}? {_CITY}",
         single_best(heights, lambda name: heights[name]),
+        reason=compared("heights", heights, "highest"),
     )
 
 
 def _distance(builder: WeatherQuestionBuilder) -> Question:
     place, other = builder.place(), builder.draw.one((builder.home, builder.place()))
     origin = "from me" if other is builder.home else f"from {other.name}"
+    distance = builder.distance(other, place)
     return Question(
-        f"How many kilometres away is {place.name} {origin}? {NUMBER}", builder.distance(other, place)
+        f"How many kilometres away is {place.name} {origin}? {NUMBER}",
+        distance,
+        reason=f"The distance is {distance}.",
     )
 
 
@@ -182,6 +218,7 @@ def _nearest(builder: WeatherQuestionBuilder) -> Question:
         f"I can travel to {places[0].name} or to {places[1].name}. Which is nearer to where I am now? "
         f"{_CITY}",
         single_best(distances, lambda name: -distances[name]),
+        reason=compared("distances", distances, "nearer"),
     )
 
 
@@ -190,7 +227,11 @@ def _air_of_a_day(builder: WeatherQuestionBuilder) -> Question:
     ago = builder.draw.between(0, 30)
     (day,) = builder.air(place, -ago, -ago)
     verb, when = ("is", "today") if ago == 0 else ("was", f"on {day.date}")
-    return Question(f"What {verb} the air quality index {where} {when}? {_COUNT}", day.air)
+    return Question(
+        f"What {verb} the air quality index {where} {when}? {_COUNT}",
+        day.air,
+        reason=f"The air quality index is {day.air}.",
+    )
 
 
 def _air_level(builder: WeatherQuestionBuilder) -> Question:
@@ -202,6 +243,7 @@ def _air_level(builder: WeatherQuestionBuilder) -> Question:
     return Question(
         f"What {verb} the air quality level {where} {when}? Please provide the answer as a string.",
         air_quality_level(day.air),
+        reason=f"The level is {air_quality_level(day.air)}.",
     )
 
 
@@ -211,6 +253,7 @@ def _cleaner_air(builder: WeatherQuestionBuilder) -> Question:
     return Question(
         f"Which city has the lower air quality index today: {places[0].name} or {places[1].name}? {_CITY}",
         single_best(indices, lambda name: -indices[name]),
+        reason=compared("air quality indices", indices, "lower"),
     )
 
 
@@ -218,12 +261,13 @@ def _rain_and_snow(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count = builder.draw.between(5, 28)
     rain, snow = builder.rain(place, -count, -1), builder.snow(place, -count, -1)
-    both = sum(one.rain > 0 and other.snow > 0 for one, other in zip(rain, snow, strict=True))
-    require(both > 0)
+    both = [one.date for one, other in zip(rain, snow, strict=True) if one.rain > 0 and other.snow > 0]
+    require(bool(both))
     return Question(
         f"On how many of the past {count} days, today not counted, did both rain and snow fall {where}? "
         f"{_COUNT}",
-        both,
+        len(both),
+        reason=f"Both rain and snow: {listed(both)}. {days_counted(len(both))}.",
     )
 
 
@@ -236,10 +280,12 @@ def _warmer_than_before(builder: WeatherQuestionBuilder) -> Question:
         ]
     )
     now, then = builder.temperatures(place, 0, 0)[0].mean, builder.temperatures(place, offset, offset)[0].mean
+    answer = "higher" if now > then else "lower" if now < then else "same"
     return Question(
         f"How does the average temperature of today {where} compare to {when}? Please answer with 'higher', "
         "'lower' or 'same'.",
-        "higher" if now > then else "lower" if now < then else "same",
+        answer,
+        reason=f"The mean temperature is {now} today and was {then} then: {answer}.",
     )
 
 
@@ -250,6 +296,7 @@ def _range_of_today(builder: WeatherQuestionBuilder) -> Question:
         f"How many degrees Celsius lie between the lowest and the highest temperature of today {where}? "
         f"{NUMBER}",
         round(day.highest - day.lowest, 1),
+        reason=f"{day.highest} - {day.lowest} = {round(day.highest - day.lowest, 1)}.",
     )
 
 
@@ -257,12 +304,15 @@ def _snow_of_cold_days(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count, limit = builder.draw.between(4, 20), builder.draw.one((-5, -2, 0, 1))
     days, snow = builder.temperatures(place, -count, -1), builder.snow(place, -count, -1)
-    total = _sum(each.snow for day, each in zip(days, snow, strict=True) if day.mean < limit)
+    cold = [(day, each.snow) for day, each in zip(days, snow, strict=True) if day.mean < limit]
+    total = exact_sum(each for _, each in cold)
     require(total > _LITTLE)
     return Question(
         f"How many centimetres of snow fell {where} in the past {count} days, today not counted, on days "
         f"with an average temperature below {limit} degrees Celsius? {NUMBER}",
         total,
+        reason=f"Below {limit} with snow: {listed(day.date for day, each in cold if each)}. "
+        + added("snow", (each for _, each in cold), total),
     )
 
 
@@ -274,6 +324,7 @@ def _coldest_day(builder: WeatherQuestionBuilder) -> Question:
         f"Which of the next {count} days, beginning tomorrow, will be the one with the lowest temperature "
         f"{where}? {_DATE}",
         str(day.date),
+        reason=f"The lowest temperature is {day.lowest}, on {day.date}.",
     )
 
 
@@ -281,20 +332,27 @@ def _average_of_days(builder: WeatherQuestionBuilder) -> Question:
     place, where = builder.somewhere()
     count = builder.draw.between(2, 15)
     days = builder.temperatures(place, 1, count)
+    total = exact_sum(day.mean for day in days)
+    mean = round(math.fsum(day.mean for day in days) / count, 6)
     return Question(
         f"What is the mean of the average temperatures in Celsius {where} of the next {count} days, "
         f"beginning tomorrow? {NUMBER}",
-        round(math.fsum(day.mean for day in days) / count, 6),
+        mean,
+        reason=added("mean temperatures", (day.mean for day in days), total)
+        + f" {total} / {count} = {mean}.",
     )
 
 
 def _rainier_city(builder: WeatherQuestionBuilder) -> Question:
     places, count = [builder.place(), builder.place()], builder.draw.between(3, 14)
-    totals = {place.name: _sum(day.rain for day in builder.rain(place, 1, count)) for place in places}
+    rain = {place.name: [day.rain for day in builder.rain(place, 1, count)] for place in places}
+    totals = {name: exact_sum(amounts) for name, amounts in rain.items()}
+    sums = [added(f"rain of {name}", amounts, totals[name]) for name, amounts in rain.items()]
     return Question(
         f"Which city will have more rain in all over the next {count} days, beginning tomorrow: "
         f"{places[0].name} or {places[1].name}? {_CITY}",
         single_best(totals, lambda name: totals[name]),
+        reason=" ".join(sums),
     )
 
 
@@ -327,10 +385,6 @@ KINDS: Sequence[Callable[[WeatherQuestionBuilder], Question]] = (
     _rainier_city,
 )
 """All kinds of questions; each draws a question, or raises `Unfit`."""
-
-
-def _sum(numbers: Iterable[float]) -> float:
-    return round(math.fsum(numbers), 2)
 
 
 def _alternatives(places: Sequence[City]) -> str:

@@ -7,7 +7,6 @@ from datetime import date
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import FunctionCall
 from agentgym_servers._frame.tool_world import ToolTask, ToolWorld, draw_tasks
 from agentgym_servers.weather._climate import Climate
 from agentgym_servers.weather._question_builder import WeatherQuestionBuilder
@@ -44,8 +43,8 @@ def world_of(seed: int) -> ToolWorld[Climate, WeatherTask]:
     def task(task_id: int, draw: Draw) -> WeatherTask:
         builder = WeatherQuestionBuilder(draw, climate)
         question = KINDS[task_id % len(KINDS)](builder)
-        finish = FunctionCall("finish", {"answer": question.answer})
-        solution = (FunctionCall("get_user_current_date", {}), *builder.calls, finish)
-        return WeatherTask(question.goal, question.answer, solution, builder.today, builder.home)
+        return WeatherTask(
+            question.goal, question.answer, builder.solution(question), builder.today, builder.home
+        )
 
     return ToolWorld(climate, draw_tasks(TASKS, task, "weather", seed, "task"))

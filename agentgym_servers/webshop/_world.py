@@ -34,7 +34,7 @@ class Solution:
     """The actions that win a task.
 
     Attributes:
-        keywords: The search; the product is among its first ten results.
+        keywords: The search, in words of the goal; the product is among its results, mostly the first ten.
         asin: The product to click.
         options: The values to click on its page.
     """
@@ -67,7 +67,9 @@ def solution(world: World, task: int) -> Solution:
         task: The task's id, from 0 to `TASKS` - 1.
     """
     goal = world.goals[task]
-    return Solution(goal.product.name, goal.product.asin, tuple(option.value for option in goal.options))
+    options = tuple(option.value for option in goal.options)
+    words = sorted((goal.product.query, *goal.attributes, *options), key=goal.instruction.index)
+    return Solution(" ".join(words), goal.product.asin, options)
 
 
 def _asins(seed: int) -> list[str]:

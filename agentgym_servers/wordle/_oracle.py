@@ -14,6 +14,8 @@ from agentgym_servers.wordle._game import marks
 from agentgym_servers.wordle._world import world_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import gymnasium
 
     from agentgym_gym.actions import Action
@@ -60,6 +62,43 @@ class WordleOracle:
             self._history += ((self._guessed, observation.strip()),)
         self._guessed = _next_guess(self._words, self._history)
         return None if self._guessed is None else Guess(self._guessed)
+
+    def thought(self) -> str:
+        """Return what the answers show about the letters, and whether the last guess fits them."""
+        if self._guessed is None:
+            return ""
+        guess = " ".join(self._guessed)
+        answers = [(word, reply.split()) for word, reply in self._history if _MARKS.fullmatch(reply)]
+        if not answers:
+            return f"I know no letter yet. {guess} has common letters."
+        tried = {letter for word, _ in answers for letter in word}
+        if all(marks(word, self._guessed).split() == reply for word, reply in answers):
+            return f"{_hints(answers)} {guess} fits."
+        new = ", ".join(dict.fromkeys(letter for letter in self._guessed if letter not in tried))
+        return f"{_hints(answers)} {guess} tests {new or 'other places'}."
+
+
+def _hints(answers: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Return what answers show: the letters in place, those elsewhere, and those that are not in the word."""
+    letters = [
+        (place, letter, mark)
+        for word, reply in answers
+        for place, (letter, mark) in enumerate(zip(word, reply, strict=True), 1)
+    ]
+    fixed = {place: letter for place, letter, mark in letters if mark == "g"}
+    inside = {letter for _, letter, mark in letters if mark != "b"}
+    elsewhere = dict.fromkeys(
+        f"{letter} not {place}"
+        for place, letter, mark in letters
+        if mark == "y" and letter not in fixed.values()
+    )
+    absent = dict.fromkeys(letter for _, letter, _ in letters if letter not in inside)
+    sentences = [
+        f"In place: {' '.join(fixed.get(place, '_') for place in range(1, 6))}." * bool(fixed),
+        f"Elsewhere: {', '.join(elsewhere)}." * bool(elsewhere),
+        f"Not in it: {', '.join(absent)}." * bool(absent),
+    ]
+    return " ".join(filter(None, sentences))
 
 
 @lru_cache(maxsize=4096)

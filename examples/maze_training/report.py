@@ -1,4 +1,7 @@
-"""Report all seeds as a table, ``maze.jsonl`` and ``maze.png``: ``python report.py RUNS FOLDER``."""
+"""Report all seeds as a table, ``maze.jsonl`` and ``maze.png``: ``python report.py RUNS FOLDER``.
+
+``python report.py credit.jsonl FOLDER`` draws ``credit.png`` from the kept records of ``maze.jsonl``.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,9 @@ from typing import Any
 
 _OF_STEP = ("success", "turns", "parse_errors", "faults", "cut")
 """Metrics of the episodes of each step; the first three are means, the others are counts."""
+
+_EARLIER = {"algorithm": "grpo", "episodes_a_step": 128}
+"""Of records from before the comparison of algorithms, which do not have these keys."""
 
 
 def curve(metrics: Path) -> list[dict[str, float]]:
@@ -37,17 +43,21 @@ def curve(metrics: Path) -> list[dict[str, float]]:
 
 def report(runs: Path, folder: Path) -> None:
     """Print the table of all seeds in a folder, and write ``maze.jsonl`` and ``maze.png`` to another one."""
-    results = [json.loads(path.read_text()) for path in runs.glob("seed_*/result.json")]
-    results.sort(key=lambda result: result["seed"])
-    print("seed  before  after   gain  invalid before  after  minutes")
+    results = [json.loads(path.read_text()) for path in runs.glob("seed_*/*/result.json")]
+    results.sort(key=lambda result: (result["algorithm"] != "grpo", result["algorithm"], result["seed"]))
+    print("algorithm  seed  before  after   gain  invalid before  after  minutes")
     for result in results:
         before, after = result["before"], result["after"]
         print(
-            f"{result['seed']:4}  {before['success']:6.3f}  {after['success']:5.3f}  {_gain(result):+.3f}"
+            f"{result['algorithm']:9}  {result['seed']:4}"
+            f"  {before['success']:6.3f}  {after['success']:5.3f}  {_gain(result):+.3f}"
             f"  {before['invalid']:14.3f}  {after['invalid']:5.3f}  {result['minutes']:7.1f}"
         )
-    print(f"mean gain {mean(map(_gain, results)):+.3f}, smallest {min(map(_gain, results)):+.3f}")
-    print_steps([result["curve"] for result in results])
+    for algorithm in dict.fromkeys(result["algorithm"] for result in results):
+        own = [result for result in results if result["algorithm"] == algorithm]
+        gains = [_gain(result) for result in own]
+        print(f"{algorithm}: mean gain {mean(gains):+.3f}, smallest {min(gains):+.3f}")
+        print_steps([result["curve"] for result in own])
     (folder / "maze.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
     _draw(results, folder / "maze.png")
 
@@ -76,20 +86,35 @@ def _draw(results: list[dict[str, Any]], path: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    names = list(dict.fromkeys(result["algorithm"] for result in results))
     for number, result in enumerate(results):
-        colour = f"C{number}"
+        # A colour for each seed, or for each algorithm if there are several.
+        several = len(names) > 1
+        colour = f"C{names.index(result['algorithm']) if several else number}"
+        label = f"{result['algorithm']}, seed {result['seed']}" if several else f"seed {result['seed']}"
         learned = [point for point in result["curve"] if "success" in point]
-        steps = [point["step"] for point in learned]
-        axes.plot(steps, [point["success"] for point in learned], color=colour, alpha=0.5, linewidth=1)
+        episodes = [point["step"] * result["episodes_a_step"] for point in learned]
+        axes.plot(episodes, [point["success"] for point in learned], color=colour, alpha=0.5, linewidth=1)
         ends = [result["before"]["success"], result["after"]["success"]]
-        axes.plot([0, steps[-1]], ends, "o", color=colour, label=f"seed {result['seed']}")
+        marker = "os^Dv"[result["seed"] % 5] if several else "o"
+        axes.plot([0, episodes[-1]], ends, marker, color=colour, label=label)
     axes.set(
-        xlabel="step of GRPO", ylabel="success", ylim=(0, 1), title="Maze, a model of 129,000 parameters"
+        xlabel="episodes played", ylabel="success", ylim=(0, 1), title="Maze, a model of 129,000 parameters"
     )
     axes.grid(alpha=0.3)
-    axes.legend(title="dots: measured before and after", fontsize="small")
+    axes.legend(title="markers: measured before and after", fontsize="small")
     figure.savefig(path, dpi=110)
 
 
+def main() -> None:
+    """Report a folder of runs, or draw kept records again."""
+    source, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    if source.is_file():
+        lines = source.read_text().splitlines()
+        _draw([_EARLIER | json.loads(line) for line in lines], folder / f"{source.stem}.png")
+    else:
+        report(source, folder)
+
+
 if __name__ == "__main__":
-    report(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

@@ -3,6 +3,9 @@
 A model of random weights is fine-tuned on the oracle's games from five of the 25 starts (verl's SFTTrainer).
 GRPO then trains it on all of them over HTTP (``verl.trainer.main_ppo``, unpatched). It is measured before and
 after. ``python train.py --seed 0 --out runs/maze``; docs/training/maze.md reports the results.
+
+``--algorithm grpo --algorithm gigpo`` trains by both, each from the same fine-tuned model and with the same
+random seed: docs/training/credit.md.
 """
 
 from __future__ import annotations
@@ -13,13 +16,14 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from measure import env_kwargs
 from recipe import FULL, PHRASES, QUICK, REPLY_TOKENS, SYSTEM, Recipe
 from report import curve, report
-from trainers import VARIABLES, grpo_settings, sft_settings
+from trainers import ALGORITHMS, VARIABLES, grpo_settings, sft_settings
 
 from agentgym_gym import AgentGymEnv, data, find
 from agentgym_gym.evaluate import load_oracle
@@ -44,12 +48,15 @@ class Seed:
         folder: The folder to create.
         url: URL of a Maze server.
         recipe: The numbers.
+        algorithms: How to train; each one starts from the fine-tuned model.
 
     Raises:
         SystemExit: The folder exists already.
     """
 
-    def __init__(self, seed: int, folder: Path, url: str, recipe: Recipe) -> None:
+    def __init__(
+        self, seed: int, folder: Path, url: str, recipe: Recipe, algorithms: Sequence[str] = ("grpo",)
+    ) -> None:
         self.seed = seed
         self.folder = folder.resolve()
         if self.folder.exists():
@@ -57,11 +64,12 @@ class Seed:
         self.folder.mkdir(parents=True)
         self.url = url
         self.recipe = recipe
+        self.algorithms = algorithms
         self.env_kwargs = env_kwargs(url, recipe.turns)
         self.began = time.monotonic()
 
-    def run(self) -> dict[str, Any]:
-        """Run all stages; return the measurements."""
+    def run(self) -> None:
+        """Run all stages; write the measurements to ``result.json`` in a folder of each algorithm."""
         games = [self.game(start) for start in self.recipe.shown_starts]
         texts = [message["content"] for game in games for message in game]
         make_tiny(self.folder / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
@@ -70,20 +78,29 @@ class Seed:
         shown = self.choose()
         before = self.measure("before", shown)
         self.log(f"success {before['success']:.3f}, invalid replies {before['invalid']:.3f}")
-        after = self.measure("after", self.learn(shown))
-        self.log(f"success {after['success']:.3f}, invalid replies {after['invalid']:.3f}")
-        minutes = round((time.monotonic() - self.began) / 60, 1)
-        learned = curve(self.folder / "metrics.jsonl")
-        result = {
-            "seed": self.seed,
-            "minutes": minutes,
-            "sft_steps": int(shown.parent.name.rpartition("_")[2]),
-            "before": before,
+        self.write_tasks()
+        for algorithm in self.algorithms:
+            result = {
+                "seed": self.seed,
+                "algorithm": algorithm,
+                "sft_steps": int(shown.parent.name.rpartition("_")[2]),
+                "before": before,
+                **self.improve(shown, algorithm),
+            }
+            (self.folder / algorithm / "result.json").write_text(json.dumps(result) + "\n")
+
+    def improve(self, model: Path, algorithm: str) -> dict[str, Any]:
+        """Train a model by an algorithm; return its minutes, its curve and the measurement after it."""
+        (self.folder / algorithm).mkdir()
+        began = time.monotonic()
+        after = self.measure(f"{algorithm}/after", self.learn(model, algorithm))
+        self.log(f"{algorithm}: success {after['success']:.3f}, invalid replies {after['invalid']:.3f}")
+        return {
+            "minutes": round((time.monotonic() - began) / 60, 1),
+            "episodes_a_step": self.recipe.prompts * self.recipe.rollouts,
             "after": after,
-            "curve": learned,
+            "curve": curve(self.folder / algorithm / "metrics.jsonl"),
         }
-        (self.folder / "result.json").write_text(json.dumps(result) + "\n")
-        return result
 
     def game(self, start: int) -> list[dict[str, str]]:
         """Return the messages of the oracle's game from a start."""
@@ -144,15 +161,18 @@ class Seed:
         del measured["model"]
         return measured
 
-    def learn(self, model: Path) -> Path:
-        """Train a model by GRPO over the server with verl's own trainer; return the trained model."""
-        r = self.recipe
+    def write_tasks(self) -> None:
+        """Write the tasks, and the settings of the agent loop."""
         (self.folder / "loop.yaml").write_text(LOOP)
         recipes = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
         tasks = list(data.rows(data.items_of(find("Maze")), recipes))
         data.write(self.folder, {"train": tasks}, data.schema())
+
+    def learn(self, model: Path, algorithm: str) -> Path:
+        """Train a model over the server with verl's own trainer; return the trained model."""
+        r = self.recipe
         self.call(
-            "grpo",
+            f"{algorithm}/train",
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
             *grpo_settings(
                 r,
@@ -160,7 +180,8 @@ class Seed:
                 tasks=self.folder / "train.parquet",
                 loop=self.folder / "loop.yaml",
                 seed=self.seed,
-                out=self.folder / "checkpoints",
+                out=self.folder / algorithm / "checkpoints",
+                algorithm=algorithm,
             ),
             "actor_rollout_ref.rollout.val_kwargs.n=4",
             "actor_rollout_ref.rollout.val_kwargs.do_sample=True",
@@ -169,7 +190,8 @@ class Seed:
             "trainer.val_before_train=True",
             f"trainer.test_freq={r.validate_every}",
         )
-        return self.folder / "checkpoints" / f"global_step_{r.steps}" / "actor" / "huggingface"
+        checkpoints = self.folder / algorithm / "checkpoints"
+        return checkpoints / f"global_step_{r.steps}" / "actor" / "huggingface"
 
     def play(
         self, name: str, models: list[Path], samples: int, seed: int, until: float | None = None
@@ -197,7 +219,7 @@ class Seed:
             SystemExit: It failed; the end of its log is shown.
         """
         log = self.folder / f"{name}.log"
-        env = os.environ | VARIABLES | {"VERL_FILE_LOGGER_PATH": str(self.folder / "metrics.jsonl")}
+        env = os.environ | VARIABLES | {"VERL_FILE_LOGGER_PATH": str(log.parent / "metrics.jsonl")}
         with log.open("w") as out:
             ended = subprocess.run(  # noqa: S603 - our own programs and verl's
                 [sys.executable, *arguments],
@@ -223,13 +245,20 @@ def main() -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("runs/maze"), help="folder for a folder of each seed"
     )
+    parser.add_argument(
+        "--algorithm",
+        action="append",
+        choices=sorted(ALGORITHMS),
+        help="training algorithm; repeatable; default grpo",
+    )
     parser.add_argument("--quick", action="store_true", help="smoke test of two minutes that learns nothing")
     args = parser.parse_args()
     server = LocalServer("maze")
     url = server.start()
     try:
         for seed in args.seed or [0]:
-            Seed(seed, args.out / f"seed_{seed}", url, QUICK if args.quick else FULL).run()
+            algorithms = list(dict.fromkeys(args.algorithm or ["grpo"]))
+            Seed(seed, args.out / f"seed_{seed}", url, QUICK if args.quick else FULL, algorithms).run()
     finally:
         server.stop()
     report(args.out, args.out)

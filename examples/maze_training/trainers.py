@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["VARIABLES", "Training", "grpo_settings", "sft_settings"]
+__all__ = ["ALGORITHMS", "VARIABLES", "Training", "grpo_settings", "sft_settings"]
 
 VARIABLES = {
     "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu,verl_bridge.trainer",
@@ -15,6 +15,12 @@ VARIABLES = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 """The environment variables of both trainers."""
+
+ALGORITHMS = {
+    "grpo": ("algorithm.adv_estimator=grpo",),
+    "gigpo": ("algorithm.adv_estimator=gym_gigpo", "algorithm.gamma=0.95"),
+}
+"""verl's settings of each algorithm; the discount is that of GiGPO's paper, for each turn."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,14 @@ def sft_settings(numbers: Training, *, model: Path, games: Sequence[Path], seed:
 
 
 def grpo_settings(
-    numbers: Training, *, model: Path, tasks: Path, loop: Path, seed: int, out: Path
+    numbers: Training,
+    *,
+    model: Path,
+    tasks: Path,
+    loop: Path,
+    seed: int,
+    out: Path,
+    algorithm: str = "grpo",
 ) -> list[str]:
     """Return the arguments of ``verl.trainer.main_ppo``, without the settings for a CPU.
 
@@ -95,11 +108,12 @@ def grpo_settings(
         loop: The file that names the agent loop.
         seed: Random seed of the order of the tasks and of all sampling.
         out: The folder of the checkpoints.
+        algorithm: One of :data:`ALGORITHMS`; GiGPO differs from GRPO in its advantages only.
     """
     actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
     update = numbers.mini_batch * numbers.rollouts  # episodes
     return [
-        "algorithm.adv_estimator=grpo",
+        *ALGORITHMS[algorithm],
         "algorithm.rollout_correction.bypass_mode=True",  # the server's log-probs are the trainer's
         f"data.train_files={tasks}",
         f"data.val_files={tasks}",

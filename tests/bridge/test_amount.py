@@ -44,7 +44,7 @@ def test_no_two_runs_have_one_name():
     choices = [
         {"env_id": env, "algorithm": algorithm, "preset": preset, "model": model, "seed": seed}
         for env, algorithm, preset, model, seed in itertools.product(
-            envs, ("grpo", "rloo"), PRESETS, models, (None, 0, 1)
+            envs, ("grpo", "rloo", "gigpo"), PRESETS, models, (None, 0, 1)
         )
     ]
     choices += [{"env_id": CRAFT, "like": like} for like in LIKE if like != "gigpo"]

@@ -17,6 +17,7 @@ GOOD = {
     "max_observation_tokens": None,
     "hide_reasoning": True,
     "drop_reasoning": False,
+    "turn_rewards": True,
     "tool_calls": True,
     "fault_budget": 0,
     "env_timeout": None,
@@ -47,6 +48,7 @@ def test_valid_arguments():
         ("horizon", {"turns": [10, 20]}, "require every"),
         ("hide_reasoning", "no", "should be true or false"),
         ("drop_reasoning", 1, "should be true or false"),
+        ("turn_rewards", "yes", "should be true or false"),
         ("fault_budget", "ten minutes", "should be a number of seconds from 0"),
         ("env_timeout", 0, "should be a number of seconds above 0"),
         ("episodes_dir", "", "should be text"),
@@ -69,3 +71,8 @@ def test_unknown_names():
     near, far = unknown_arguments(["max_token_per_turn", "colour", "max_turns"], RULES)
     assert near == "GymAgentLoop has no argument max_token_per_turn; did you mean max_tokens_per_turn?"
     assert "no argument colour; it has drop_reasoning, " in far
+
+
+def test_turn_rewards_need_the_tokens_of_each_turn():
+    (message,) = loop_errors({**GOOD, "drop_reasoning": True})
+    assert "turn_rewards and drop_reasoning exclude each other" in message

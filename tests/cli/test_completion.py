@@ -47,13 +47,13 @@ def runs(tmp_path, monkeypatch):
         ("agentgym verl init --env BI", ["BIRD"]),
         ("agentgym serve m", ["maze", "movie"]),
         ("agentgym eval Maze --action-format co", ["code_as_action"]),
-        ("agentgym eval Maze --agent ", ["oracle", "random", "replay:"]),
-        ("agentgym eval my_module:my/Env-v0 --agent o", ["oracle"]),
+        ("agentgym eval Maze --agent ", ["oracle", "oracle:thoughts", "random", "replay:"]),
+        ("agentgym eval my_module:my/Env-v0 --agent o", ["oracle", "oracle:thoughts"]),
         ("agentgym eval TextCraft --split t", ["train", "test"]),
         ("agentgym eval SQLGym --split ", ["train", "dev"]),
         ("agentgym data rl TextCraft Maze --split Maze=t", ["Maze=train", "Maze=test"]),
         ("agentgym verl init --env TextCraft=2 --split te", ["test"]),
-        ("agentgym validate TextCraft --gold o", ["oracle"]),
+        ("agentgym validate TextCraft --gold o", ["oracle", "oracle:thoughts"]),
     ],
 )
 def test_the_shell_completes(complete, words, offered):

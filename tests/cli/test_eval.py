@@ -72,6 +72,19 @@ def test_eval_replays_an_eval(run, tmp_path, textcraft_url):
     assert {**table(first), "wall time": ""} == {**table(again), "wall time": ""}
 
 
+def test_eval_with_thoughts_plays_the_same_actions(run, tmp_path, textcraft_url):
+    """The replies of ``oracle:thoughts`` have a thought, and the actions of ``oracle``."""
+    replies = {}
+    for agent in ("oracle", "oracle:thoughts"):
+        evaluate(run, tmp_path / agent, "--server", textcraft_url, agent=agent, tasks="0:3")
+        lines = (tmp_path / agent / "episodes.jsonl").read_text("utf-8").splitlines()
+        messages = [message for line in lines for message in json.loads(line)["messages"]]
+        replies[agent] = [each["content"] for each in messages if each["role"] == "assistant"]
+    assert all("Left to do:" in reply for reply in replies["oracle:thoughts"])
+    actions = [[reply.partition("\n\nAction:\n")[2] for reply in each] for each in replies.values()]
+    assert actions[0] == actions[1] != []
+
+
 def test_eval_by_chance(run, tmp_path, textcraft_url):
     options = ("--server", textcraft_url, "--max-turns", 3, "--seed", 4)
     result = evaluate(run, tmp_path, *options, agent="random", tasks="7")

@@ -105,7 +105,8 @@ def test_another_system_prompt(run, sft):
     Path("short.txt").write_text("Walk to the goal.\n")
     rows, _ = sft("traj.json", "run", "without", "--system-prompt", "short.txt", "--val", 0)
     assert [
-        [each["role"] for each in row["messages"][:2]] + [row["messages"][0]["content"]] for row in rows["train"]
+        [each["role"] for each in row["messages"][:2]] + [row["messages"][0]["content"]]
+        for row in rows["train"]
     ] == [["system", "user", "Walk to the goal."]] * 3
     refused = run("data", "sft", "run", "--system-prompt", "Wordle=short.txt", "--out", "out")
     assert "--system-prompt" in refused.stderr

@@ -81,6 +81,8 @@ def edit(file, old, new):
 def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version, integration):
     if (algorithm, version) == ("remax", "0.7"):
         pytest.skip("refused: tests/cli/test_verl_papers.py")
+    if (algorithm, integration) == ("gigpo", "interaction"):
+        pytest.skip("refused: test_gigpo_needs_the_agent_loop")
     options = ["--algorithm", algorithm, "--preset", preset, "--verl", version, "--integration", integration]
     assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options).exit_code == 0
     names = {"config.yaml", "agent_loop.yaml", "run.sh", "README.md"}
@@ -88,7 +90,11 @@ def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version,
     assert names <= {path.name for path in tmp_path.iterdir()}
     config = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == (1e-6 if preset == "train" else 5e-7)
-    alone = preset == "train" and algorithm not in {"grpo", "rloo"}  # 256 episodes, each of another task
+    alone = preset == "train" and algorithm not in {
+        "grpo",
+        "rloo",
+        "gigpo",
+    }  # 256 episodes, each of another task
     assert config["data"]["train_batch_size"] == PRESETS[preset].batch * (8 if alone else 1)
     (loop,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
     assert loop["name"] == "gym_env"
@@ -607,3 +613,17 @@ def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch):
         "agentgym/Maze-v0": 171,
         "agentgym/TextCraft-v0": 341,
     }
+
+
+def test_init_writes_gigpo(run, tmp_path):
+    assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, "--algorithm", "gigpo").exit_code == 0
+    config = yaml.safe_load((tmp_path / "config.yaml").read_text())
+    assert config["algorithm"] == {"adv_estimator": "gym_gigpo", "gamma": 0.95, "gym_gigpo_omega": 1.0}
+    assert config["actor_rollout_ref"]["rollout"]["n"] == 8
+
+
+def test_gigpo_needs_the_agent_loop(run, tmp_path):
+    options = ["--algorithm", "gigpo", "--integration", "interaction", "--verl", "0.7"]
+    ended = run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options)
+    assert ended.exit_code == 2
+    assert "needs the turns of each episode, which interactions do not record" in ended.stderr

@@ -66,7 +66,8 @@ def test_each_published_value_has_its_source(run, tmp_path, like, env):
             assert f"{paper.source}: {paper.named[key]} is {value}." in said
     readme = (tmp_path / "README.md").read_text()
     assert f"The settings are those of {paper.source}" in readme
-    assert ("The algorithm is GRPO, with which the paper compares GiGPO" in readme) is (like == "gigpo")
+    assert ("GiGPO's advantages are those of this library" in readme) is (like == "gigpo")
+    assert config["algorithm"]["adv_estimator"] == ("gym_gigpo" if like == "gigpo" else "grpo")
 
 
 def test_one_passes_over_a_small_batch_by_the_preset_that_tests(run, tmp_path):
@@ -88,6 +89,12 @@ def test_what_is_said_goes_before_what_a_paper_says(run, tmp_path):
     said = comments(tmp_path / "config.yaml") + comments(tmp_path / "agent_loop.yaml")
     assert not [name for name in ("pure_agent_model_name", "kl_loss_coef", "rounds") if name in said]
     assert "policy_learning_rate is 1e-06" in said
+
+
+def test_a_discount_of_turns_is_not_that_of_tokens(run, tmp_path):
+    """The paper's gamma counts turns, and PPO's counts tokens."""
+    config, _ = made(run, tmp_path, "WebShop", "--like", "gigpo", "--algorithm", "ppo")
+    assert "gamma" not in config["algorithm"]
 
 
 @pytest.mark.parametrize(

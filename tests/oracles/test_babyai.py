@@ -10,6 +10,7 @@ from agentgym_gym.envs.babyai import BABYAI
 from agentgym_servers.babyai._game import Game
 from agentgym_servers.babyai._levels import LEVELS, level_of
 from agentgym_servers.babyai._solution import solve
+from agentgym_servers.babyai._thoughts import Commentary
 
 LOCKED_IN = {246, 566}
 """Tasks in which a key lies behind the door that it opens."""
@@ -144,3 +145,63 @@ def test_the_wrong_door_is_the_first_of_two_in_every_order_of_level_16():
                 break
         _, reward, terminated, _, _ = level.step(5)
         assert (door.is_open, terminated, reward) == (True, True, 0)
+
+
+# --- thoughts ---
+
+BALL_AHEAD = "There is a red ball 1 right in front of you 3 steps away.  You are not carrying anything."
+NOTHING = "You cannot see any objects within sight. You are not carrying anything."
+
+
+def commentary(goal, observation):
+    """Return the commentary on a game that starts with an observation."""
+    comments = Commentary(f"Your goal: {goal}\n{observation}")
+    comments.observe(observation, None)
+    return comments
+
+
+def test_a_thought_has_the_thing_its_place_and_the_move():
+    comments = commentary("go to the red ball", BALL_AHEAD)
+    assert comments.explain("move forward", []) == (
+        "I need the red ball. It is 3 ahead. I move forward towards it."
+    )
+    comments = commentary("go to the red ball", NOTHING)
+    assert (
+        comments.explain("turn left", [])
+        == "I need the red ball. I do not see it. I turn left to look there."
+    )
+
+
+def test_a_thing_is_remembered_after_a_turn_but_not_after_a_way():
+    comments = commentary("pick up a ball", BALL_AHEAD)
+    comments.observe(NOTHING, "turn right")
+    assert comments.explain("turn left", []).endswith("I saw it: it is 3 left. I turn left towards it.")
+    comments.observe(NOTHING, "turn right")
+    assert "it is 3 behind" in comments.explain("turn left", [])
+    comments.observe(NOTHING, "go to grey key 1")
+    assert "I do not see it." in comments.explain("turn left", [])
+
+
+def test_what_is_done_is_needed_no_more():
+    comments = commentary("open the red door, and put the blue key next to the red ball", NOTHING)
+    assert comments.explain("turn left", ["toggle and go through red closed door 1"]).startswith(
+        "I need the red door."
+    )
+    comments.observe(NOTHING, "toggle and go through red closed door 1")
+    assert comments.explain("turn left", []).startswith("I need the blue key.")
+    beside = "There is a red ball 1 1 steps in front of you and 1 steps to your left.  "
+    comments.observe(f"{beside}You are carrying a blue key.", "pickup blue key 1")
+    assert comments.explain("drop", []).endswith("The cell ahead is next to it, so I drop the blue key here.")
+    comments.observe(beside, "drop")
+    assert comments.explain("turn left", []).startswith("The order may matter. I need")
+
+
+def test_a_key_is_taken_for_a_locked_door_that_was_seen():
+    door = "There is a grey locked door 1 2 steps in front of you and 1 steps to your left.  "
+    comments = commentary("pick up the red box", door)
+    comments.observe(NOTHING, "turn right")
+    assert comments.explain("pickup grey key 1", []) == (
+        "I need the red box. The grey door is locked. I pick up the grey key."
+    )
+    assert "There may be a locked blue door." in comments.explain("pickup blue key 1", [])
+    assert "The blue ball is in the way." in comments.explain("pickup blue ball 1", [])

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from verl.trainer.ppo import core_algos
 
+from verl_bridge._gigpo_estimator import _turns
+
 _numbers = itertools.count(1)
 
 
@@ -23,6 +25,7 @@ def logged(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(**given: Any) -> Any:
         kept = {key: value.clone() for key, value in given.items() if isinstance(value, torch.Tensor)}
         kept["index"] = [str(group) for group in given.get("index", ())]
+        kept["turns"] = list(_turns.get())
         advantages, returns = original(**given)
         folder = Path(os.environ["ADVANTAGES"])
         torch.save(

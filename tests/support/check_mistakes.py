@@ -154,7 +154,9 @@ def mistakes() -> Iterator[Mistake]:
     """Yield the mistakes in the order of the docs."""
     yield from names_in_values()
     yield from sizes()
+    yield from asynchronous_trainers()
     yield from arguments_of_the_loop()
+    yield from credit_by_turn()
     yield from models_and_lengths()
     yield from tasks_and_earlier_runs()
 
@@ -235,6 +237,73 @@ def sizes() -> Iterator[Mistake]:
     )
 
 
+def asynchronous_trainers() -> Iterator[Mistake]:
+    v1, sampler = "trainer.v1", "trainer.v1.sampler"
+    separate = {
+        f"{v1}.trainer_mode": "separate_async",
+        f"{v1}.separate_async.parameter_sync_step": 1,
+        f"{ROLLOUT}.nnodes": 1,
+        f"{ROLLOUT}.n_gpus_per_node": 4,
+        f"{ROLLOUT}.checkpoint_engine.backend": "nixl",
+    }
+
+    colocated = {f"{v1}.trainer_mode": "colocate_async"}
+
+    def mistake(text: str, finding: str, settings: Mapping[str, Any], status: str = "problem") -> Mistake:
+        return Mistake(text, config(settings), status, finding, "0.9")
+
+    step = f"{v1}.separate_async.parameter_sync_step"
+    yield mistake(
+        "`separate_async.parameter_sync_step: 4` with one update a step",
+        "train_batch_size=8 is not parameter_sync_step=4 x ppo_mini_batch_size=8",
+        {**separate, step: 4},
+    )
+    yield mistake(
+        "`separate_async` with `rollout.nnodes: 0`",
+        "leave no GPU that only generates",
+        {**separate, f"{ROLLOUT}.nnodes": 0},
+    )
+    backend = f"{ROLLOUT}.checkpoint_engine.backend"
+    yield mistake(
+        "`separate_async` with `checkpoint_engine.backend: naive`",
+        "backend=naive cannot send weights to other GPUs",
+        {**separate, backend: "naive"},
+    )
+    yield mistake(
+        "`separate_async` with `model.lora_rank: 8`",
+        "verl 0.9 sends separate engines the base model without the adapters",
+        {**separate, "actor_rollout_ref.model.lora_rank": 8},
+    )
+    yield mistake(
+        "`sampler.max_off_policy_threshold: 1`",
+        "max_off_policy_threshold=1 drops every episode that waits",
+        {**colocated, f"{sampler}.max_off_policy_threshold": 1},
+    )
+    yield mistake(
+        "`sampler.max_off_policy_strategy: stop`",
+        "max_off_policy_strategy=stop is neither drop nor wait",
+        {**colocated, f"{sampler}.max_off_policy_strategy": "stop"},
+    )
+    yield mistake(
+        "`sampler.max_off_policy_strategy: wait` with a `fault_budget`",
+        "waits for late episodes, and a faulted one is retried for 600 s",
+        {**colocated, f"{sampler}.max_off_policy_strategy": "wait"},
+        "warning",
+    )
+    yield mistake(
+        "an asynchronous trainer without `rollout_correction.rollout_is`",
+        "replies of earlier weights are trained with as if the current ones had drawn them",
+        colocated,
+        "warning",
+    )
+    yield mistake(
+        "an asynchronous trainer with `use_v1: false`",
+        "trainer.v1.trainer_mode=colocate_async is ignored with trainer.use_v1=False",
+        {**colocated, "trainer.use_v1": False},
+        "warning",
+    )
+
+
 def arguments_of_the_loop() -> Iterator[Mistake]:
     def argument(text: str, name: str, value: Any, finding: str, without: str = "") -> Mistake:
         return Mistake(text, loop({name: value}, without), "problem", finding)
@@ -293,6 +362,44 @@ def arguments_of_the_loop() -> Iterator[Mistake]:
         row("train", env_kwargs=json.dumps({"action_format": "tool_calls"})),
         "problem",
         "has action_format='tool_calls', whose prompt lists no actions",
+    )
+
+
+def credit_by_turn() -> Iterator[Mistake]:
+    estimator = "algorithm.adv_estimator"
+
+    def both(*makes: Callable[[Path], object]) -> Callable[[Path], object]:
+        return lambda folder: [make(folder) for make in makes]
+
+    yield Mistake(
+        "`turn_rewards: true` with GRPO",
+        loop({"turn_rewards": True}),
+        "warning",
+        "turn_rewards changes nothing with grpo, which sums the rewards of an episode",
+    )
+    yield Mistake(
+        "`turn_rewards: true` with `drop_reasoning: true`",
+        loop({"turn_rewards": True, "drop_reasoning": True}),
+        "problem",
+        "turn_rewards and drop_reasoning exclude each other",
+    )
+    yield Mistake(
+        "`adv_estimator: gym_gigpo` with `drop_reasoning: true`",
+        both(config({estimator: "gym_gigpo"}), loop({"drop_reasoning": True})),
+        "problem",
+        "gym_gigpo compares the tokens of all turns",
+    )
+    yield Mistake(
+        "`gym_gigpo_omega: much`",
+        config({estimator: "gym_gigpo", "algorithm.gym_gigpo_omega": "much"}),
+        "problem",
+        "algorithm.gym_gigpo_omega='much' should be a number",
+    )
+    yield Mistake(
+        "`adv_estimator: gym_gigpo` without `verl_bridge.trainer` in `run.sh`",
+        both(config({estimator: "gym_gigpo"}), replace("run.sh", EXTERNAL, 'MODULES="')),
+        "problem",
+        "run.sh does not load verl_bridge.trainer, without which verl has no gym_gigpo",
     )
 
 

@@ -1,4 +1,7 @@
-"""A game of the tests: guess a digit. GUESSING_LOG names a file of what it was told and what it paid."""
+"""A game of the tests: guess a digit. GUESSING_LOG names a file of what it was told and what it paid.
+
+GUESSING_OPEN names a file with a line for each environment that is made, and for each that is closed.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,15 @@ class Guessing(gymnasium.Env[str, str]):
         self._secret = self._guesses = 0
         self._paid: list[float] = []
         self._said: list[str] = []
+        self._note("made")
+
+    def _note(self, event):
+        if "GUESSING_OPEN" in os.environ:
+            with Path(os.environ["GUESSING_OPEN"]).open("a") as file:
+                file.write(event + "\n")
+
+    def close(self):
+        self._note("closed")
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)

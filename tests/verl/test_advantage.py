@@ -18,12 +18,14 @@ from verl import DataProto
 from verl.trainer.ppo import core_algos as algorithms
 
 from verl_bridge import trainer
+from verl_bridge._estimators import GIGPO
 
 # verl 0.7.1 cannot call its own token baselines: they do not take the argument that it passes.
 ESTIMATORS = sorted(
     str(getattr(name, "value", name))
     for name, function in algorithms.ADV_ESTIMATOR_REGISTRY.items()
     if {"config", "kwargs"} & {*inspect.signature(function).parameters}
+    and name != GIGPO  # it needs turns: test_credit.py
 )
 LENGTH = 6
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from credit_formulas import gigpo
 from guessing_env import TEXTS
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
@@ -30,9 +31,10 @@ pytestmark = pytest.mark.slow  # a minute for each algorithm: `make algorithms`
 MINOR = ".".join(metadata.version("verl").split(".")[:2])
 STEPS, ROWS, SAMPLES = 3, 4, 4
 GAMMA, LAMBDA = 0.99, 0.9
-IN_GROUPS = {"grpo", "rloo"}
+IN_GROUPS = {"grpo", "rloo", "gigpo"}
 WITH_REFERENCE = {"grpo", "ppo"}
 HERE = [name for name in ALGORITHMS if not (name == "remax" and MINOR == "0.7")]
+BY_TURN = ["ppo by turn", "reinforce_plus_plus by turn"]
 
 LOOP = """\
 - name: gym_env
@@ -111,13 +113,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
 
 
-@pytest.fixture(scope="module", params=HERE)
+@pytest.fixture(scope="module", params=[*HERE, *BY_TURN])
 def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory):
     """The name of an algorithm, and three steps of it."""
-    folder, algorithm = tmp_path_factory.mktemp(request.param), request.param
+    algorithm, _, by_turn = request.param.partition(" ")
+    folder = tmp_path_factory.mktemp(request.param.replace(" ", "_"))
     (folder / "tiny").symlink_to(tiny)
     (folder / "advantages").mkdir()
-    (folder / "loop.yaml").write_text(LOOP)
+    (folder / "loop.yaml").write_text(LOOP + ("  turn_rewards: true\n" if by_turn else ""))
     rows = [row(number, algorithm) for number in range(ROWS)]
     pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
     modules = "verl_bridge.cpu,verl_bridge.trainer,advantage_log"
@@ -220,7 +223,21 @@ def remax(batch: Batch) -> np.ndarray:
     return (sums - batch["reward_baselines"][:, None]) * mask
 
 
+def gigpo_of_batch(batch: Batch) -> np.ndarray:
+    """The comparison of episodes, and of turns from the same state (arXiv 2505.10978)."""
+    return gigpo(
+        batch["token_level_rewards"],
+        batch["response_mask"],
+        batch["index"],
+        batch["turns"],
+        gamma=GAMMA,
+        omega=1.0,
+        by_std=True,
+    )
+
+
 INDEPENDENT = {
+    "gigpo": gigpo_of_batch,
     "grpo": grpo,
     "ppo": gae,
     "rloo": rloo,
@@ -250,6 +267,21 @@ def test_advantages_are_those_of_the_papers(trained, report_at_end):
     report_at_end(
         f"advantages of {algorithm}, verl {MINOR}: {largest:.1e} from an independent computation at most"
     )
+
+
+def test_rewards_are_where_they_are_credited(trained):
+    """By turn, at the last token of a reply; otherwise at the last token of the episode."""
+    _, run = trained
+    by_turn = "turn_rewards" in (run.log.parent / "loop.yaml").read_text()
+    several = 0
+    for step in range(1, STEPS + 1):
+        batch = batch_of(run, step)
+        for rewards, mask in zip(batch["token_level_rewards"], batch["response_mask"], strict=True):
+            ends = np.flatnonzero(mask * (1 - np.append(mask[1:], 0)))
+            places = np.flatnonzero(rewards)
+            assert {*places} <= ({*ends} if by_turn else {ends[-1]})
+            several += len(places) > 1
+    assert (several > 0) is by_turn
 
 
 def lines(file: Path) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from verl_bridge.cpu import _shims as shims
 from verl_bridge.cpu._rollout import CpuServer, WeightSender
 from verl_bridge.cpu.generator import Generator, Request
-from verl_bridge.cpu.overrides import PPO, SFT, cpu_overrides, sft_overrides
+from verl_bridge.cpu.overrides import PPO, SEPARATE, SFT, cpu_overrides, sft_overrides
 from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
 from verl_bridge.cpu.tiny import make_tiny
 
@@ -85,6 +85,44 @@ class TestGenerator:
         together = generator.generate(requests)
         alone = [generator.generate([request])[0] for request in requests]
         assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+
+    def test_a_prompt_that_continues_a_reply_is_read_from_its_end(self, generator, model):
+        first = [Request(prompt, Sampling(max_tokens=4), seed) for seed, prompt in enumerate(PROMPTS)]
+        for turn in range(3):
+            replies = generator.generate(first)
+            lengths = []
+            plain_forward = model.forward
+            first = [
+                Request(
+                    (*request.prompt, *reply.token_ids, 21 + turn, 22), Sampling(max_tokens=4), seed + turn
+                )
+                for seed, (request, reply) in enumerate(zip(first, replies, strict=True))
+            ]
+
+            def counted(input_ids, forward=plain_forward, lengths=lengths, **named):
+                lengths.append(input_ids.shape[1])
+                return forward(input_ids=input_ids, **named)
+
+            model.forward = counted
+            continued = generator.generate(first)
+            model.forward = plain_forward
+            # One pass over the last token of the reply and the two after it, then the new reply.
+            assert lengths[0] == 3
+            assert set(lengths[1:]) <= {1}
+            for request, reply in zip(first, continued, strict=True):
+                plain = plain_log_probs(model, request.prompt, reply.token_ids)
+                taken = plain.gather(-1, torch.tensor(reply.token_ids)[:, None])[:, 0]
+                assert reply.log_probs == pytest.approx(taken.tolist(), abs=1e-5)
+
+    def test_new_weights_read_everything_again(self, generator, model):
+        (reply,) = generator.generate([Request(PROMPTS[2], Sampling(max_tokens=4), 0)])
+        weights = {name: tensor * 1.1 for name, tensor in model.state_dict().items()}
+        generator.load_weights(weights)
+        request = Request((*PROMPTS[2], *reply.token_ids, 21), Sampling(max_tokens=4), 1)
+        (continued,) = generator.generate([request])
+        plain = plain_log_probs(model, request.prompt, continued.token_ids)
+        taken = plain.gather(-1, torch.tensor(continued.token_ids)[:, None])[:, 0]
+        assert continued.log_probs == pytest.approx(taken.tolist(), abs=1e-5)
 
     def test_temperature_nought_takes_the_likeliest(self, generator, model):
         (reply,) = generator.generate([Request(PROMPTS[0], Sampling(temperature=0, max_tokens=5), 0)])
@@ -195,7 +233,9 @@ class TestServer:
         sizes = []
         generate = server._generator.generate
         monkeypatch.setattr(
-            server._generator, "generate", lambda requests: sizes.append(len(requests)) or generate(requests)
+            server._generator,
+            "generate",
+            lambda requests, aborting: sizes.append(len(requests)) or generate(requests),
         )
         replies = ask(server, PROMPTS * 20, logprobs=True)
         assert sum(sizes) == len(replies) == 80
@@ -221,7 +261,7 @@ class TestServer:
 
     def test_what_goes_wrong_in_a_batch_is_told_to_all_who_wait(self, server, monkeypatch):
         with monkeypatch.context() as broken:
-            broken.setattr(server._generator, "generate", lambda requests: 1 / 0)
+            broken.setattr(server._generator, "generate", lambda requests, aborting: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 ask(server, PROMPTS)
         assert len(ask(server, PROMPTS)) == len(PROMPTS)
@@ -370,8 +410,21 @@ class TestOverrides:
             composed = compose(config, overrides())
         assert composed.trainer.n_gpus_per_node == 1
 
+    @pytest.mark.skipif(metadata.version("verl") < "0.9", reason="it has no asynchronous trainers")
+    def test_the_separate_trainer_has_a_server_of_its_own(self):
+        mode = "trainer.v1.trainer_mode=separate_async"
+        with initialize_config_module("verl.trainer.config", version_base=None):
+            composed = compose("ppo_trainer", [*cpu_overrides(trainer="separate_async"), mode])
+        rollout = composed.actor_rollout_ref.rollout
+        assert composed.ray_kwargs.ray_init.num_gpus == rollout.n_gpus_per_node + 1 == 2
+        assert (rollout.nnodes, rollout.checkpoint_engine.backend) == (1, "transformers")
+
+    def test_an_unknown_trainer_is_refused(self):
+        with pytest.raises(ValueError, match="trainer='async' is not one of sync, colocate_async, separate"):
+            cpu_overrides("0.9.1", trainer="async")
+
     def test_each_has_a_reason_and_one_line(self):
-        assert all(override.reason for override in (*PPO, *SFT))
+        assert all(override.reason for override in (*PPO, *SFT, *SEPARATE))
         for version in ("0.7.1", "0.8.0", "0.9.1"):
             keys = [line.split("=")[0] for line in cpu_overrides(version)]
             assert len(keys) == len(set(keys))

@@ -89,7 +89,7 @@ def test_verl_composes_it_and_knows_all_of_it(composed, choice):
     actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
     assert config["algorithm"]["adv_estimator"] == ALGORITHMS[algorithm]
     assert rollout["name"] == engine
-    grouped = algorithm in {"grpo", "rloo"}
+    grouped = algorithm in {"grpo", "rloo", "gigpo"}
     batch = {"test": 8, "full": 128, "train": 32 if grouped else 256}[preset]
     assert config["data"]["train_batch_size"] == batch
     assert config["trainer"]["total_epochs"] == {"test": 1, "full": 15, "train": 300}[preset]
@@ -339,6 +339,8 @@ OPTIONS = {
     "lora, sglang": {"lora": 16},
     "lora, ppo": {"lora": 16, "engine": "vllm", "algorithm": "ppo"},
     "correction": {"rollout_correction": True},
+    "colocate_async": {"trainer": "colocate_async"},
+    "separate_async": {"trainer": "separate_async"},
     "all": {
         "model": "Qwen/Qwen3-8B",
         "lora": 32,
@@ -372,6 +374,9 @@ def test_an_option_composes_or_is_refused_with_the_reason(options_composed, name
         assert refused == {name: refused[name]}
         assert "verl 0.7 passes no adapters to sglang: use engine='vllm'" in refused[name]
         return
+    if "trainer" in OPTIONS[name] and MINOR != "0.9":
+        assert f"verl {MINOR} has no trainer='{name}': use verl 0.9" in refused[name]
+        return
     (folder, answer), options = composed[name], OPTIONS[name]
     assert (answer["error"], answer["unknown"]) == (None, [])
     # verl asks for the engine's version, which is not installed here.
@@ -384,12 +389,24 @@ def test_an_option_composes_or_is_refused_with_the_reason(options_composed, name
         assert (rollout["load_format"], rollout["layered_summon"]) == ("safetensors", True)
         assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == 3e-5
     correction = config["algorithm"]["rollout_correction"]
-    if "rollout_correction" in options:
+    if "rollout_correction" in options or "trainer" in options:
         assert rollout["calculate_log_probs"] is True
         assert (correction["rollout_is"], correction["rollout_is_threshold"]) == ("token", 2.0)
         assert correction["bypass_mode"] is False
     else:
         assert correction["rollout_is"] is None
+    if "trainer" in options:
+        assert config["trainer"]["v1"]["trainer_mode"] == options["trainer"]
+        assert config["trainer"]["use_v1"] is True
+    if name == "separate_async":
+        updates = config["trainer"]["v1"]["separate_async"]["parameter_sync_step"]
+        mini = config["actor_rollout_ref"]["actor"]["ppo_mini_batch_size"]
+        assert config["data"]["train_batch_size"] == updates * mini
+        assert (config["trainer"]["n_gpus_per_node"], rollout["n_gpus_per_node"], rollout["nnodes"]) == (
+            4,
+            4,
+            1,
+        )
     switch = {"enable_thinking": False} if name == "off" else {}
     assert config["data"]["apply_chat_template_kwargs"] == switch
     loop = (folder / "agent_loop.yaml").read_text()

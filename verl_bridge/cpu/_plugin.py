@@ -26,7 +26,8 @@ def install() -> None:
         return
     _shims.add_memory_calls()
     _shims.replace_flash_attn()
-    if importlib.util.find_spec("verl.plugin"):  # verl 0.9 has platforms
+    newest = importlib.util.find_spec("verl.plugin") is not None  # verl 0.9
+    if newest:  # it has platforms
         from verl_bridge.cpu._platform import use_cpu_platform
 
         use_cpu_platform()
@@ -35,6 +36,8 @@ def install() -> None:
         _shims.open_gloo_group()
     _register_engines()
     _register_rollout()
+    if newest:  # it has asynchronous trainers
+        _register_transfer()
     _installed = True
 
 
@@ -65,3 +68,11 @@ def _register_rollout() -> None:
     replica.RolloutReplicaRegistry.register(ROLLOUT, load)
     # A private table: verl has no other way to name the class that sends the weights.
     base._ROLLOUT_REGISTRY[(ROLLOUT, "async")] = "verl_bridge.cpu._rollout.WeightSender"  # noqa: SLF001
+
+
+def _register_transfer() -> None:
+    from verl.checkpoint_engine import CheckpointEngineRegistry
+
+    from verl_bridge.cpu._transfer import StoreTransfer
+
+    CheckpointEngineRegistry.register(ROLLOUT)(StoreTransfer)

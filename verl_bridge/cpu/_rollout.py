@@ -12,9 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ray
+from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
+from verl_bridge.cpu._gate import Gate
 from verl_bridge.cpu.batches import Batches
 from verl_bridge.cpu.generator import GeneratedReply, Generator, Request
 from verl_bridge.cpu.sampling import Sampling
@@ -32,20 +34,30 @@ class CpuServer:
         context: maximum tokens of prompt and reply together; None uses the model's own.
         batch: maximum number of requests in a batch.
         seed: random seed.
+        dtype: the type of the weights and of the computation, such as ``"bfloat16"``.
     """
 
     def __init__(
-        self, model: str, *, response_length: int, context: int | None, batch: int, seed: int
+        self,
+        model: str,
+        *,
+        response_length: int,
+        context: int | None,
+        batch: int,
+        seed: int,
+        dtype: str = "float32",
     ) -> None:
-        self._generator = Generator.load(model)
+        self._generator = Generator.load(model, PrecisionType.to_dtype(dtype))
         self._response_length = response_length
         self._context = min(context or self._generator.context, self._generator.context)
         self._seed = seed
         # One thread: weights never change during a batch, and new weights wait for the batch before them.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generator")
         self._batches = Batches(self._generate, batch, self._thread)
+        self._gate = Gate()
         self._prompt_counts: Counter[tuple[int, ...]] = Counter()
         self._updates = 0
+        self._aborted = 0
         self._global_steps: int | None = None
 
     async def generate(
@@ -61,19 +73,24 @@ class CpuServer:
 
         Returns:
             verl's ``TokenOutput``; ``global_steps`` in its ``extra_fields`` is the training step of the
-            weights.
+            weights. If :meth:`abort_all_requests` ended it, its ``stop_reason`` is ``"aborted"``, and it has
+            the tokens so far.
 
         Raises:
             ValueError: the prompt fills the context, or the parameters or images are not supported.
         """
         if image_data or video_data:
             raise ValueError("the CPU rollout server supports only text: remove the images and videos")
-        request = self._parse_request(prompt_ids, sampling_params)
-        reply, steps = await self._batches.answer(request)
+        async with self._gate.request() as admitted:
+            request = self._parse_request(prompt_ids, sampling_params)
+            reply, steps = GeneratedReply(aborted=True), self._global_steps
+            if admitted:
+                reply, steps = await self._batches.answer(request)
+            self._aborted += reply.aborted
         return TokenOutput(
             token_ids=reply.token_ids,
             log_probs=reply.log_probs if request.sampling.logprobs else None,
-            stop_reason="completed",
+            stop_reason="aborted" if reply.aborted else "completed",
             num_preempted=0,
             extra_fields={"global_steps": steps},
         )
@@ -97,7 +114,8 @@ class CpuServer:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
     def _generate(self, requests: list[Request]) -> list[tuple[GeneratedReply, int | None]]:
-        return [(reply, self._global_steps) for reply in self._generator.generate(requests)]
+        replies = self._generator.generate(requests, self._gate.aborting.is_set)
+        return [(reply, self._global_steps) for reply in replies]
 
     async def load_weights(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
         """Load the trainer's weights after the current batch, and print the size of the change."""
@@ -118,15 +136,26 @@ class CpuServer:
         """Do nothing: a CPU has no GPU memory to free or fill, no prefix cache and no profiler."""
 
     wake_up = sleep = clear_kv_cache = release_kv_cache = resume_kv_cache = do_nothing
-    start_profile = stop_profile = resume_generation = do_nothing
+    start_profile = stop_profile = do_nothing
 
-    async def abort_all_requests(self, **_kwargs: object) -> None:
-        """Raise an error: a running generation cannot be aborted.
+    async def abort_all_requests(self, reject_request: bool = False, **_other: object) -> None:
+        """Abort all requests after their current token, and wait until they have returned.
 
-        Raises:
-            NotImplementedError: always.
+        verl's asynchronous trainers do so before they train, and verl's client then sends the tokens of each
+        reply back to be continued.
+
+        Args:
+            reject_request: Whether requests from now on are aborted at once; otherwise they wait for
+                :meth:`resume_generation`.
         """
-        raise NotImplementedError("the CPU rollout server cannot abort requests: use synchronous training")
+        self._aborted = 0
+        await self._gate.close(reject=reject_request)
+        if self._aborted:
+            print(f"verl_bridge.cpu: {self._aborted} requests aborted", flush=True)  # noqa: T201 -- as below
+
+    async def resume_generation(self) -> None:
+        """Admit requests again."""
+        await self._gate.open()
 
 
 class CpuReplica(RolloutReplica):
@@ -151,6 +180,7 @@ class CpuReplica(RolloutReplica):
                 context=self.config.max_model_len,
                 batch=min(self.config.max_num_seqs, 64),
                 seed=int(getattr(self.config, "seed", 0)) + self.replica_rank,
+                dtype=self.config.dtype,
             )
         )
         await server.do_nothing.remote()
@@ -160,7 +190,31 @@ class CpuReplica(RolloutReplica):
 
 
 class WeightSender(BaseRollout):
-    """Runs in the trainer's worker, and sends its weights to the server of the same rank."""
+    """Runs in the trainer's worker, and sends its weights to the server of the same rank.
+
+    With the trainer ``separate_async``, another one runs in a worker beside each separate server: verl names
+    the server's rank, and passes on the weights that the checkpoint engine receives.
+
+    Args:
+        config: verl's configuration of the rollout.
+        model_config: verl's configuration of the model.
+        device_mesh: torch's mesh of the trainer's processes; unused.
+        replica_rank: rank of the server; None for the rank of this process.
+    """
+
+    is_leader_rank = True  # a server has one worker
+
+    def __init__(
+        self,
+        config: Any,
+        model_config: Any,
+        device_mesh: Any,
+        *_args: object,
+        replica_rank: int | None = None,
+        **_other: object,
+    ) -> None:
+        super().__init__(config, model_config, device_mesh)
+        self.replica_rank = int(os.environ.get("RANK", "0")) if replica_rank is None else replica_rank
 
     async def resume(self, tags: list[str]) -> None:
         """Do nothing: no memory was released."""
@@ -187,7 +241,7 @@ class WeightSender(BaseRollout):
                 "the CPU rollout server accepts only complete weights: no LoRA, no deltas"
             )
         whole = {name: tensor.detach().to("cpu").clone() for name, tensor in weights}
-        server = ray.get_actor(_server_name(int(os.environ.get("RANK", "0"))))
+        server = ray.get_actor(_server_name(self.replica_rank))
         await server.load_weights.remote(whole, global_steps)
 
 

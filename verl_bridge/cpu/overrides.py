@@ -6,6 +6,7 @@ learning rates belong to the recipe.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from importlib import metadata
 
@@ -135,6 +136,7 @@ PPO = (
     Override(f"{REF}.fsdp_config.use_torch_compile", "False", "compiling takes longer than it saves"),
     *CRITIC,
     Override(f"{ROLLOUT}.name", "transformers", "the rollout server of verl_bridge.cpu"),
+    Override(f"{ROLLOUT}.dtype", "float32", "bfloat16 gives other log-probs than the trainer's"),
     Override(f"{ROLLOUT}.tensor_model_parallel_size", "1", "the server is one process"),
     Override(
         f"{ROLLOUT}.free_cache_engine", "False", "no GPU memory to be freed between rollout and training"
@@ -142,6 +144,14 @@ PPO = (
     Override(f"{ROLLOUT}.load_format", "auto", "the server loads the model's own files first"),
 )
 """For ``python -m verl.trainer.main_ppo``."""
+
+SEPARATE = (
+    Override("+ray_kwargs.ray_init.num_gpus", "2", "a second nominal GPU, for the separate server"),
+    Override(f"{ROLLOUT}.nnodes", "1", "one separate server"),
+    Override(f"{ROLLOUT}.n_gpus_per_node", "1", "one separate server"),
+    Override(f"{ROLLOUT}.checkpoint_engine.backend", "transformers", "verl's own transfers need a GPU"),
+)
+"""In place of those in :data:`PPO`, and in addition, for ``trainer.v1.trainer_mode=separate_async``."""
 
 SFT = (
     Override("trainer.device", "cpu", "where tensors go"),
@@ -162,18 +172,25 @@ SFT = (
 """For ``python -m verl_bridge.cpu.sft``, which adds them itself."""
 
 VERSIONS = ("0.7", "0.8", "0.9")
+TRAINERS = ("sync", "colocate_async", "separate_async")
 
 
-def cpu_overrides(version: str | None = None) -> list[str]:
+def cpu_overrides(version: str | None = None, trainer: str = "sync") -> list[str]:
     """Return the command-line settings with which ``main_ppo`` runs on a CPU.
 
     Args:
         version: of verl, such as ``0.9.1``; None uses the installed version.
+        trainer: the value of ``trainer.v1.trainer_mode``, which verl 0.9 has.
 
     Raises:
-        ValueError: an unsupported version of verl.
+        ValueError: an unsupported version of verl, or an unknown trainer.
     """
-    return _chosen(PPO, version)
+    if trainer not in TRAINERS:
+        raise ValueError(f"trainer={trainer!r} is not one of {', '.join(TRAINERS)}")
+    if trainer != "separate_async":
+        return _chosen(PPO, version)
+    replaced = {override.key for override in SEPARATE}
+    return _chosen((*(override for override in PPO if override.key not in replaced), *SEPARATE), version)
 
 
 def sft_overrides(version: str | None = None) -> list[str]:
@@ -198,4 +215,5 @@ def _chosen(overrides: tuple[Override, ...], version: str | None) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(cpu_overrides()))  # noqa: T201 -- for command lines: $(python -m verl_bridge.cpu.overrides)
+    # For command lines: $(python -m verl_bridge.cpu.overrides), with separate_async for that trainer.
+    print("\n".join(cpu_overrides(trainer=" ".join(sys.argv[1:]) or "sync")))  # noqa: T201

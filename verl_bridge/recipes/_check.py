@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_bridge.recipes import (
+    _check_credit,
     _check_earlier,
     _check_lengths,
     _check_settings,
     _check_sft,
     _check_tasks,
+    _check_trainer,
     _check_values,
 )
 from verl_bridge.recipes._compose import SFT, base_of
@@ -64,10 +66,12 @@ def check(
         *_check_settings.check_composition(view),
         *_check_values.check_values(view),
         *_check_sizes(view),
+        *_check_trainer.check_trainer(view),
         *_check_values.check_model(view, "actor_rollout_ref.model.path", *_critic(view)),
         *_check_tasks.read_rows(view),
         *_check_settings.check_loop(view),
         *_check_settings.check_reward(view),
+        *_check_credit.check_credit(view),
         *_check_earlier.check_earlier_run(view),
         *_check_tasks.check_split_leakage(view),
         *_check_tasks.check_task_ids(view, task_error),

@@ -98,7 +98,7 @@ def check_sizes(view: View) -> Iterator[Finding]:
         wrong.append(
             (f"{batch} x {samples} episodes cannot be divided among {workers} workers", "agent.num_workers")
         )
-    if estimator in {"grpo", "rloo"} and samples < 2:  # noqa: PLR2004
+    if estimator in {"grpo", "rloo", "gym_gigpo"} and samples < 2:  # noqa: PLR2004
         wrong.append((f"{estimator} compares the samples of a prompt, but n={samples}", "rollout.n"))
     for text, setting in wrong:
         yield problem("sizes", text, f"change {setting}")

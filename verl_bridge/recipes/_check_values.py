@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verl_bridge._estimators import GIGPO
 from verl_bridge._loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
 from verl_bridge.recipes._compose import external_modules
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
@@ -86,7 +87,12 @@ def _check_trainer_module(view: View) -> Iterator[Finding]:
         return
     if "verl_bridge.trainer" in external_modules(view.folder):
         return
-    if view.arguments().get("horizon") is not None:
+    if view.get("algorithm.adv_estimator") == GIGPO or view.arguments().get("turn_rewards") is True:
+        text = (
+            f"run.sh does not load verl_bridge.trainer, without which verl has no {GIGPO} and no turn_rewards"
+        )
+        finding = problem
+    elif view.arguments().get("horizon") is not None:
         text = "run.sh does not load verl_bridge.trainer, without which the horizon has no training step"
         finding = problem
     else:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from verl_bridge._estimators import OMEGA
 from verl_bridge._loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
 from verl_bridge.recipes._compose_values import wrong_values
 
@@ -32,6 +33,9 @@ TRIED = 16
 
 EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
 """The variable with the modules that verl imports in each of its processes."""
+
+_OWN_KEYS = (f"algorithm.{OMEGA}",)
+"""Settings of this library in verl's configuration."""
 
 _ASSIGNED = re.compile(rf"^[^#\n]*\b{EXTERNAL}=(?P<mark>[\"']?)(?P<names>.*?)(?P=mark)\s*$", re.MULTILINE)
 _EXPANSION = re.compile(r"\$\{[^}]*\}|\$\w+")
@@ -130,7 +134,8 @@ def unknown_keys(own: Mapping[str, Any], known: Mapping[str, Any], at: str = "")
     for key, value in own.items():
         name = f"{at}.{key}" if at else str(key)
         if key not in known:
-            yield name
+            if name not in _OWN_KEYS:
+                yield name
         elif isinstance(value, dict) and isinstance(known[key], dict) and known[key]:
             yield from unknown_keys(value, known[key], name)
 

@@ -78,6 +78,8 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
 def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
     """Return the verl settings of a paper; `lay_over` adds only those that the template lacks."""
     left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
+    if recipe.algorithm != "gigpo":
+        left_out.add("algorithm.gamma")  # a discount of turns there, and of tokens in other algorithms
     if recipe.preset == "test":
         left_out.add("trainer.total_training_steps")
     return {
@@ -99,16 +101,18 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "about_offload": _ABOUT_OFFLOAD[sizing.offload] if known else _ABOUT_OFFLOAD[None],
         "about_thinking": recipe.thinks.reason,
         "activation_offload": sizing.activation_offload,
+        "all_gpus": recipe.gpus,
         "adv_estimator": ALGORITHMS[recipe.algorithm],
         "assistant_turns": lengths.turns + 1,
         "batch": size.batch,
         "checkpointing": recipe.checkpointing,
-        "correction": recipe.rollout_correction,
+        "asynchronous": recipe.trainer != "sync",
+        "correction": recipe.corrects,
         "dynamic": sized,
         "engine": recipe.engine,
         "epochs": size.epochs,
         "forward_tokens": sizing.forward_tokens,
-        "gpus": recipe.gpus,
+        "gpus": recipe.training_gpus,
         "group": recipe.samples,
         "in_groups": train and recipe.samples > 1,
         "interaction": recipe.integration == "interaction",
@@ -122,13 +126,15 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "name": recipe.name,
         "no_thinking": recipe.thinks.mode == "off",
         "offload": sizing.offload,
-        "on_policy": recipe.mini_batch == size.batch and recipe.passes == 1,
+        "on_policy": recipe.mini_batch == size.batch and recipe.passes == 1 and recipe.trainer == "sync",
         "prompt": lengths.prompt,
         "reference": bool(recipe.kl_coef),
         "response": lengths.response,
         "samples_of_val": recipe.val_samples,
         "save_freq": size.save_freq,
         "seed": recipe.seed,
+        "separate": recipe.separate_gpus > 0,
+        "separate_gpus": recipe.separate_gpus,
         "sized": sized,
         "source_of_rate": _SOURCE_OF_RATE[bool(recipe.lora)] if train else "",
         "steps": size.steps if train else None,
@@ -136,7 +142,9 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "test_freq": size.test_freq,
         "tokens": sizing.tokens,
         "train": train,
+        "trainer": recipe.trainer,
         "turns": lengths.turns,
+        "updates": size.batch // recipe.mini_batch,
         "utilization": sizing.utilization if known else None,
         "val_before_train": size.test_freq > 0,
         "val_temperature": 1.0 if paper is None else paper.get(_VAL_TEMPERATURE, 1.0),

@@ -15,7 +15,7 @@ from typing import Any
 from agentgym_gym.rollout import split_id
 from verl_bridge.recipes._filler import fill, read_template, scalar
 
-__all__ = ["LIKE", "LOOP_KEYS", "Published", "published", "published_by"]
+__all__ = ["LIKE", "LOOP_KEYS", "Published", "algorithm_of", "published", "published_by"]
 
 LIKE = ("agentgym-rl", "scalinginter-rl", "gigpo")
 """Names of the publications with settings."""
@@ -83,6 +83,11 @@ def published_by(like: str) -> Mapping[str, Published]:
             source, settings, overlay["named"], fill(overlay["about"].rstrip("\n"), {"source": source})
         )
     return made
+
+
+def algorithm_of(like: str | None) -> str:
+    """Return the algorithm of a publication, or of recipes without one."""
+    return "gigpo" if like == "gigpo" else "grpo"
 
 
 def published(like: str | None, env_id: str) -> Published | None:

@@ -11,9 +11,10 @@ from typing import Any
 from verl_bridge.recipes._env_choice import EnvChoice, turn_limit_of
 from verl_bridge.recipes._memory import GPU_MEMORY, ModelSize, Sizing, choose, model_size
 from verl_bridge.recipes._names import env_part, model_part
-from verl_bridge.recipes._papers import Published, published
+from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
 from verl_bridge.recipes._thinking import Thinking, thinking_of
+from verl_bridge.recipes._trainers import check_split, check_trainer
 
 __all__ = [
     "ALGORITHMS",
@@ -21,6 +22,7 @@ __all__ = [
     "INTEGRATIONS",
     "MAX_VALIDATION",
     "PRESETS",
+    "TRAINERS",
     "VERSIONS",
     "EnvChoice",
     "RlRecipe",
@@ -30,6 +32,7 @@ __all__ = [
 VERSIONS = ("0.7", "0.8", "0.9")
 ENGINES = ("sglang", "vllm")
 INTEGRATIONS = ("agent-loop", "interaction")
+TRAINERS = ("sync", "colocate_async", "separate_async")
 
 ALGORITHMS: Mapping[str, str] = {
     "grpo": "grpo",
@@ -37,10 +40,11 @@ ALGORITHMS: Mapping[str, str] = {
     "rloo": "rloo",
     "reinforce_plus_plus": "reinforce_plus_plus",
     "remax": "remax",
+    "gigpo": "gym_gigpo",
 }
-"""verl's ``algorithm.adv_estimator`` by the name of the algorithm."""
+"""``algorithm.adv_estimator`` by the name of the algorithm."""
 
-_IN_GROUPS = frozenset({"grpo", "rloo"})  # their advantage compares samples of one prompt
+_IN_GROUPS = frozenset({"grpo", "rloo", "gigpo"})  # their advantage compares samples of one prompt
 
 DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
 
@@ -68,7 +72,7 @@ class RlRecipe:
         env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``. Empty if
             `envs` is set.
         verl: The version of verl, ``"0.7"``, ``"0.8"`` or ``"0.9"``.
-        algorithm: One of :data:`ALGORITHMS`.
+        algorithm: One of :data:`ALGORITHMS`; by default that of `like`, else ``"grpo"``.
         engine: The inference engine, one of :data:`ENGINES`.
         preset: One of :data:`PRESETS`.
         integration: How verl plays the environment, one of :data:`INTEGRATIONS`; only verl 0.7 has
@@ -99,6 +103,9 @@ class RlRecipe:
         seed: Seed of the order of the tasks; None for verl's.
         tool_calls: Whether the model calls functions in the notation of its own chat template, as for
             :class:`verl_bridge.agent_loop.GymAgentLoop`.
+        trainer: How generation and training alternate, one of :data:`TRAINERS`; only verl 0.9 has others than
+            ``"sync"``.
+        rollout_gpus: Number of the GPUs that only generate, with ``"separate_async"``; by default half.
         val_tasks: Number of rows for validation of each environment, which decides the episodes of each row.
 
     Raises:
@@ -107,7 +114,7 @@ class RlRecipe:
 
     env_id: str = ""
     verl: str = "0.9"
-    algorithm: str = "grpo"
+    algorithm: str = ""
     engine: str = "sglang"
     preset: str = "test"
     integration: str = "agent-loop"
@@ -129,15 +136,20 @@ class RlRecipe:
     rollout_correction: bool = False
     seed: int | None = None
     tool_calls: bool = False
+    trainer: str = "sync"
+    rollout_gpus: int | None = None
     val_tasks: int = MAX_VALIDATION
 
     def __post_init__(self) -> None:
+        if not self.algorithm:
+            object.__setattr__(self, "algorithm", algorithm_of(self.like))
         choices: dict[str, tuple[str, ...]] = {
             "verl": VERSIONS,
             "algorithm": tuple(ALGORITHMS),
             "engine": ENGINES,
             "preset": tuple(PRESETS),
             "integration": INTEGRATIONS,
+            "trainer": TRAINERS,
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
@@ -157,6 +169,19 @@ class RlRecipe:
                 "baseline, and stops if the baseline differs from the sampled episode; use verl 0.8 or 0.9, "
                 "or algorithm='rloo'"
             )
+        if self.algorithm == "gigpo" and self.integration == "interaction":
+            raise ValueError(
+                "algorithm='gigpo' needs the turns of each episode, which interactions do not record: use "
+                "integration='agent-loop'"
+            )
+        check_trainer(self.trainer, verl=self.verl, algorithm=self.algorithm, lora=self.lora)
+        check_split(
+            self.trainer,
+            gpus=self.gpus,
+            rollout_gpus=self.separate_gpus,
+            batch=self.size.batch,
+            mini_batch=self.mini_batch,
+        )
         self._check_numbers()
 
     def _check_model_options(self) -> None:
@@ -194,9 +219,10 @@ class RlRecipe:
             )
         of_an_update = self.mini_batch * self.samples
         for count, unit in ((self.trajectories, "a step"), (of_an_update, "an update")):
-            if count % self.gpus:
+            if count % self.training_gpus:
+                name = "gpus" if self.training_gpus == self.gpus else "gpus - rollout_gpus"
                 raise ValueError(
-                    f"gpus={self.gpus} does not divide the {count} trajectories of {unit} by "
+                    f"{name}={self.training_gpus} does not divide the {count} trajectories of {unit} by "
                     f"{self.algorithm} with preset={self.preset!r}, as verl requires"
                 )
 
@@ -270,6 +296,22 @@ class RlRecipe:
         return 1 if self.published is None else self.published.get("actor_rollout_ref.actor.ppo_epochs", 1)
 
     @property
+    def separate_gpus(self) -> int:
+        """GPUs that only generate."""
+        half = self.gpus // 2 if self.trainer == "separate_async" else 0
+        return half if self.rollout_gpus is None else self.rollout_gpus
+
+    @property
+    def training_gpus(self) -> int:
+        """GPUs that train, and also generate."""
+        return self.gpus - self.separate_gpus
+
+    @property
+    def corrects(self) -> bool:
+        """Whether tokens are weighted; always with tokens of earlier weights."""
+        return self.rollout_correction or self.trainer != "sync"
+
+    @property
     def samples(self) -> int:
         """Samples of each prompt."""
         return self.size.group if self.algorithm in _IN_GROUPS else 1
@@ -282,7 +324,7 @@ class RlRecipe:
     @property
     def micro_batch(self) -> int:
         """Episodes in a micro-batch of a GPU during training."""
-        of_a_gpu, paper = self.mini_batch * self.samples // self.gpus, self.published
+        of_a_gpu, paper = self.mini_batch * self.samples // self.training_gpus, self.published
         usual = _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
         if paper is None:
             return usual
@@ -314,7 +356,7 @@ class RlRecipe:
         """The settings that decide the memory."""
         episode, state = self.lengths.episode, self.offload is not False
         least = Sizing(
-            gpus=self.gpus,
+            gpus=self.training_gpus,
             tokens=episode,
             forward_tokens=episode,
             offload=state,
@@ -399,6 +441,7 @@ class RlRecipe:
             "tools" if self.tool_calls else None,
         ]
         parts += ["corrected" if self.rollout_correction else None]
+        parts += [self.trainer if self.trainer != "sync" else None]
         parts += [None if self.seed is None else f"seed{self.seed}"]
         return "-".join(part for part in parts if part)
 

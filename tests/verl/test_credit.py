@@ -1,0 +1,362 @@
+"""Credit by turn in verl's own functions: turn rewards and the estimator gym_gigpo, also with faults."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("verl", reason="verl is not installed: nox -s verl-0.9 verl-0.8 verl-0.7")
+
+import torch
+from omegaconf import OmegaConf
+from verl import DataProto
+from verl.trainer.ppo import core_algos
+
+from credit_formulas import gigpo
+from verl_bridge import trainer
+from verl_bridge._advantage import place_turn_rewards
+from verl_bridge._turns import COLUMN, state_of
+from verl_worker import ScriptedModel
+
+COUNT = "counting_env:bridge/Count-v0"
+SAID = ["1", "2", "5", "3", "4"], ["1", "2", "3", "4"]
+"""Two episodes: 5 is wrong, and leaves the game in its state."""
+
+
+@pytest.fixture(scope="module")
+def compute() -> Callable[..., Any]:
+    """verl's function as the trainer calls it, with the wrapper."""
+    trainer.install()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of engines that are not installed
+        from verl.trainer.ppo import ray_trainer
+
+    assert ray_trainer.compute_advantage.wrapped_by_verl_bridge
+    return ray_trainer.compute_advantage
+
+
+def batch_of(
+    rewards: list[list[float]],
+    states: list[str],
+    groups: str,
+    faults: list[int] | None = None,
+    *,
+    place: bool = False,
+    dtype: torch.dtype = torch.float32,
+) -> DataProto:
+    """A batch in which each reply has two tokens, and each observation between two replies has one."""
+    count, length = len(rewards), 3 * max(map(len, rewards))
+    faults = faults or [0] * count
+    mask, tokens = torch.zeros(count, length, dtype=torch.long), torch.zeros(count, length, dtype=dtype)
+    turns = np.empty(count, dtype=object)
+    for row, own in enumerate(rewards):
+        starts = [3 * turn for turn in range(len(own))]
+        tokens[row, starts[-1] + 1] = math.fsum(own)
+        if faults[row]:
+            continue
+        for start in starts:
+            mask[row, start : start + 2] = 1
+        turns[row] = {
+            "starts": starts,
+            "ends": [start + 2 for start in starts],
+            "rewards": own,
+            "states": list(states[row]),
+            "place": place,
+        }
+    tensors = {
+        "token_level_rewards": tokens,
+        "token_level_scores": tokens,  # the same tensor, as verl has it without a KL term
+        "response_mask": mask,
+        "values": torch.zeros(count, length, dtype=dtype),
+    }
+    columns = {
+        "uid": np.array([*groups], dtype=object),
+        "env_id": np.array(["test/Some-v0"] * count, dtype=object),
+        "fault": np.array([float(fault) for fault in faults]),
+        COLUMN: turns,
+    }
+    data = DataProto.from_dict(tensors=tensors, non_tensors=columns)
+    data.meta_info["reward_extra_keys"] = ["env_id", "fault"]
+    return data
+
+
+def options(estimator: str, *, gamma: float = 1.0, by_std: bool = False, **others: Any) -> dict[str, Any]:
+    config = {"norm_adv_by_std_in_grpo": by_std, "gamma": gamma, "lam": 1.0, "use_pf_ppo": False, **others}
+    given = {"gamma": gamma, "lam": 1.0, "num_repeat": 4, "norm_adv_by_std_in_grpo": by_std}
+    return {"adv_estimator": estimator, **given, "config": OmegaConf.create(config)}
+
+
+def random_batch(seed: int, *, place: bool = False, dtype: torch.dtype = torch.float32) -> DataProto:
+    draw = np.random.default_rng(seed)
+    count = 12
+    lengths = draw.integers(1, 7, count)
+    rewards = [[round(float(value), 3) for value in draw.normal(size=size)] for size in lengths]
+    states = ["".join(draw.choice([*"abc"], size=size)) for size in lengths]
+    groups = "".join(draw.choice([*"xyz"], size=count))
+    faults = [int(fault) for fault in draw.random(count) < 0.2]
+    return batch_of(rewards, states, groups, faults, place=place, dtype=dtype)
+
+
+def expected(data: DataProto, **settings: Any) -> np.ndarray:
+    """The advantages by the formulas, of the episodes without a fault; those alone after faults have 0."""
+    groups, faults = [*data.non_tensor_batch["uid"]], data.non_tensor_batch["fault"]
+    kept = [
+        row
+        for row, group in enumerate(groups)
+        if not faults[row]
+        and (
+            sum(not faults[i] and groups[i] == group for i in range(len(groups))) > 1
+            or groups.count(group) == 1
+        )
+    ]
+    result = np.zeros(tuple(data.batch["response_mask"].shape))
+    result[kept] = gigpo(
+        data.batch["token_level_rewards"].double().numpy()[kept],
+        data.batch["response_mask"].numpy()[kept],
+        [groups[row] for row in kept],
+        [data.non_tensor_batch[COLUMN][row] for row in kept],
+        **settings,
+    )
+    return result
+
+
+@pytest.mark.parametrize("by_std", [True, False])
+@pytest.mark.parametrize(("dtype", "within"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
+def test_gigpo_is_that_of_the_paper(compute, report_at_end, dtype, within, by_std):
+    largest = 0.0
+    for seed in range(100):
+        data = random_batch(seed, dtype=dtype)
+        wanted = expected(data, gamma=0.95, omega=0.7, by_std=by_std)
+        compute(data, **options("gym_gigpo", gamma=0.95, by_std=by_std, gym_gigpo_omega=0.7))
+        assert data.batch["advantages"].dtype == data.batch["returns"].dtype == dtype
+        assert torch.equal(data.batch["advantages"], data.batch["returns"])
+        largest = max(largest, np.abs(data.batch["advantages"].double().numpy() - wanted).max())
+    assert largest < within
+    report_at_end(f"gym_gigpo, {dtype}, by_std={by_std}: {largest:.1e} from the paper's formulas at most")
+
+
+@pytest.mark.parametrize("by_std", [True, False])
+def test_gigpo_without_turns_is_verls_grpo(compute, by_std):
+    for seed in range(10):
+        given, grpo = random_batch(seed), random_batch(seed)
+        compute(given, **options("gym_gigpo", by_std=by_std, gym_gigpo_omega=0))
+        compute(grpo, **options("grpo", by_std=by_std))
+        torch.testing.assert_close(given.batch["advantages"], grpo.batch["advantages"], rtol=1e-4, atol=1e-4)
+
+
+def test_a_fault_is_in_no_group_of_gigpo(compute):
+    """Of four episodes one faulted: means are over three, and in the state b over two."""
+    rewards, states = [[0.0, 1.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], ["ab", "ab", "ac", "ab"]
+    data = compute(batch_of(rewards, states, "gggg", [0, 0, 0, 1]), **options("gym_gigpo", gamma=0.5))
+    first = data.batch["advantages"][:, 0].tolist()
+    assert first == pytest.approx([2 / 3 + 1 / 3, -1 / 3 - 1 / 6, -1 / 3 - 1 / 6, 0])
+    second = data.batch["advantages"][:, 3].tolist()
+    assert second == pytest.approx([2 / 3 + 1 / 2, -1 / 3 - 1 / 2, -1 / 3, 0])
+    assert not data.batch["advantages"][:, 2].any()  # the observation
+
+
+def test_padding_of_verl_has_no_advantage(compute):
+    data = batch_of([[1.0], [0.0], [0.0]], ["a", "a", "a"], "ggp")
+    data.non_tensor_batch[COLUMN][2] = None
+    data.batch["response_mask"][2] = 0
+    compute(data, **options("gym_gigpo"))
+    assert data.batch["advantages"][:, 0].tolist() == pytest.approx([1.0, -1.0, 0.0])
+
+
+def test_gigpo_needs_the_turns(compute):
+    for change in (lambda data: data.non_tensor_batch.pop(COLUMN), lambda data: data.meta_info.clear()):
+        data = batch_of([[1.0], [0.0]], ["a", "a"], "gg")
+        change(data)
+        with pytest.raises(ValueError, match="gym_gigpo needs the turns of each episode: play them with"):
+            compute(data, **options("gym_gigpo"))
+
+
+def test_a_weight_is_a_number(compute):
+    data = batch_of([[1.0], [0.0]], ["a", "a"], "gg")
+    with pytest.raises(ValueError, match=r"algorithm\.gym_gigpo_omega='much' should be a number"):
+        compute(data, **options("gym_gigpo", gym_gigpo_omega="much"))
+
+
+def placed(data: DataProto) -> torch.Tensor:
+    place_turn_rewards(data)
+    return data.batch["token_level_rewards"]
+
+
+def test_rewards_are_at_the_last_tokens_of_their_turns():
+    data = batch_of([[0.5, -0.25, 1.0], [1.0, 0.0]], ["abc", "ab"], "gg", place=True)
+    assert placed(data).tolist() == [
+        [0, 0.5, 0, 0, -0.25, 0, 0, 1.0, 0],
+        [0, 1.0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    assert data.batch["token_level_scores"].nonzero().tolist() == [[0, 7], [1, 4]]  # metrics stay
+
+
+def test_turn_rewards_sum_to_the_score():
+    """In float32 the last turn's reward is rounded once; a sum of powers of two is exact."""
+    draw = np.random.default_rng(0)
+    for _ in range(300):
+        lengths = draw.integers(1, 12, 8)
+        rewards = [[float(value) for value in draw.normal(size=size)] for size in lengths]
+        rewards += [[float(value) / 64 for value in draw.integers(-99, 99, size)] for size in lengths]
+        data = batch_of(rewards, ["a" * len(own) for own in rewards], "g" * 16, place=True)
+        scores = data.batch["token_level_scores"].double().sum(1)
+        off = (placed(data).double().sum(1) - scores).abs()
+        last = torch.tensor([abs(math.fsum(own) - math.fsum(own[:-1])) for own in rewards])
+        assert (off <= last * 2**-24 + 1e-12).all()
+        assert not off[8:].any()
+
+
+def test_the_kl_term_stays():
+    data = batch_of([[0.5, 1.0], [0.25, 0.0]], ["ab", "ab"], "gg", place=True)
+    kl = -torch.arange(1, 13).reshape(2, 6) / 128
+    data.batch["token_level_rewards"] = data.batch["token_level_scores"] + kl
+    wanted = torch.tensor([[0, 0.5, 0, 0, 1.0, 0], [0, 0.25, 0, 0, 0, 0]]) + kl
+    assert torch.equal(placed(data), wanted)
+
+
+def test_a_turn_without_a_token_leaves_its_reward_to_the_last():
+    data = batch_of([[0.5, 0.25, 1.0]], ["abc"], "g", place=True)
+    data.non_tensor_batch[COLUMN][0]["ends"][1] = 3
+    assert placed(data).tolist() == [[0, 0.5, 0, 0, 0, 0, 0, 1.25, 0]]
+    data.non_tensor_batch[COLUMN][0]["ends"] = [0, 3, 6]
+    assert placed(data).tolist() == [[0, 0.5, 0, 0, 0, 0, 0, 1.25, 0]]
+
+
+def test_other_episodes_keep_their_rewards():
+    data = batch_of([[0.5, 1.0], [0.25, 0.0]], ["ab", "ab"], "gg", [0, 1], place=False)
+    before = data.batch["token_level_rewards"].clone()
+    assert torch.equal(placed(data), before)
+
+
+def raw_gae(rewards: list[float], gamma: float) -> list[float]:
+    """Of a critic that answers 0, by lambda 1: rewards to come, over tokens of the model."""
+    return [
+        sum(gamma ** (later - at) * rewards[later] for later in range(at, len(rewards)))
+        for at in range(len(rewards))
+    ]
+
+
+def whitened(values: list[list[float]]) -> list[list[float]]:
+    """As verl whitens: over all tokens of the batch, by the deviation of a sample."""
+    flat = np.concatenate([np.array(own) for own in values])
+    return [list((np.array(own) - flat.mean()) / np.sqrt(flat.var(ddof=1) + 1e-8)) for own in values]
+
+
+RESTARTS = "running_return = running_return * response_mask"
+"""In the source of REINFORCE++ of verl 0.7 and 0.8, whose sum restarts at each observation."""
+
+
+@pytest.mark.parametrize("estimator", ["gae", "reinforce_plus_plus"])
+def test_a_fault_is_in_no_sum_of_turn_rewards(compute, estimator):
+    """Of three episodes one faulted. Each reply has two tokens, and the discount is one half for a token."""
+    rewards = [[0.5, 0.0, 1.0], [0.25, 0.0], [0.0, 0.0]]
+    data = batch_of(rewards, ["abc", "ab", "ab"], "ghg", [0, 0, 1], place=True)
+    compute(data, **options(estimator, gamma=0.5))
+    tokens = [[0, 0.5, 0, 0.0, 0, 1.0], [0, 0.25, 0, 0.0]]
+    if estimator == "reinforce_plus_plus" and restarts():
+        sums = [
+            [value for at in range(0, len(own), 2) for value in raw_gae(own[at : at + 2], 0.5)]
+            for own in tokens
+        ]
+    else:
+        sums = [raw_gae(own, 0.5) for own in tokens]
+    mask = data.batch["response_mask"].bool()
+    for row, own in enumerate(whitened(sums)):
+        assert data.batch["advantages"][row][mask[row]].tolist() == pytest.approx(own, abs=1e-5)
+    assert not data.batch["advantages"][2].any()
+
+
+def restarts() -> bool:
+    return RESTARTS in inspect.getsource(core_algos.compute_reinforce_plus_plus_outcome_advantage)
+
+
+@pytest.mark.parametrize("estimator", ["grpo", "rloo"])
+def test_estimators_that_sum_are_not_changed(compute, estimator):
+    given, plain = (random_batch(3, place=place) for place in (True, False))
+    for data in (given, plain):
+        compute(data, **options(estimator))
+    torch.testing.assert_close(given.batch["advantages"], plain.batch["advantages"], rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture
+def counted(play) -> Callable[..., Any]:
+    """Two episodes of counting, in verl's own worker."""
+    row = {"env_id": COUNT, "env_kwargs": '{"goal": 4}', "reset_options": "{}", "seed": None}
+    rows = [row for _ in SAID]
+    return lambda **loop: play(lambda tokenizer: ScriptedModel(tokenizer, *SAID), rows, **loop)
+
+
+def with_most_turns_first(played: Any) -> list[int]:
+    """Return the rows in the order of their scripts, which go to whichever episode asks first."""
+    return sorted(range(2), key=lambda row: -len(played.field(row, "turn_scores")))
+
+
+def test_the_loop_records_the_tokens_of_each_turn(counted):
+    played = counted(turn_rewards=True)
+    for script, row in zip(SAID, with_most_turns_first(played), strict=True):
+        turns = played.field(row, COLUMN)
+        assert turns["place"] is True
+        assert turns["states"] == []
+        assert turns["rewards"] == played.field(row, "turn_scores")
+        mask = np.array(played.mask(row))
+        spans = [*zip(turns["starts"], turns["ends"], strict=True)]
+        assert sum(end - start for start, end in spans) == mask.sum()
+        assert all(mask[start:end].all() for start, end in spans)
+        said = [played.tokenizer.decode(played.ids(row)[start:end]) for start, end in spans]
+        assert [text.removesuffix("<|im_end|>") for text in said] == script
+
+
+def test_nothing_is_recorded_without_need(counted):
+    assert counted().field(0, COLUMN) is None
+
+
+def test_states_are_recorded_for_gigpo(counted, monkeypatch):
+    import verl_worker
+
+    compose = verl_worker.compose
+    monkeypatch.setattr(
+        verl_worker,
+        "compose",
+        lambda name, overrides: compose(name, overrides=[*overrides, "algorithm.adv_estimator=gym_gigpo"]),
+    )
+    played = counted()
+    first, second = (played.field(row, COLUMN) for row in with_most_turns_first(played))
+    assert not first["place"]
+    texts = ["Count from 0 to 4.", "You are at 1.", "You are at 2.", "You are at 3."]
+    assert second["states"] == [state_of(text, {}) for text in texts]
+    assert first["states"] == [second["states"][at] for at in (0, 1, 2, 2, 3)]
+
+
+def test_the_turns_come_from_verls_replay_buffer(compute, monkeypatch):
+    """In verl 0.9, by the keys of the episodes; rows of padding have no key there."""
+    utils = pytest.importorskip("verl.trainer.ppo.v1.utils", reason="verl 0.9 has a replay buffer")
+    data = batch_of([[0.5, 0.0, 1.0], [0.25, 0.0], [0.0], [1.0]], ["abc", "ab", "a", "a"], "gggp", place=True)
+    turns = data.non_tensor_batch.pop(COLUMN)
+    data.batch["response_mask"][3] = 0
+    keys = [*(f"g_{number}_0" for number in range(3)), "pad_0_0"]
+    kept = {
+        key: {"reward_extra_info": {"env_id": "test/Some-v0", "fault": float(row == 2)}, COLUMN: turns[row]}
+        for row, key in enumerate(keys[:3])
+    }
+
+    class Queue:
+        @staticmethod
+        def kv_batch_get(keys: list[str], **_: Any) -> dict[str, Any]:
+            return {"extra_fields": [kept[key] for key in keys]}
+
+    batch = SimpleNamespace(keys=keys, tags=[{}, {}, {}, {"is_padding": True}], partition_id="train")
+    monkeypatch.setitem(sys.modules, "transfer_queue", Queue)
+    trainer._balance(lambda: None, {"batch": batch}, lambda: None)
+    given = options("gym_gigpo")
+    result = utils.compute_advantage_for_multi_trajectories(data, batch_keys=keys, **given)
+    assert result.batch["token_level_rewards"][0].nonzero().flatten().tolist() == [1, 7]
+    first = result.batch["advantages"][:, 0].tolist()
+    assert first == pytest.approx([0.625 + 0.625, -0.625 - 0.625, 0, 0])

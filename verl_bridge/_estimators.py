@@ -1,0 +1,22 @@
+"""Names of verl's estimators of advantages, as ``algorithm.adv_estimator``, by what they use."""
+
+from __future__ import annotations
+
+__all__ = ["GIGPO", "GROUPED", "OMEGA", "SUMMING"]
+
+GIGPO = "gym_gigpo"
+"""This library's estimator that compares turns, see :mod:`verl_bridge._gigpo`."""
+
+OMEGA = "gym_gigpo_omega"
+"""The setting below ``algorithm`` with the weight of its comparison of turns; 1 if it is missing."""
+
+SUMMING = frozenset(
+    {
+        *("grpo", "grpo_vectorized", "grpo_passk", "gdpo", "gpg", "opo", "rloo", "rloo_vectorized"),
+        *("reinforce_plus_plus_baseline", GIGPO),
+    }
+)
+"""The estimators that use the sum of the rewards of an episode's tokens, wherever they are."""
+
+GROUPED = SUMMING | {"optimal_token_baseline", "tir_optimal_token_baseline"}
+"""The estimators whose advantages depend on the other episodes of the same prompt."""

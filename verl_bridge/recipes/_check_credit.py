@@ -1,0 +1,73 @@
+"""Check the settings of credit by turn: ``turn_rewards`` and the estimator ``gym_gigpo``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from verl_bridge._estimators import GIGPO, OMEGA, SUMMING
+from verl_bridge.recipes._finding import Finding, ok, problem, warning
+
+if TYPE_CHECKING:
+    from verl_bridge.recipes._view import View
+
+__all__ = ["check_credit"]
+
+
+def check_credit(view: View) -> Iterator[Finding]:
+    """Check whether the estimator, the agent loop and the version of verl support credit by turn."""
+    estimator, arguments = view.get("algorithm.adv_estimator", "gae"), view.arguments()
+    if estimator == GIGPO:
+        yield from _check_gigpo(view)
+    if arguments.get("turn_rewards") is not True:
+        return
+    if estimator in SUMMING:
+        yield warning(
+            "credit",
+            f"turn_rewards changes nothing with {estimator}, which sums the rewards of an episode",
+            "delete turn_rewards, or set algorithm.adv_estimator: gae, or another with a discount",
+        )
+    elif estimator == "reinforce_plus_plus" and _verl_before_0_9():
+        yield warning(
+            "credit",
+            "reinforce_plus_plus of this verl restarts its sum of rewards at each observation: a turn gets "
+            "credit for its own reward only, and none for what follows it",
+            "use verl 0.9, or algorithm.adv_estimator: gae",
+        )
+    else:
+        yield ok("credit", f"{estimator} gets each turn's reward at its last token")
+
+
+def _check_gigpo(view: View) -> Iterator[Finding]:
+    omega, arguments = view.get(f"algorithm.{OMEGA}", 1.0), view.arguments()
+    wrong = []
+    if isinstance(omega, bool) or not isinstance(omega, int | float) or not math.isfinite(omega):
+        wrong.append((f"algorithm.{OMEGA}={omega!r} should be a number", f"set algorithm.{OMEGA}: 1.0"))
+    if arguments.get("drop_reasoning") is True:
+        wrong.append(
+            (
+                f"{GIGPO} compares the tokens of all turns, and drop_reasoning trains on the last reply only",
+                "delete drop_reasoning in agent_loop.yaml, or set algorithm.adv_estimator: grpo",
+            )
+        )
+    if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is not None:
+        wrong.append(
+            (
+                f"{GIGPO} needs the record of turns, which interactions do not have",
+                "write the folder again with --integration agent-loop",
+            )
+        )
+    for text, advice in wrong:
+        yield problem("credit", text, advice)
+    if not wrong:
+        gamma = view.get("algorithm.gamma", 1.0)
+        yield ok("credit", f"{GIGPO} compares turns of the same state, with gamma={gamma}, omega={omega}")
+
+
+def _verl_before_0_9() -> bool:
+    try:
+        return metadata.version("verl").startswith(("0.7.", "0.8."))
+    except metadata.PackageNotFoundError:
+        return False
