@@ -31,9 +31,9 @@ def main() -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415 - takes seconds
 
     model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name)
-    # The loaded weights are plain floats, but transformers would refuse to save a model marked as quantized.
+    # The loaded weights are plain floats, but some versions mark the model as quantized and do not save it.
     model.hf_quantizer = None
-    del model.config.quantization_config
+    vars(model.config).pop("quantization_config", None)
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).save_pretrained(folder)
     print(f"written to {folder}")

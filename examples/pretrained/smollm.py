@@ -9,6 +9,7 @@ folder, and is skipped if it has ended. Fine-tuning and GRPO continue from their
 from __future__ import annotations
 
 import argparse
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -203,7 +204,7 @@ class Stages(Commands):
             "CHECKPOINT": str(model),
             "CHECKPOINT_TOKENS": "160",
             "CHECKPOINT_DTYPE": "bfloat16",
-            "PYTHONPATH": str(PIPELINE),
+            "PYTHONPATH": os.pathsep.join([str(PIPELINE), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
         if not own:
             variables["CHECKPOINT_PROMPTS"] = "prompts"
