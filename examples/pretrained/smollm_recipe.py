@@ -79,8 +79,8 @@ class SmolLM(Training):
     mini_batch: int = 8
     learning_rate: float = 1e-5
     warmup_steps: int = 2
-    prompt_length: int = 512
-    response_length: int = 640
+    prompt_length: int = 576
+    response_length: int = 576
     most_turns: int = 5
     max_turns: int = 10
     reply_tokens: int = 120
