@@ -33,7 +33,7 @@ function                                               verl            what is a
                                                                        loop
 =====================================================  ==============  =====================================
 
-After the import of ``core_algos``, :mod:`verl_bridge._gigpo_estimator` registers the estimator ``gym_gigpo``.
+After the import of ``core_algos``, the estimator ``gym_gigpo`` is registered.
 
 The originals are called with verl's arguments. A function with an unexpected signature is not wrapped, and a
 warning is logged. If an addition fails, a warning is logged and the training continues.

@@ -78,7 +78,8 @@ def test_eval_with_thoughts_plays_the_same_actions(run, tmp_path, textcraft_url)
     for agent in ("oracle", "oracle:thoughts"):
         evaluate(run, tmp_path / agent, "--server", textcraft_url, agent=agent, tasks="0:3")
         lines = (tmp_path / agent / "episodes.jsonl").read_text("utf-8").splitlines()
-        messages = [message for line in lines for message in json.loads(line)["messages"]]
+        episodes = sorted(map(json.loads, lines), key=lambda episode: episode["task_id"])
+        messages = [message for episode in episodes for message in episode["messages"]]
         replies[agent] = [each["content"] for each in messages if each["role"] == "assistant"]
     assert all("Left to do:" in reply for reply in replies["oracle:thoughts"])
     actions = [[reply.partition("\n\nAction:\n")[2] for reply in each] for each in replies.values()]
@@ -182,7 +183,7 @@ def test_eval_interrupted(run, tmp_path, textcraft_url, monkeypatch):
                 raise KeyboardInterrupt
             super().reset(env, observation, info)
 
-    monkeypatch.setattr(agents, "load_oracle", lambda _: Impatient())
+    monkeypatch.setattr(agents, "load_oracle", lambda _, **__: Impatient())
     result = evaluate(run, tmp_path, "--server", textcraft_url, "--concurrency", 1)
     assert result.exit_code == 130
     assert table(result)["episodes"] == "2"
