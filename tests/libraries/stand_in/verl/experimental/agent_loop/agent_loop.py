@@ -9,6 +9,7 @@ class AgentLoopBase:
     """Stores the arguments of an agent loop under verl's names."""
 
     def __init__(self, rollout_config, server_manager, tokenizer):
+        self.config = SimpleNamespace(algorithm=SimpleNamespace(adv_estimator="grpo"))
         self.rollout_config = rollout_config
         self.server_manager = server_manager
         self.tokenizer = tokenizer
