@@ -39,19 +39,22 @@ class Model:
     def __init__(self, folder: str) -> None:
         from transformers import AutoTokenizer  # noqa: PLC0415 - slow to import
 
+        variables = os.environ
+        self.seed = int(variables.get("CHECKPOINT_SEED", "0"))
+        self.sampling = Sampling(
+            temperature=float(variables.get("CHECKPOINT_TEMPERATURE", "1")),
+            max_tokens=int(variables.get("CHECKPOINT_TOKENS", "8")),
+        )
+        dtype = variables.get("CHECKPOINT_DTYPE", "float32")
         self.settings = {
             "model_path": folder,
-            "seed": int(os.environ.get("CHECKPOINT_SEED", "0")),
-            "temperature": float(os.environ.get("CHECKPOINT_TEMPERATURE", "1")),
-            "max_tokens": int(os.environ.get("CHECKPOINT_TOKENS", "8")),
-            "dtype": os.environ.get("CHECKPOINT_DTYPE", "float32"),
+            "seed": self.seed,
+            "temperature": self.sampling.temperature,
+            "max_tokens": self.sampling.max_tokens,
+            "dtype": dtype,
         }
-        self.seed = self.settings["seed"]
         self.conversation = TokenizedChat(AutoTokenizer.from_pretrained(folder))
-        self.sampling = Sampling(
-            temperature=self.settings["temperature"], max_tokens=self.settings["max_tokens"]
-        )
-        generator = Generator.load(folder, getattr(torch, self.settings["dtype"]))
+        generator = Generator.load(folder, getattr(torch, dtype))
         self.batches: Batches[GeneratedReply] = Batches(
             generator.generate, BATCH, ThreadPoolExecutor(1, thread_name_prefix="generator")
         )

@@ -63,11 +63,10 @@ class Seed(Commands):
             self.agentgym("data", "sft", f"{at}/{runs}", "--successful", "--val=0", f"--out={at}/{out}")
         # The model must be able to write what the held-out tasks need; it is not trained on these episodes.
         ids = ",".join(map(str, HELD_OUT["TextCraft"]))
-        self.agentgym(
-            *("eval", "TextCraft", f"--tasks={ids}", "--agent=oracle", *PLAYED, f"--out={at}/words"),
-        )
-        runs = (f"{at}/oracle", f"{at}/words")
-        self.python("tiny_model.py", *runs, f"--out={at}/tiny", f"--seed={self.seed}")
+        words = ("TextCraft", f"--tasks={ids}", "--agent=oracle", *PLAYED, f"--out={at}/words")
+        self.agentgym("eval", *words)
+        texts = (f"{at}/oracle", f"{at}/words")
+        self.python("tiny_model.py", *texts, f"--out={at}/tiny", f"--seed={self.seed}")
         self.announce(f"seed {self.seed}: fine-tuning")
         self.fine_tune()
         shown, step = self.choose()

@@ -12,6 +12,7 @@ import argparse
 import os
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from smollm_recipe import EVALUATIONS, GAMES, Commands, Evaluation, SmolLM, grpo_settings, sft_settings
@@ -67,10 +68,9 @@ class Stages(Commands):
             "after-sft": lambda: self.evaluate("after-sft", self.fine_tuned),
         }
         for seed in seeds:
-            stages[f"grpo-{seed}"] = lambda seed=seed: self.learn(seed)
-            stages[f"after-grpo-{seed}"] = lambda seed=seed: self.evaluate(
-                f"after-grpo-{seed}", self.trained(seed), env="TextCraft"
-            )
+            stages[f"grpo-{seed}"] = partial(self.learn, seed)
+            after = f"after-grpo-{seed}"
+            stages[after] = partial(self.evaluate, after, self.trained(seed), env="TextCraft")
         if only is not None and only not in stages:
             raise SystemExit(f"--stage {only} is not one of {', '.join(stages)}")
         for name, stage in stages.items():
