@@ -20,7 +20,7 @@ pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu
 
 import torch
 from hydra import compose, initialize_config_module
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 from verl_bridge.cpu import _shims as shims
 from verl_bridge.cpu._rollout import CpuServer, WeightSender
@@ -113,6 +113,24 @@ class TestGenerator:
                 plain = plain_log_probs(model, request.prompt, reply.token_ids)
                 taken = plain.gather(-1, torch.tensor(reply.token_ids)[:, None])[:, 0]
                 assert reply.log_probs == pytest.approx(taken.tolist(), abs=1e-5)
+
+    @pytest.mark.parametrize("groups", [1, 2, 4])
+    def test_heads_that_share_keys_give_the_same_log_probs(self, groups, tmp_path):
+        config = LlamaConfig(
+            vocab_size=40,
+            hidden_size=32,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=groups,
+        )
+        AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+        plain_model = AutoModelForCausalLM.from_pretrained(tmp_path, attn_implementation="eager")
+        requests = [Request(prompt, Sampling(max_tokens=6), seed) for seed, prompt in enumerate(PROMPTS)]
+        for request, reply in zip(requests, Generator.load(str(tmp_path)).generate(requests), strict=True):
+            plain = plain_log_probs(plain_model, request.prompt, reply.token_ids)
+            taken = plain.gather(-1, torch.tensor(reply.token_ids)[:, None])[:, 0]
+            assert reply.log_probs == pytest.approx(taken.tolist(), abs=1e-5)
 
     def test_new_weights_read_everything_again(self, generator, model):
         (reply,) = generator.generate([Request(PROMPTS[2], Sampling(max_tokens=4), 0)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from verl_bridge.cpu._attention import GROUPED
 from verl_bridge.cpu._prefixes import Attended, Prefixes, joined, of_row
 from verl_bridge.cpu.sampling import Sampling, draw, log_distribution
 
@@ -65,7 +66,7 @@ class Generator:
         """
         from transformers import AutoModelForCausalLM
 
-        return cls(AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="sdpa"))
+        return cls(AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation=GROUPED))
 
     def load_weights(self, weights: Mapping[str, torch.Tensor]) -> float:
         """Load new weights.
