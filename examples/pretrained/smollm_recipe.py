@@ -73,7 +73,7 @@ class SmolLM(Training):
     sft_every: int = 70
     kept_out_seed: int = 0
 
-    steps: int = 24
+    steps: int = 20
     prompts: int = 8
     rollouts: int = 8
     mini_batch: int = 8
