@@ -48,7 +48,10 @@ class Commands:
         Raises:
             SystemExit: It failed.
         """
-        self._call(["python", *arguments], list(arguments), VARIABLES if log else {}, log)
+        variables = dict(VARIABLES) if log else {}
+        if log:  # the file of verl's own file logger
+            variables["VERL_FILE_LOGGER_PATH"] = str(self.folder / f"{log}-metrics.jsonl")
+        self._call(["python", *arguments], list(arguments), variables, log)
 
     def announce(self, text: str) -> None:
         """Print what begins now, and the time."""

@@ -34,7 +34,7 @@ def main() -> None:
         ]
         print(f"{path}: {len(chosen)} of {len(lengths)} games, {sum(length for _, length in chosen)} tokens")
         kept += [row for row, _ in chosen]
-    random.Random(0).shuffle(kept)  # noqa: S311 - an order that can be had again
+    random.Random(0).shuffle(kept)  # noqa: S311 - a reproducible order
     pq.write_table(pa.Table.from_pylist(kept, schema=rows.schema), args.out / "train.parquet")
 
 
