@@ -119,7 +119,7 @@ def reformat(
         messages.append(message)
     if unparsed and not keep_unparsed:
         return Reformatted(None, tuple(unparsed))
-    changed = replace(as_system(trajectory), messages=tuple(messages), action_format=target.name)
+    changed = replace(trajectory, messages=tuple(messages), action_format=target.name)
     return Reformatted(with_prompt(changed, _prompt(environment.name, target_format)), tuple(unparsed))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
@@ -55,15 +55,14 @@ class Prefixes:
         self._bytes = 0
 
 
-def joined(rows: Sequence[Attended], new_cache: Callable[[], Any] = DynamicCache) -> tuple[Any, torch.Tensor]:
+def joined(rows: Sequence[Attended]) -> tuple[Any, torch.Tensor]:
     """Return one cache of transformers for several texts, left-padded to one length, and its attention mask.
 
     Args:
         rows: The texts of the rows; an empty list for a row without any.
-        new_cache: Makes an empty cache.
     """
     lengths = [row[0][0].shape[-2] if row else 0 for row in rows]
-    longest, cache = max(lengths), new_cache()
+    longest, cache = max(lengths), DynamicCache()
     mask = torch.zeros(len(rows), longest, dtype=torch.long)
     for index, length in enumerate(lengths):
         mask[index, longest - length :] = 1
