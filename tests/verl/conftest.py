@@ -56,3 +56,17 @@ def _by_itself(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(verl_bridge._replays, "_replay_log", verl_bridge._replays._ReplayLog())
     yield
     agentgym_gym.rollout.close_all()
+
+
+@pytest.fixture(scope="module")
+def compute() -> Callable[..., Any]:
+    """verl's function as the trainer calls it, with the wrapper."""
+    from verl_bridge import trainer
+
+    trainer.install()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of engines that are not installed
+        from verl.trainer.ppo import ray_trainer
+
+    assert ray_trainer.compute_advantage.wrapped_by_verl_bridge
+    return ray_trainer.compute_advantage

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from omegaconf import OmegaConf
 from verl import DataProto
 from verl.trainer.ppo import core_algos as algorithms
 
-from verl_bridge import trainer
 from verl_bridge._estimators import GIGPO
 
 # verl 0.7.1 cannot call its own token baselines: they do not take the argument that it passes.
@@ -28,18 +25,6 @@ ESTIMATORS = sorted(
     and name != GIGPO  # it needs turns: test_credit.py
 )
 LENGTH = 6
-
-
-@pytest.fixture(scope="module")
-def compute() -> Callable[..., Any]:
-    """verl's function as the trainer calls it, with the wrapper."""
-    trainer.install()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of engines that are not installed
-        from verl.trainer.ppo import ray_trainer
-
-    assert ray_trainer.compute_advantage.wrapped_by_verl_bridge
-    return ray_trainer.compute_advantage
 
 
 def batch_of(

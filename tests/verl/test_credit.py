@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import sys
-import warnings
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -29,18 +28,6 @@ from verl_worker import ScriptedModel
 COUNT = "counting_env:bridge/Count-v0"
 SAID = ["1", "2", "5", "3", "4"], ["1", "2", "3", "4"]
 """Two episodes: 5 is wrong, and leaves the game in its state."""
-
-
-@pytest.fixture(scope="module")
-def compute() -> Callable[..., Any]:
-    """verl's function as the trainer calls it, with the wrapper."""
-    trainer.install()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of engines that are not installed
-        from verl.trainer.ppo import ray_trainer
-
-    assert ray_trainer.compute_advantage.wrapped_by_verl_bridge
-    return ray_trainer.compute_advantage
 
 
 def batch_of(
