@@ -22,6 +22,7 @@ import torch
 from hydra import compose, initialize_config_module
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
+from verl_bridge.cpu import _cache as growing
 from verl_bridge.cpu import _shims as shims
 from verl_bridge.cpu._rollout import CpuServer, WeightSender
 from verl_bridge.cpu.generator import Generator, Request
@@ -70,7 +71,9 @@ def plain_log_probs(model, prompt, reply, temperature=1.0):
 
 
 class TestGenerator:
-    def test_log_probs_are_those_of_a_plain_forward_pass(self, generator, model):
+    @pytest.mark.parametrize("room", [0, 1, 4, 64])
+    def test_log_probs_are_those_of_a_plain_forward_pass(self, room, generator, model, monkeypatch):
+        monkeypatch.setattr(growing, "ROOM", room)  # replies end at different times, in a room and between
         requests = [
             Request(prompt, Sampling(temperature=0.7, max_tokens=3 * place + 2), place)
             for place, prompt in enumerate(PROMPTS)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import torch
-from transformers import DynamicCache
+
+from verl_bridge.cpu._cache import new_cache
 
 __all__ = ["Attended", "Prefixes", "joined", "of_row"]
 
@@ -62,7 +63,7 @@ def joined(rows: Sequence[Attended]) -> tuple[Any, torch.Tensor]:
         rows: The texts of the rows; an empty list for a row without any.
     """
     lengths = [row[0][0].shape[-2] if row else 0 for row in rows]
-    longest, cache = max(lengths), DynamicCache()
+    longest, cache = max(lengths), new_cache()
     mask = torch.zeros(len(rows), longest, dtype=torch.long)
     for index, length in enumerate(lengths):
         mask[index, longest - length :] = 1
