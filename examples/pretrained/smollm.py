@@ -202,7 +202,7 @@ class Stages(Commands):
         """
         variables = {
             "CHECKPOINT": str(model),
-            "CHECKPOINT_TOKENS": "160",
+            "CHECKPOINT_TOKENS": str(self.recipe.evaluation_tokens),
             "CHECKPOINT_DTYPE": "bfloat16",
             "PYTHONPATH": os.pathsep.join([str(PIPELINE), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
@@ -213,6 +213,7 @@ class Stages(Commands):
                 run = self.folder / name / each.name
                 self.agentgym(
                     *("eval", each.env, "--agent=checkpoint:Checkpoint", f"--out={run}", "--concurrency=64"),
+                    f"--max-turns={self.recipe.evaluation_turns}",
                     *(f"--tasks={joined(tasks_of(each, self.recipe))}", f"--samples={each.samples}"),
                     *(["--resume"] if (HERE / run).exists() else []),
                     variables=variables,

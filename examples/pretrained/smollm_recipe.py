@@ -64,6 +64,8 @@ class SmolLM(Training):
         max_turns: Turn limit of GRPO.
         reply_tokens: Maximum tokens of a reply.
         micro_batch: Episodes in one forward pass of GRPO.
+        evaluation_turns: Turn limit of all evaluations: the turns of the longest game of fine-tuning.
+        evaluation_tokens: Maximum tokens of a reply in all evaluations.
     """
 
     sft_batch: int = 8
@@ -73,7 +75,7 @@ class SmolLM(Training):
     sft_every: int = 70
     kept_out_seed: int = 0
 
-    steps: int = 20
+    steps: int = 16
     prompts: int = 8
     rollouts: int = 8
     mini_batch: int = 8
@@ -85,3 +87,6 @@ class SmolLM(Training):
     max_turns: int = 10
     reply_tokens: int = 120
     micro_batch: int = 4
+
+    evaluation_turns: int = 12
+    evaluation_tokens: int = 160
