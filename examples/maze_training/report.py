@@ -18,11 +18,12 @@ _EARLIER = {"algorithm": "grpo", "episodes_a_step": 128}
 """Of records from before the comparison of algorithms, which do not have these keys."""
 
 
-def curve(metrics: Path) -> list[dict[str, float]]:
+def curve(metrics: Path, env: str = "Maze") -> list[dict[str, float]]:
     """Return the curve of GRPO from verl's own log, one entry for each step.
 
     Args:
         metrics: The file of verl's file logger.
+        env: The environment.
 
     Returns:
         ``step``; for its training episodes, which were played with the weights before it: ``success``,
@@ -33,8 +34,8 @@ def curve(metrics: Path) -> list[dict[str, float]]:
     points = []
     for line in metrics.read_text().splitlines():
         logged = json.loads(line)
-        values = {name: logged["data"].get(f"env/agentgym/Maze-v0/{name}") for name in _OF_STEP}
-        values["validation"] = logged["data"].get("val-env/agentgym/Maze-v0/success")
+        values = {name: logged["data"].get(f"env/agentgym/{env}-v0/{name}") for name in _OF_STEP}
+        values["validation"] = logged["data"].get(f"val-env/agentgym/{env}-v0/success")
         values["seconds"] = logged["data"].get("timing_s/step")
         numbers = {name: round(value, 4) for name, value in values.items() if value is not None}
         points.append({"step": logged["step"], **numbers})

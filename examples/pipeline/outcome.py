@@ -51,14 +51,15 @@ def keep(folder: Path, facts: Mapping[str, Any]) -> None:
     for name in before:
         change = compare_runs(before[name], after[name], names=("before", "after")).success
         environments[name] = {
-            "before": _figures(before[name]),
-            "after": _figures(after[name]),
+            "before": figures_of(before[name]),
+            "after": figures_of(after[name]),
             "change": {"success": change.difference, "interval": change.interval, "p": change.p_value},
         }
     (folder / "result.json").write_text(json.dumps({**facts, "environments": environments}) + "\n")
 
 
-def _figures(run: Run) -> dict[str, Any]:
+def figures_of(run: Run) -> dict[str, Any]:
+    """Return the evaluation results of a run."""
     summary = summarise(run.records)
     return {
         "episodes": summary.scored,
@@ -86,13 +87,14 @@ def print_outcomes(runs: Path) -> None:
             change = found["change"]
             changes.append(change["success"])
             print(
-                f"{name:19}  {result['seed']:4}  {_rate(found['before'])}  {_rate(found['after'])}"
-                f"  {_rate(change, '+'):22}  {change['p']:.4f}  {result['minutes']:7.1f}"
+                f"{name:19}  {result['seed']:4}  {rate(found['before'])}  {rate(found['after'])}"
+                f"  {rate(change, '+'):22}  {change['p']:.4f}  {result['minutes']:7.1f}"
             )
         print(f"{name:19}  mean change {mean(changes):+.3f}, smallest {min(changes):+.3f}")
 
 
-def _rate(figures: Mapping[str, Any], sign: str = "") -> str:
+def rate(figures: Mapping[str, Any], sign: str = "") -> str:
+    """Return a success rate, or a difference, with its interval."""
     interval = figures["interval"]
     shown = "{:{s}.2f} to {:{s}.2f}".format(*interval, s=sign) if interval else "none"
     return f"{figures['success']:{sign}.3f} ({shown})"

@@ -9,9 +9,23 @@ from pathlib import Path
 sys.path += [str(Path(__file__).resolve().parents[1] / name) for name in ("maze_training", "pipeline")]
 
 from commands import Commands
+from outcome import figures_of, rate
+from report import curve, print_steps
 from trainers import Training, grpo_settings, sft_settings
 
-__all__ = ["EVALUATIONS", "GAMES", "Commands", "Evaluation", "SmolLM", "grpo_settings", "sft_settings"]
+__all__ = [
+    "EVALUATIONS",
+    "GAMES",
+    "Commands",
+    "Evaluation",
+    "SmolLM",
+    "curve",
+    "figures_of",
+    "grpo_settings",
+    "print_steps",
+    "rate",
+    "sft_settings",
+]
 
 GAMES = {"TextCraft": None, "SQLGym": 400, "BabyAI": 380}
 """Games of the oracle for fine-tuning, from training tasks; None for all."""

@@ -1,0 +1,194 @@
+"""Report the stages of ``smollm.py``: ``python smollm_report.py runs/smollm FOLDER``.
+
+It prints tables and writes ``pretrained.jsonl`` with the results of each stage, ``pretrained.png``, and
+``pretrained_games.md`` with ten games. ``python smollm_report.py pretrained.jsonl FOLDER`` draws
+``pretrained.png`` from the kept results.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from smollm_recipe import SmolLM, curve, figures_of, print_steps, rate
+
+from agentgym_gym.evaluate import Run, compare_runs, find_runs, read_run
+
+ENDED = "ended"
+TITLES = {
+    "TextCraft-kept-out": "TextCraft, training split",
+    "TextCraft-test": "TextCraft, test split",
+    "SQLGym-kept-out": "SQLGym, training split",
+    "SQLGym-dev": "SQLGym, development split",
+    "BabyAI-test": "BabyAI, test split",
+}
+GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3}
+"""Games of the fine-tuned model that are shown, or of the first seed of GRPO if it played the tasks."""
+
+
+def stages_of(folder: Path) -> list[dict[str, Any]]:
+    """Return the results of each stage that has ended.
+
+    Args:
+        folder: The folder of the stages.
+
+    Returns:
+        For each stage ``stage`` and ``minutes``; for an evaluation also ``evaluations`` by name, and
+        ``changes`` since the model before; for fine-tuning ``loss`` of each step; for GRPO ``curve``.
+    """
+    results = []
+    ended = sorted(folder.glob(f"*/{ENDED}"), key=lambda mark: (mark.stat().st_mtime, mark.parent.name))
+    for stage in (mark.parent for mark in ended):
+        result: dict[str, Any] = {"stage": stage.name}
+        result["minutes"] = float((stage / ENDED).read_text().split()[0])
+        if stage.name == "sft":
+            logged = re.findall(r"train/loss:([\d.e-]+)", (folder / "sft.log").read_text(errors="replace"))
+            result["loss"] = [round(float(loss), 4) for loss in logged]
+        elif stage.name.startswith("grpo-"):
+            result["curve"] = curve(folder / f"{stage.name}-metrics.jsonl", "TextCraft")
+        elif stage.name.startswith(("zero-shot", "after-")):
+            runs = runs_of(stage)
+            result["evaluations"] = {name: figures_of(run) for name, run in runs.items()}
+            before = {"after-sft": "zero-shot"}.get(stage.name, "after-sft")
+            if stage.name.startswith("after-") and (folder / before / ENDED).exists():
+                result["changes"] = changes_between(runs_of(folder / before), runs)
+        results.append(result)
+    return results
+
+
+def runs_of(stage: Path) -> dict[str, Run]:
+    """Return the runs of an evaluation by name."""
+    return {path.name: read_run(path) for path in find_runs(stage)}
+
+
+def changes_between(before: dict[str, Run], after: dict[str, Run]) -> dict[str, Any]:
+    """Return the differences of success for the runs of the later evaluation."""
+    changes = {name: compare_runs(before[name], run).success for name, run in after.items()}
+    return {
+        name: {"success": change.difference, "interval": change.interval, "p": change.p_value}
+        for name, change in changes.items()
+    }
+
+
+def print_tables(results: list[dict[str, Any]]) -> None:
+    """Print the results."""
+    print("evaluation            tasks                  success (95 %)         malformed  turns  episodes")
+    for result in results:
+        for name, found in result.get("evaluations", {}).items():
+            print(
+                f"{result['stage']:21} {name:22} {rate(found):21}  {found['parse_errors']:9.3f}"
+                f"  {found['turns']:5.1f}  {found['episodes']:8}"
+            )
+    print("\nchange                tasks                  success (95 %)             p")
+    for result in results:
+        for name, change in result.get("changes", {}).items():
+            print(f"{result['stage']:21} {name:22} {rate(change, '+'):25}  {change['p']:.4f}")
+    print("\nstage                  minutes")
+    for result in results:
+        print(f"{result['stage']:21}  {result['minutes']:7.1f}")
+    if curves := [result["curve"] for result in results if "curve" in result]:
+        print()
+        print_steps(curves)
+
+
+def draw(results: list[dict[str, Any]], path: Path) -> None:
+    """Draw success by stage, the loss of fine-tuning and the success in training of GRPO."""
+    import matplotlib as mpl  # noqa: PLC0415 - slow to import
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    figure, (stages, loss, learning) = plt.subplots(
+        1, 3, figsize=(12, 4), layout="constrained", width_ratios=(1.6, 1, 1)
+    )
+    draw_stages(stages, results)
+    batch, episodes = SmolLM.sft_batch, SmolLM.prompts * SmolLM.rollouts
+    for result in results:
+        if losses := result.get("loss"):
+            windows = [mean(losses[at : at + 8]) for at in range(0, len(losses), 8)]
+            loss.plot([batch * (8 * at + 4) for at in range(len(windows))], windows)
+        if points := [point for point in result.get("curve", []) if "success" in point]:
+            learning.plot(
+                [episodes * point["step"] for point in points],
+                [point["success"] for point in points],
+                label=result["stage"].replace("grpo-", "seed "),
+            )
+    loss.set(title="fine-tuning", xlabel="games read", ylabel="loss, mean of 8 steps", yscale="log")
+    learning.set(title="GRPO, training tasks", xlabel="episodes played", ylabel="success", ylim=(0, 1))
+    if learning.lines:
+        learning.legend()
+    for axes in (stages, loss, learning):
+        axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=110)
+
+
+def draw_stages(axes: Any, results: list[dict[str, Any]]) -> None:
+    """Draw the success rates of the evaluations, with intervals."""
+    evaluations = {result["stage"]: result["evaluations"] for result in results if "evaluations" in result}
+    stages = [name for name in ("zero-shot", "after-sft") if name in evaluations]
+    stages += sorted(name for name in evaluations if name.startswith("after-grpo-"))
+    for place, (name, title) in enumerate(TITLES.items()):
+        played = [stage for stage in stages if name in evaluations[stage]]
+        found = [evaluations[stage][name] for stage in played]
+        at = [stages.index(stage) + 0.09 * (place - 2) for stage in played]
+        rates = [each["success"] for each in found]
+        below = [each["success"] - each["interval"][0] for each in found]
+        above = [each["interval"][1] - each["success"] for each in found]
+        axes.errorbar(at, rates, yerr=(below, above), fmt="o", capsize=2, label=title)
+    axes.set_xticks(range(len(stages)), [name.removeprefix("after-") for name in stages])
+    axes.set(title="tasks never played in training", ylabel="success (95 %)", ylim=(0, 1))
+    axes.legend(fontsize="small")
+
+
+def games(folder: Path) -> str:
+    """Return ten random games as Markdown.
+
+    Args:
+        folder: The folder of the stages.
+    """
+    parts = [
+        "# Ten games of the pretrained model\n\nDrawn by a fixed seed, from tasks never played in training.\n"
+    ]
+    for name, count in GAMES.items():
+        trained = folder / "after-grpo-0" / name
+        run = read_run(trained if trained.exists() else folder / "after-sft" / name)
+        for record in random.Random(0).sample(run.records, count):  # noqa: S311
+            parts.append(
+                f"\n## {TITLES[name]}, task {record.task_id}: {'won' if record.success else 'lost'}\n"
+            )
+            for question, answer in pairwise(record.messages):
+                if answer["role"] == "assistant":
+                    parts.append(block("environment", question["content"]))
+                    parts.append(block("model", answer["content"]))
+            if record.messages[-1]["role"] == "user":
+                parts.append(block("environment", record.messages[-1]["content"]))
+    return "".join(parts)
+
+
+def block(speaker: str, text: str) -> str:
+    """Return a message as Markdown, in a fence that is longer than any in it."""
+    fence = "`" * (1 + max([2, *map(len, re.findall("`+", text))]))
+    return f"\n{speaker.capitalize()}:\n\n{fence}text\n{text}\n{fence}\n"
+
+
+def main() -> None:
+    """Report a folder of stages, or draw kept results again."""
+    source, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    if source.is_dir():
+        results = stages_of(source)
+        print_tables(results)
+        (folder / "pretrained.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
+        (folder / "pretrained_games.md").write_text(games(source), "utf-8")
+    else:
+        results = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
+    draw(results, folder / "pretrained.png")
+
+
+if __name__ == "__main__":
+    main()
