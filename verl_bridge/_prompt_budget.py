@@ -7,7 +7,6 @@ goes to the generation server, which rejects it and so ends the run.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from agentgym_gym.rollout import drop_blank_system
 from verl_bridge._control_tokens import ControlTokens
 from verl_bridge._observations import LEAST, cut_in_the_middle, default_limit, encode_within
 from verl_bridge._reasoning import span
+from verl_bridge._token_limits import TokenLimits
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate, conversation_of
 
 __all__ = ["PromptBudget"]
@@ -60,17 +60,11 @@ class PromptBudget:
         def encode(content: str) -> list[int]:
             return self._encode([*messages, {"role": "user", "content": content}])
 
-        length, context = int(self._loop.rollout_config.prompt_length), self._context()
-        limit, name = min((length, "data.max_prompt_length"), (context - 1, "rollout.max_model_len"))
-        tokens, keep = encode_within(text, limit, encode)
-        fits = len(tokens) <= limit and keep >= min(LEAST, len(text))
+        limits = TokenLimits(self._loop.rollout_config)
+        tokens, keep = encode_within(text, limits.of_prompt.tokens, encode)
+        fits = len(tokens) <= limits.of_prompt.tokens and keep >= min(LEAST, len(text))
         messages.append({"role": "user", "content": cut_in_the_middle(text, keep) if fits else ""})
-        if fits:
-            return ""
-        return (
-            f"the first prompt has {len(encode(text))} tokens, and {name} allows {limit}: raise it, or "
-            "shorten the rules and the first observation"
-        )
+        return "" if fits else limits.explain(len(encode(text)))
 
     def after(self, observation: str, most: int | None) -> tuple[str, str | None]:
         """Return an observation that fits, and the setting that leaves no room for a reply after it.
@@ -82,19 +76,18 @@ class PromptBudget:
         text = self._escape(observation)
         if self._tokenizer is None or self._state is None:
             return text, None
-        length = int(self._loop.response_length)
+        limits = TokenLimits(self._loop.rollout_config)
         before = len(self._loop.system_prompt)  # which verl cuts off again
 
         def encode(content: str) -> list[int]:
             return self._encode([{"role": "user", "content": content}])[before:]
 
-        tokens, keep = encode_within(text, len(encode("")) + (most or default_limit(length)), encode)
-        room, name = min(
-            (length - len(self._state.response_mask), f"data.max_response_length={length}"),
-            (self._context() - len(self._state.prompt_ids), f"rollout.max_model_len={self._context()}"),
+        tokens, keep = encode_within(
+            text, len(encode("")) + (most or default_limit(limits.response_length)), encode
         )
+        room, setting = limits.room(len(self._state.prompt_ids), len(self._state.response_mask))
         # The loop ignores a reply that fills the response, so there must be room for more than one token.
-        return cut_in_the_middle(text, keep), name if len(tokens) + 2 > room else None
+        return cut_in_the_middle(text, keep), setting if len(tokens) + 2 > room else None
 
     def reply(self, text: str, messages: Sequence[Any], *, hide_reasoning: bool) -> str:
         """Return the reply with its reasoning marked, or without its reasoning.
@@ -126,10 +119,6 @@ class PromptBudget:
         if cached is None:
             cached = _control_tokens[id(self._tokenizer)] = self._tokenizer, ControlTokens(self._tokenizer)
         return cached[1].escape(text)
-
-    def _context(self) -> int:
-        context = self._loop.rollout_config.get("max_model_len", None)
-        return sys.maxsize if context is None else int(context)
 
     def _encode(self, messages: Sequence[Any]) -> list[int]:
         rendered = self._tokenizer.apply_chat_template(

@@ -67,6 +67,7 @@ from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge._rollout_output import RolloutOutput
 from verl_bridge._timing import Timing
+from verl_bridge._token_limits import TokenLimit, TokenLimits
 from verl_bridge._turns import TurnLog
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
@@ -181,11 +182,7 @@ class GymAgentLoop(AgentLoopBase):
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
         self._episodes = None if episodes_dir is None else writer_at(self._resolve_path(episodes_dir))
-        # Read once: each look-up in verl's configuration costs as much as encoding a short text.
-        self._prompt_length = int(self.rollout_config.prompt_length)
-        self._response_length = int(self.rollout_config.response_length)
-        context = self.rollout_config.get("max_model_len", None)
-        self._context = None if context is None else int(context)
+        self._limits = TokenLimits(self.rollout_config)
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Play the episode of a row.
@@ -281,16 +278,12 @@ class GymAgentLoop(AgentLoopBase):
             conversation = self._conversation(messages, episode)
             rollout.end_token = conversation.end_token
             first = episode.observation  # empty after a fault
-            limit, name = self._prompt_limit()
+            limit = self._limits.of_prompt.tokens
             prompt, shown = await _encode_aside(first, lambda: conversation.begin(messages, first, limit))
             rollout.prompt = prompt[-limit:]
             if len(prompt) > limit or shown < min(LEAST, len(first)):
                 needed, _ = await _encode_aside(first, lambda: conversation.begin(messages, first))
-                rollout.reject(
-                    "PromptTooLong",
-                    f"the first prompt has {len(needed)} tokens, and {name} allows {limit}: raise it, or "
-                    "shorten the rules and the first observation",
-                )
+                rollout.reject("PromptTooLong", self._limits.explain(len(needed)))
                 _log.warning("%s: %s", task.env_id, rollout.fault)
             elif episode.fault is None:
                 await self._play_turns(episode, rollout, conversation, sampling_params)
@@ -342,7 +335,7 @@ class GymAgentLoop(AgentLoopBase):
         self, reply: list[int], episode: Episode, rollout: RolloutOutput, conversation: TokenizedChat
     ) -> list[int] | None:
         """Return the tokens between this reply and the next, or None if they leave no room for one."""
-        limit = self._max_observation_tokens or default_limit(self._response_length)
+        limit = self._max_observation_tokens or default_limit(self._limits.response_length)
         drop = self._drop_reasoning
         kept = conversation.without_reasoning(reply) if drop else reply
         opened = conversation.opened if drop and rollout.shown else []  # the first are in the prompt
@@ -353,9 +346,9 @@ class GymAgentLoop(AgentLoopBase):
             observation,
             lambda: conversation.after(kept, observation, limit, calls=calls, played=played),
         )
-        room, name = self._remaining(rollout)
-        if len(between) >= room + freed:
-            rollout.cut_by = name
+        room = self._room(rollout)
+        if len(between) >= room.tokens + freed:
+            rollout.cut_by = room.setting
             return None
         if drop:
             rollout.replace_last(reply, kept, conversation.opened)
@@ -369,7 +362,7 @@ class GymAgentLoop(AgentLoopBase):
         # Use one name, which the servers of all versions support; some raise an error if both are set.
         requested = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
         limits = [limit for limit in (*requested, self._max_tokens_per_turn) if limit is not None]
-        params["max_tokens"] = limit = min([self._remaining(rollout)[0], *limits])
+        params["max_tokens"] = limit = min([self._room(rollout).tokens, *limits])
         started = time.monotonic()
         output = await self.server_manager.generate(
             request_id=request_id, prompt_ids=rollout.prompt + rollout.response, sampling_params=params
@@ -377,25 +370,14 @@ class GymAgentLoop(AgentLoopBase):
         rollout.generate_seconds += time.monotonic() - started
         return rollout.append_reply(output, limit)
 
+    def _room(self, rollout: RolloutOutput) -> TokenLimit:
+        return self._limits.room(len(rollout.prompt) + len(rollout.response), len(rollout.response))
+
     def _resolve_path(self, path: str) -> Path:
         """Return a path, relative to the folder of the loop's yaml unless it is absolute."""
         yaml = self.rollout_config.agent.get("agent_loop_config_path")
         beside = Path(yaml).parent if yaml and "://" not in yaml else Path()
         return (beside / path).absolute()
-
-    def _prompt_limit(self) -> tuple[int, str]:
-        if self._context is not None and self._context <= self._prompt_length:
-            return self._context - 1, "rollout.max_model_len"  # one token for the reply
-        return self._prompt_length, "data.max_prompt_length"
-
-    def _remaining(self, rollout: RolloutOutput) -> tuple[int, str]:
-        """Return how many more tokens fit, and the setting that limits them."""
-        length = self._response_length
-        room = length - len(rollout.response), f"data.max_response_length={length}"
-        if self._context is None:
-            return room
-        left = self._context - len(rollout.prompt) - len(rollout.response)
-        return min(room, (left, f"rollout.max_model_len={self._context}"))
 
 
 def _moment_of(row: Mapping[str, Any]) -> Moment | None:

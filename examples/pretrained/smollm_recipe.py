@@ -92,8 +92,8 @@ class SmolLM(Training):
     steps: int = 16
     prompts: int = 8
     rollouts: int = 8
-    mini_batch: int = 8
-    learning_rate: float = 1e-5
+    mini_batch: int = 4
+    learning_rate: float = 2e-5
     warmup_steps: int = 2
     prompt_length: int = 576
     response_length: int = 576
