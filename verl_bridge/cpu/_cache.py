@@ -36,15 +36,15 @@ class GrowingLayer(DynamicLayer):
         if not self.is_initialized:
             self.keys, self.values = key_states[:, :, :0], value_states[:, :, :0]
             self.is_initialized = True
-        had = self.keys.shape[-2]
-        now = had + key_states.shape[-2]
+        before = self.keys.shape[-2]
+        after = before + key_states.shape[-2]
         # Where transformers has replaced them, as when it selects texts, the rooms are of other texts.
         replaced = self.keys is not self._last_keys
-        if replaced or self._rooms[0].shape[-2] < now:
-            self._rooms = tuple(_with_room(states, now + ROOM) for states in (self.keys, self.values))
+        if replaced or self._rooms[0].shape[-2] < after:
+            self._rooms = tuple(_with_room(states, after + ROOM) for states in (self.keys, self.values))
         for room, states in zip(self._rooms, (key_states, value_states), strict=True):
-            room[:, :, had:now] = states
-        self.keys, self.values = (room[:, :, :now] for room in self._rooms)
+            room[:, :, before:after] = states
+        self.keys, self.values = (room[:, :, :after] for room in self._rooms)
         self._last_keys = self.keys
         return self.keys, self.values
 
@@ -55,7 +55,7 @@ def new_cache() -> Cache:
 
 
 def _with_room(states: torch.Tensor, tokens: int) -> torch.Tensor:
-    texts, heads, had, width = states.shape
+    texts, heads, before, width = states.shape
     room = states.new_empty(texts, heads, tokens, width)
-    room[:, :, :had] = states
+    room[:, :, :before] = states
     return room
