@@ -11,6 +11,7 @@ import json
 import random
 import re
 import sys
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
@@ -27,6 +28,11 @@ TITLES = {
     "SQLGym-kept-out": "SQLGym, training split",
     "SQLGym-dev": "SQLGym, development split",
     "BabyAI-test": "BabyAI, test split",
+}
+COLUMNS = {
+    "zero-shot": "zero-shot (95 %)",
+    "zero-shot-own-prompts": "zero-shot, the environments' prompts",
+    "after-sft": "fine-tuned",
 }
 GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3}
 """Games of the fine-tuned model that are shown, or of the first seed of GRPO if it played the tasks."""
@@ -76,25 +82,48 @@ def changes_between(before: dict[str, Run], after: dict[str, Run]) -> dict[str, 
     }
 
 
-def print_tables(results: list[dict[str, Any]]) -> None:
-    """Print the results."""
-    print("evaluation            tasks                  success (95 %)         malformed  turns  episodes")
-    for result in results:
-        for name, found in result.get("evaluations", {}).items():
-            print(
-                f"{result['stage']:21} {name:22} {rate(found):21}  {found['parse_errors']:9.3f}"
-                f"  {found['turns']:5.1f}  {found['episodes']:8}"
-            )
-    print("\nchange                tasks                  success (95 %)             p")
-    for result in results:
-        for name, change in result.get("changes", {}).items():
-            print(f"{result['stage']:21} {name:22} {rate(change, '+'):25}  {change['p']:.4f}")
-    print("\nstage                  minutes")
-    for result in results:
-        print(f"{result['stage']:21}  {result['minutes']:7.1f}")
-    if curves := [result["curve"] for result in results if "curve" in result]:
-        print()
-        print_steps(curves)
+def tables(results: list[dict[str, Any]]) -> str:
+    """Return the tables of docs/training/pretrained.md."""
+    by_stage = {result["stage"]: result for result in results}
+    stages = [name for name in ("zero-shot", "zero-shot-own-prompts", "after-sft") if name in by_stage]
+    names = [name for name in TITLES if all(name in by_stage[stage]["evaluations"] for stage in stages)]
+    lines = [row("tasks", "episodes", *(COLUMNS[stage] for stage in stages), "change", "p")]
+    lines.append(row(*["---"] * (len(stages) + 4)))
+    for name in names:
+        found = [by_stage[stage]["evaluations"][name] for stage in stages]
+        change = by_stage[stages[-1]].get("changes", {}).get(name)
+        lines.append(
+            row(TITLES[name], found[-1]["episodes"], *map(rate, found), *difference(change)),
+        )
+    after = sorted(stage for stage in by_stage if stage.startswith("after-grpo-"))
+    if after:
+        lines += ["", row("tasks", "seed", "fine-tuned", "after GRPO", "change", "p"), row(*["---"] * 6)]
+    for name, title in TITLES.items():
+        changes = []
+        for stage in after:
+            found, change = by_stage[stage]["evaluations"].get(name), by_stage[stage]["changes"].get(name)
+            if found is not None:
+                before = by_stage["after-sft"]["evaluations"][name]
+                seed = stage.removeprefix("after-grpo-")
+                lines.append(row(title, seed, rate(before), rate(found), *difference(change)))
+                changes.append(change["success"])
+        if changes:
+            lines.append(row(title, "mean", "", "", f"{mean(changes):+.3f}", ""))
+    lines += ["", row("stage", "minutes"), row("---", "---")]
+    lines += [row(f"`{stage}`", f"{result['minutes']:.0f}") for stage, result in by_stage.items()]
+    return "\n".join(lines) + "\n"
+
+
+def row(*cells: Any) -> str:
+    """Return a row of a table in Markdown."""
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def difference(change: Mapping[str, Any] | None) -> tuple[str, str]:
+    """Return a difference with its interval, and its p-value."""
+    if change is None:
+        return "", ""
+    return rate(change, "+"), "< 0.001" if change["p"] < 0.001 else f"{change['p']:.3f}"  # noqa: PLR2004
 
 
 def draw(results: list[dict[str, Any]], path: Path) -> None:
@@ -182,7 +211,8 @@ def main() -> None:
     source, folder = Path(sys.argv[1]), Path(sys.argv[2])
     if source.is_dir():
         results = stages_of(source)
-        print_tables(results)
+        print(tables(results))
+        print_steps([result["curve"] for result in results if "curve" in result])
         (folder / "pretrained.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
         (folder / "pretrained_games.md").write_text(games(source), "utf-8")
     else:
