@@ -26,6 +26,7 @@ class GrowingLayer(DynamicLayer):
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
+        self.is_initialized = False
         self._rooms: tuple[torch.Tensor, ...] = ()
         self._last_keys: torch.Tensor | None = None
 
