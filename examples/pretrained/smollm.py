@@ -149,7 +149,9 @@ class Stages(Commands):
         at, recipe, out = self.folder, self.recipe, self.folder / f"grpo-{seed}"
         (HERE / out).mkdir(exist_ok=True)
         games = read_run(HERE / at / "games" / "TextCraft").records
-        tasks = sorted(game.task_id for game in games if game.turns <= recipe.most_turns)
+        tasks = sorted(
+            game.task_id for game in games if recipe.least_turns <= game.turns <= recipe.most_turns
+        )
         self.agentgym(
             *(
                 "data",

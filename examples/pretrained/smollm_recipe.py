@@ -74,7 +74,9 @@ class SmolLM(Training):
         sft_epochs: Passes over the games.
         sft_micro_batch: Games in one forward pass.
         kept_out_seed: Seed of the tasks of the training split that are kept out.
-        most_turns: Turns that the oracle needs in the tasks of GRPO, at most.
+        least_turns: Turns that the oracle needs in the tasks of GRPO, at least: of easier tasks, the
+            fine-tuned model wins nearly all.
+        most_turns: The same, at most: of harder tasks, it wins none.
         max_turns: Turn limit of GRPO.
         reply_tokens: Maximum tokens of a reply.
         micro_batch: Episodes in one forward pass of GRPO.
@@ -97,8 +99,9 @@ class SmolLM(Training):
     warmup_steps: int = 2
     prompt_length: int = 576
     response_length: int = 576
+    least_turns: int = 3
     most_turns: int = 5
-    max_turns: int = 10
+    max_turns: int = 8
     reply_tokens: int = 120
     micro_batch: int = 4
 
