@@ -63,14 +63,13 @@ class Stages(Commands):
             "model": lambda: self.python("make_checkpoint.py", str(self.model)),
             "games": self.play_games,
             "zero-shot": lambda: self.evaluate("zero-shot", self.model),
-            "zero-shot-own-prompts": lambda: self.evaluate("zero-shot-own-prompts", self.model, own=True),
             "sft": self.fine_tune,
             "after-sft": lambda: self.evaluate("after-sft", self.fine_tuned),
         }
         for seed in seeds:
             stages[f"grpo-{seed}"] = partial(self.learn, seed)
             after = f"after-grpo-{seed}"
-            stages[after] = partial(self.evaluate, after, self.trained(seed), env="TextCraft")
+            stages[after] = partial(self.evaluate, after, self.trained(seed), "TextCraft")
         if only is not None and only not in stages:
             raise SystemExit(f"--stage {only} is not one of {', '.join(stages)}")
         for name, stage in stages.items():
@@ -193,23 +192,21 @@ class Stages(Commands):
             log=f"grpo-{seed}",
         )
 
-    def evaluate(self, name: str, model: Path, *, own: bool = False, env: str | None = None) -> None:
+    def evaluate(self, name: str, model: Path, env: str | None = None) -> None:
         """Evaluate a model on tasks that no training plays.
 
         Args:
             name: The folder of the runs.
             model: The model.
-            own: Whether to use the environments' own prompts, in place of the short ones.
             env: The environment; None for all.
         """
         variables = {
             "CHECKPOINT": str(model),
             "CHECKPOINT_TOKENS": str(self.recipe.evaluation_tokens),
             "CHECKPOINT_DTYPE": "bfloat16",
+            "CHECKPOINT_PROMPTS": "prompts",
             "PYTHONPATH": os.pathsep.join([str(PIPELINE), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
-        if not own:
-            variables["CHECKPOINT_PROMPTS"] = "prompts"
         for each in EVALUATIONS:
             if env in {None, each.env}:
                 run = self.folder / name / each.name

@@ -31,7 +31,6 @@ TITLES = {
 }
 COLUMNS = {
     "zero-shot": "zero-shot (95 %)",
-    "zero-shot-own-prompts": "zero-shot, the environments' prompts",
     "after-sft": "fine-tuned",
 }
 GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3}
@@ -85,7 +84,7 @@ def changes_between(before: dict[str, Run], after: dict[str, Run]) -> dict[str, 
 def tables(results: list[dict[str, Any]]) -> str:
     """Return the tables of docs/training/pretrained.md."""
     by_stage = {result["stage"]: result for result in results}
-    stages = [name for name in ("zero-shot", "zero-shot-own-prompts", "after-sft") if name in by_stage]
+    stages = [name for name in ("zero-shot", "after-sft") if name in by_stage]
     names = [name for name in TITLES if all(name in by_stage[stage]["evaluations"] for stage in stages)]
     lines = [row("tasks", "episodes", *(COLUMNS[stage] for stage in stages), "change", "p")]
     lines.append(row(*["---"] * (len(stages) + 4)))
