@@ -49,11 +49,10 @@ def keep(folder: Path, facts: Mapping[str, Any]) -> None:
     before, after = (runs_by_tasks(folder / name) for name in ("before", "after"))
     environments = {}
     for name in before:
-        change = compare_runs(before[name], after[name], names=("before", "after")).success
         environments[name] = {
             "before": figures_of(before[name]),
             "after": figures_of(after[name]),
-            "change": {"success": change.difference, "interval": change.interval, "p": change.p_value},
+            "change": change_between(before[name], after[name]),
         }
     (folder / "result.json").write_text(json.dumps({**facts, "environments": environments}) + "\n")
 
@@ -69,6 +68,12 @@ def figures_of(run: Run) -> dict[str, Any]:
         "parse_errors": summary.parse_error_share,
         "turns": summary.mean_turns,
     }
+
+
+def change_between(before: Run, after: Run) -> dict[str, Any]:
+    """Return the difference in success of two runs with the same tasks."""
+    change = compare_runs(before, after, names=("before", "after")).success
+    return {"success": change.difference, "interval": change.interval, "p": change.p_value}
 
 
 def print_outcomes(runs: Path) -> None:

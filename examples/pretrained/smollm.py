@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from smollm_recipe import EVALUATIONS, GAMES, Commands, Evaluation, SmolLM, grpo_settings, sft_settings
+from smollm_recipe import ENDED, EVALUATIONS, GAMES, Commands, Evaluation, SmolLM, grpo_settings, sft_settings
 
 from agentgym_gym.catalogue import find
 from agentgym_gym.evaluate import read_run
@@ -23,9 +23,6 @@ from verl_bridge.cpu.overrides import cpu_overrides
 
 HERE = Path(__file__).resolve().parent
 PIPELINE = HERE.parent / "pipeline"
-ENDED = "ended"
-"""The file that marks a folder as that of an ended stage."""
-
 BF16 = "{param_dtype:bf16,reduce_dtype:fp32,buffer_dtype:fp32}"
 """Computation in bfloat16 with weights in float32: three times as fast here as in float32."""
 

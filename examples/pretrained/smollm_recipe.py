@@ -9,16 +9,18 @@ from pathlib import Path
 sys.path += [str(Path(__file__).resolve().parents[1] / name) for name in ("maze_training", "pipeline")]
 
 from commands import Commands
-from outcome import figures_of, rate
+from outcome import change_between, figures_of, rate
 from report import curve, print_steps
 from trainers import Training, grpo_settings, sft_settings
 
 __all__ = [
+    "ENDED",
     "EVALUATIONS",
     "GAMES",
     "Commands",
     "Evaluation",
     "SmolLM",
+    "change_between",
     "curve",
     "figures_of",
     "grpo_settings",
@@ -26,6 +28,9 @@ __all__ = [
     "rate",
     "sft_settings",
 ]
+
+ENDED = "ended"
+"""The file that marks a folder as that of an ended stage."""
 
 GAMES = {"TextCraft": None, "SQLGym": 400, "BabyAI": 380}
 """Games of the oracle for fine-tuning, from training tasks; None for all."""
@@ -53,6 +58,12 @@ class Evaluation:
     def name(self) -> str:
         """The name of its runs."""
         return f"{self.env}-{'kept-out' if self.kept_out else self.split}"
+
+    @property
+    def title(self) -> str:
+        """Its name in tables and figures."""
+        split = {"train": "training", "dev": "development"}.get(self.split, self.split)
+        return f"{self.env}, {split} split"
 
 
 EVALUATIONS = (

@@ -12,27 +12,17 @@ import random
 import re
 import sys
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from smollm_recipe import SmolLM, curve, figures_of, print_steps, rate
+from smollm_recipe import ENDED, EVALUATIONS, SmolLM, change_between, curve, figures_of, print_steps, rate
 
-from agentgym_gym.evaluate import Run, compare_runs, find_runs, read_run
+from agentgym_gym.evaluate import Run, find_runs, read_run
 
-ENDED = "ended"
-TITLES = {
-    "TextCraft-kept-out": "TextCraft, training split",
-    "TextCraft-test": "TextCraft, test split",
-    "SQLGym-kept-out": "SQLGym, training split",
-    "SQLGym-dev": "SQLGym, development split",
-    "BabyAI-test": "BabyAI, test split",
-}
-COLUMNS = {
-    "zero-shot": "zero-shot (95 %)",
-    "after-sft": "fine-tuned",
-}
+TITLES = {evaluation.name: evaluation.title for evaluation in EVALUATIONS}
+COLUMNS = {"zero-shot": "zero-shot (95 %)", "after-sft": "fine-tuned"}
+SPEAKERS = {"user": "Environment", "assistant": "Model"}
 GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3}
 """Games of the fine-tuned model that are shown, or of the first seed of GRPO if it played the tasks."""
 
@@ -62,7 +52,8 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
             result["evaluations"] = {name: figures_of(run) for name, run in runs.items()}
             before = {"after-sft": "zero-shot"}.get(stage.name, "after-sft")
             if stage.name.startswith("after-") and (folder / before / ENDED).exists():
-                result["changes"] = changes_between(runs_of(folder / before), runs)
+                earlier = runs_of(folder / before)
+                result["changes"] = {name: change_between(earlier[name], run) for name, run in runs.items()}
         results.append(result)
     return results
 
@@ -72,19 +63,10 @@ def runs_of(stage: Path) -> dict[str, Run]:
     return {path.name: read_run(path) for path in find_runs(stage)}
 
 
-def changes_between(before: dict[str, Run], after: dict[str, Run]) -> dict[str, Any]:
-    """Return the differences of success for the runs of the later evaluation."""
-    changes = {name: compare_runs(before[name], run).success for name, run in after.items()}
-    return {
-        name: {"success": change.difference, "interval": change.interval, "p": change.p_value}
-        for name, change in changes.items()
-    }
-
-
 def tables(results: list[dict[str, Any]]) -> str:
     """Return the tables of docs/training/pretrained.md."""
     by_stage = {result["stage"]: result for result in results}
-    stages = [name for name in ("zero-shot", "after-sft") if name in by_stage]
+    stages = [name for name in COLUMNS if name in by_stage]
     names = [name for name in TITLES if all(name in by_stage[stage]["evaluations"] for stage in stages)]
     lines = [row("tasks", "episodes", *(COLUMNS[stage] for stage in stages), "change", "p")]
     lines.append(row(*["---"] * (len(stages) + 4)))
@@ -159,7 +141,7 @@ def draw(results: list[dict[str, Any]], path: Path) -> None:
 def draw_stages(axes: Any, results: list[dict[str, Any]]) -> None:
     """Draw the success rates of the evaluations, with intervals."""
     evaluations = {result["stage"]: result["evaluations"] for result in results if "evaluations" in result}
-    stages = [name for name in ("zero-shot", "after-sft") if name in evaluations]
+    stages = [name for name in COLUMNS if name in evaluations]
     stages += sorted(name for name in evaluations if name.startswith("after-grpo-"))
     for place, (name, title) in enumerate(TITLES.items()):
         played = [stage for stage in stages if name in evaluations[stage]]
@@ -190,19 +172,14 @@ def games(folder: Path) -> str:
             parts.append(
                 f"\n## {TITLES[name]}, task {record.task_id}: {'won' if record.success else 'lost'}\n"
             )
-            for question, answer in pairwise(record.messages):
-                if answer["role"] == "assistant":
-                    parts.append(block("environment", question["content"]))
-                    parts.append(block("model", answer["content"]))
-            if record.messages[-1]["role"] == "user":
-                parts.append(block("environment", record.messages[-1]["content"]))
+            parts += [block(SPEAKERS[each["role"]], each["content"]) for each in record.messages]
     return "".join(parts)
 
 
 def block(speaker: str, text: str) -> str:
     """Return a message as Markdown, in a fence that is longer than any in it."""
     fence = "`" * (1 + max([2, *map(len, re.findall("`+", text))]))
-    return f"\n{speaker.capitalize()}:\n\n{fence}text\n{text}\n{fence}\n"
+    return f"\n{speaker}:\n\n{fence}text\n{text}\n{fence}\n"
 
 
 def main() -> None:

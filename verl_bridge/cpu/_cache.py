@@ -22,8 +22,6 @@ ROOM = 64
 class GrowingLayer(DynamicLayer):
     """The keys and values of one layer: texts by heads by tokens by width."""
 
-    is_sliding = False
-
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
         self.is_initialized = False
