@@ -85,6 +85,8 @@ class Run:
             except ProcessLookupError:
                 continue
         process.wait(30)
+        printed = sorted(self.ray.glob("ray/session_2*/logs/worker-*.out"))
+        self.workers = "".join(file.read_text(errors="replace") for file in printed)
         shutil.rmtree(self.ray, ignore_errors=True)
         return left
 
@@ -123,8 +125,11 @@ def row(environment: str, task: int, url: str, *, told: str, **kwargs: object) -
 
 
 def measured(run: Run, step: int = 1) -> dict[str, float]:
-    """What verl printed of a step."""
-    (line,) = re.findall(rf"(?<!\w)step:{step} - (.*)", run.text)
+    """What verl printed of a step.
+
+    Where a run ends at once, Ray may not pass a worker's last lines on: its files have them.
+    """
+    (line,) = set(re.findall(rf"(?<!\w)step:{step} - (.*)", f"{run.text}\n{run.workers}"))
     number = r"(?:np\.float64\()?(-?[\d.]+(?:e[-+]?\d+)?)\)?"
     return {key: float(value) for key, value in re.findall(rf"([\w/@.\-]+):{number}", line)}
 
