@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainers import VARIABLES
 
-__all__ = ["Commands"]
+__all__ = ["Commands", "attempts", "keep"]
 
 
 class Commands:
@@ -43,14 +43,21 @@ class Commands:
         self._call(["agentgym", *arguments], ["-m", "agentgym_gym", *arguments], variables or {})
 
     def python(self, *arguments: str, log: str | None = None) -> None:
-        """Run a Python program; if a log is named, it is a training, and its output goes there.
+        """Run a Python program.
+
+        Args:
+            *arguments: Its command line.
+            log: The name of a training; its output goes to ``NAME.log``, and the metrics of verl's file
+                logger to ``NAME-metrics.jsonl``. Those of an interrupted run become ``NAME-1.log`` and so on.
 
         Raises:
             SystemExit: It failed.
         """
         variables = dict(VARIABLES) if log else {}
-        if log:  # the file of verl's own file logger
+        if log:
             variables["VERL_FILE_LOGGER_PATH"] = str(self.folder / f"{log}-metrics.jsonl")
+            for name in (f"{log}.log", f"{log}-metrics.jsonl"):
+                keep(self._here / self.folder / name)
         self._call(["python", *arguments], list(arguments), variables, log)
 
     def announce(self, text: str) -> None:
@@ -76,3 +83,15 @@ class Commands:
         if ended.returncode:
             end = f"; the end of {path}:\n{path.read_text(errors='replace')[-3_000:]}" if log else ""
             raise SystemExit(f"{shown[0]} {shown[1]} failed{end}")
+
+
+def keep(path: Path) -> None:
+    """Rename the file of an interrupted run, if there is one, to ``NAME-1``, ``NAME-2`` and so on."""
+    if path.exists():
+        path.rename(path.with_stem(f"{path.stem}-{len(attempts(path))}"))
+
+
+def attempts(path: Path) -> list[Path]:
+    """Return the files that `keep` renamed, oldest first, and the last one."""
+    earlier = path.parent.glob(f"{path.stem}-[0-9]*{path.suffix}")
+    return [*sorted(earlier, key=lambda file: int(file.stem.rpartition("-")[2])), path]

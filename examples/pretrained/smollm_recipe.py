@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).resolve().parents[1] / name) for name in ("maze_training", "pipeline")]
 
-from commands import Commands
+from commands import Commands, attempts
 from outcome import change_between, figures_of, rate
 from report import curve, print_steps
 from trainers import Training, grpo_settings, sft_settings
@@ -20,6 +20,7 @@ __all__ = [
     "Commands",
     "Evaluation",
     "SmolLM",
+    "attempts",
     "change_between",
     "curve",
     "figures_of",

@@ -16,7 +16,17 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from smollm_recipe import ENDED, EVALUATIONS, SmolLM, change_between, curve, figures_of, print_steps, rate
+from smollm_recipe import (
+    ENDED,
+    EVALUATIONS,
+    SmolLM,
+    attempts,
+    change_between,
+    curve,
+    figures_of,
+    print_steps,
+    rate,
+)
 
 from agentgym_gym.evaluate import Run, find_runs, read_run
 
@@ -43,10 +53,11 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
         result: dict[str, Any] = {"stage": stage.name}
         result["minutes"] = float((stage / ENDED).read_text().split()[0])
         if stage.name == "sft":
-            logged = re.findall(r"train/loss:([\d.e-]+)", (folder / "sft.log").read_text(errors="replace"))
-            result["loss"] = [round(float(loss), 4) for loss in logged]
+            result["loss"] = losses_of(attempts(folder / "sft.log"))
         elif stage.name.startswith("grpo-"):
-            result["curve"] = curve(folder / f"{stage.name}-metrics.jsonl", "TextCraft")
+            result["curve"] = curve_of(attempts(folder / f"{stage.name}-metrics.jsonl"))
+            # Of a run that was resumed, the mark has the last part only.
+            result["minutes"] = round(sum(point["seconds"] for point in result["curve"]) / 60, 1)
         elif stage.name.startswith(("zero-shot", "after-")):
             runs = runs_of(stage)
             result["evaluations"] = {name: figures_of(run) for name, run in runs.items()}
@@ -56,6 +67,21 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
                 result["changes"] = {name: change_between(earlier[name], run) for name, run in runs.items()}
         results.append(result)
     return results
+
+
+def losses_of(logs: list[Path]) -> list[float]:
+    """Return the loss of each step of fine-tuning; a step that was repeated counts once."""
+    losses: dict[int, float] = {}
+    for log in logs:
+        found = re.findall(r"step:(\d+) - .*train/loss:([\d.e-]+)", log.read_text(errors="replace"))
+        losses |= {int(step): round(float(loss), 4) for step, loss in found}
+    return [losses[step] for step in sorted(losses)]
+
+
+def curve_of(metrics: list[Path]) -> list[dict[str, float]]:
+    """Return the curve of GRPO; a step that was repeated counts once."""
+    points = {point["step"]: point for file in metrics for point in curve(file, "TextCraft")}
+    return [points[step] for step in sorted(points)]
 
 
 def runs_of(stage: Path) -> dict[str, Run]:
