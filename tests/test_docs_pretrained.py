@@ -1,0 +1,40 @@
+"""The report of `make smollm`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "pretrained"
+
+
+@pytest.fixture
+def report(monkeypatch):
+    """The module of the example that writes the tables."""
+    monkeypatch.syspath_prepend(EXAMPLE)
+    import smollm_report
+
+    return smollm_report
+
+
+def test_a_resumed_training_keeps_what_its_first_part_wrote(report, tmp_path):
+    from commands import keep
+
+    metrics = tmp_path / "grpo-0-metrics.jsonl"
+    for steps, success in (((1, 2, 3), 0.0), ((3, 4), 0.5), ((5,), 1.0)):
+        keep(metrics)
+        logged = [{"step": step, "data": {"env/agentgym/TextCraft-v0/success": success}} for step in steps]
+        metrics.write_text("".join(f"{json.dumps(line)}\n" for line in logged))
+    curve = report.curve_of(report.attempts(metrics))
+    assert [point["step"] for point in curve] == [1, 2, 3, 4, 5]
+    assert [point["success"] for point in curve] == [0.0, 0.0, 0.5, 0.5, 1.0]
+    log = tmp_path / "sft.log"
+    for text in (
+        "step:1 - train/loss:2.5 - train/lr:1\nstep:2 - train/loss:2.0 -\n",
+        "step:2 - train/loss:1.5 -\n",
+    ):
+        keep(log)
+        log.write_text(text)
+    assert report.losses_of(report.attempts(log)) == [2.5, 1.5]
