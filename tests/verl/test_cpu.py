@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import importlib.util
 import json
 import os
 import subprocess
 import sys
+import threading
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +25,7 @@ from hydra import compose, initialize_config_module
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, LlamaConfig
 
 from verl_bridge.cpu import _cache as growing
+from verl_bridge.cpu import _rollout
 from verl_bridge.cpu import _shims as shims
 from verl_bridge.cpu._rollout import CpuServer, WeightSender
 from verl_bridge.cpu.generator import Generator, Request
@@ -61,6 +64,11 @@ def ask(server, prompts, **params):
         )
 
     return asyncio.run(all_at_once())
+
+
+def resident():
+    """Return the resident memory of this process in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def plain_log_probs(model, prompt, reply, temperature=1.0):
@@ -316,6 +324,18 @@ class TestServer:
                 asyncio.run(sender.update_weights([], **extra))
 
 
+def test_an_idle_server_returns_free_memory(server, monkeypatch):
+    returned = threading.Event()
+    monkeypatch.setattr(_rollout, "IDLE_S", 0.01)
+    monkeypatch.setattr(_rollout, "return_free_memory", returned.set)
+
+    async def play():
+        await server.generate("0", PROMPTS[0], {})
+        assert await asyncio.to_thread(returned.wait, 60)
+
+    asyncio.run(play())
+
+
 class TestShims:
     def test_memory_calls(self):
         shims.add_memory_calls()
@@ -325,6 +345,18 @@ class TestShims:
         first = torch.rand(3)
         torch.cpu.set_rng_state(state)
         assert torch.equal(torch.rand(3), first)
+
+    @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="this C library is not glibc")
+    def test_free_memory_is_returned(self):
+        tensors = [torch.ones(4096) for _ in range(8_000)]  # 16 KiB each, so from malloc's heap
+        last = tensors.pop()  # above them, so that malloc keeps what they free
+        before = resident()
+        tensors.clear()
+        kept = resident()
+        shims.add_memory_calls()
+        torch.cpu.empty_cache()
+        assert before - resident() > 100_000_000 > before - kept
+        del last
 
     def test_what_torch_has_is_left_alone(self, monkeypatch):
         def own():

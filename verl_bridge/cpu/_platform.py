@@ -11,7 +11,7 @@ from typing import cast
 import torch
 from verl.plugin.platform import PlatformBase, PlatformRegistry, set_platform
 
-from verl_bridge.cpu._shims import open_gloo_group
+from verl_bridge.cpu._shims import open_gloo_group, return_free_memory
 
 NAME = "cpu"
 
@@ -60,7 +60,7 @@ class CpuPlatform(PlatformBase):
         pass
 
     def empty_cache(self) -> None:
-        pass
+        return_free_memory()
 
     def get_device_capability(self, device_index: int = 0) -> tuple[int | None, int | None]:
         return None, None

@@ -17,12 +17,16 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from verl_bridge.cpu._gate import Gate
+from verl_bridge.cpu._shims import return_free_memory
 from verl_bridge.cpu.batches import Batches
 from verl_bridge.cpu.generator import GeneratedReply, Generator, Request
 from verl_bridge.cpu.sampling import Sampling
 
 if TYPE_CHECKING:
     import torch
+
+IDLE_S = 1.0
+"""Seconds without a request after which the server returns free memory; turns of a rollout come sooner."""
 
 
 class CpuServer:
@@ -59,6 +63,7 @@ class CpuServer:
         self._updates = 0
         self._aborted = 0
         self._global_steps: int | None = None
+        self._when_idle: asyncio.TimerHandle | None = None
 
     async def generate(
         self,
@@ -87,6 +92,7 @@ class CpuServer:
             if admitted:
                 reply, steps = await self._batches.answer(request)
             self._aborted += reply.aborted
+        self._return_memory_when_idle()
         return TokenOutput(
             token_ids=reply.token_ids,
             log_probs=reply.log_probs if request.sampling.logprobs else None,
@@ -116,6 +122,13 @@ class CpuServer:
     def _generate(self, requests: list[Request]) -> list[tuple[GeneratedReply, int | None]]:
         replies = self._generator.generate(requests, self._gate.aborting.is_set)
         return [(reply, self._global_steps) for reply in replies]
+
+    def _return_memory_when_idle(self) -> None:
+        if self._when_idle is not None:
+            self._when_idle.cancel()
+        loop = asyncio.get_running_loop()
+        # In the generator's thread, so after a batch that is in work by then.
+        self._when_idle = loop.call_later(IDLE_S, loop.run_in_executor, self._thread, return_free_memory)
 
     async def load_weights(self, weights: Mapping[str, torch.Tensor], global_steps: int | None) -> None:
         """Load the trainer's weights after the current batch, and print the size of the change."""

@@ -5,6 +5,7 @@ Nothing that exists already is replaced.
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import sys
@@ -12,20 +13,21 @@ import types
 from typing import Any
 
 _ZERO = ("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved")
-_NOTHING = ("empty_cache", "ipc_collect", "reset_peak_memory_stats", "reset_accumulated_memory_stats")
+_NOTHING = ("ipc_collect", "reset_peak_memory_stats", "reset_accumulated_memory_stats")
 
 
 def add_memory_calls() -> None:
     """Add to ``torch.cpu`` the calls that verl makes on any accelerator and that torch has only for CUDA.
 
-    All memory is reported as 0 bytes: verl only prints it. The random state is the CPU's own; checkpoints
-    contain it.
+    All memory is reported as 0 bytes: verl only prints it. ``empty_cache`` is :func:`return_free_memory`. The
+    random state is the CPU's own; checkpoints contain it.
     """
     import torch
 
     calls: dict[str, Any] = {
         **dict.fromkeys(_ZERO, lambda *_args, **_kwargs: 0),
         **dict.fromkeys(_NOTHING, lambda *_args, **_kwargs: None),
+        "empty_cache": return_free_memory,
         "mem_get_info": lambda *_args, **_kwargs: (0, 0),
         "get_rng_state": lambda *_args, **_kwargs: torch.get_rng_state(),
         "set_rng_state": lambda state, *_args, **_kwargs: torch.set_rng_state(state),
@@ -33,6 +35,17 @@ def add_memory_calls() -> None:
     for name, call in calls.items():
         if not hasattr(torch.cpu, name):
             setattr(torch.cpu, name, call)
+
+
+def return_free_memory() -> None:
+    """Return the memory that malloc keeps for reuse to the operating system, where glibc is the C library.
+
+    Otherwise the trainer keeps the memory of its activations during the rollout, and the server that of its
+    keys and values during the training step: gigabytes each.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def open_gloo_group() -> None:
