@@ -107,7 +107,7 @@ class SmolLM(Training):
     prompts: int = 8
     rollouts: int = 8
     mini_batch: int = 4
-    learning_rate: float = 5e-5
+    learning_rate: float = 2e-5
     warmup_steps: int = 2
     prompt_length: int = 576
     response_length: int = 576
