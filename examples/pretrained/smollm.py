@@ -175,7 +175,7 @@ class Stages(Commands):
             f"{actor}.ppo_micro_batch_size_per_gpu": recipe.micro_batch,
             f"{rollout}.log_prob_micro_batch_size_per_gpu": recipe.micro_batch,
             f"{actor}.checkpoint.save_contents": "[hf_model,model,optimizer,extra]",
-            "trainer.save_freq": 4,
+            "trainer.save_freq": 2,
             "trainer.resume_mode": "auto",
         }
         self.python(
