@@ -20,11 +20,11 @@ def report(monkeypatch):
 
 
 def test_a_resumed_training_keeps_what_its_first_part_wrote(report, tmp_path):
-    from commands import set_aside
+    from commands import rename_earlier
 
     metrics = tmp_path / "grpo-0-metrics.jsonl"
     for steps, success in (((1, 2, 3), 0.0), ((3, 4), 0.5), ((5,), 1.0)):
-        set_aside(metrics)
+        rename_earlier(metrics)
         logged = [{"step": step, "data": {"env/agentgym/TextCraft-v0/success": success}} for step in steps]
         metrics.write_text("".join(f"{json.dumps(line)}\n" for line in logged))
     curve = report.curve_of(report.attempts(metrics))
@@ -35,6 +35,6 @@ def test_a_resumed_training_keeps_what_its_first_part_wrote(report, tmp_path):
         "step:1 - train/loss:2.5 - train/lr:1\nstep:2 - train/loss:2.0 -\n",
         "step:2 - train/loss:1.5 -\n",
     ):
-        set_aside(log)
+        rename_earlier(log)
         log.write_text(text)
     assert report.losses_of(report.attempts(log)) == [2.5, 1.5]

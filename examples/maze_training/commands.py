@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainers import VARIABLES
 
-__all__ = ["Commands", "attempts", "set_aside"]
+__all__ = ["Commands", "attempts", "rename_earlier"]
 
 
 class Commands:
@@ -57,7 +57,7 @@ class Commands:
         if log:
             variables["VERL_FILE_LOGGER_PATH"] = str(self.folder / f"{log}-metrics.jsonl")
             for name in (f"{log}.log", f"{log}-metrics.jsonl"):
-                set_aside(self._here / self.folder / name)
+                rename_earlier(self._here / self.folder / name)
         self._call(["python", *arguments], list(arguments), variables, log)
 
     def announce(self, text: str) -> None:
@@ -85,13 +85,13 @@ class Commands:
             raise SystemExit(f"{shown[0]} {shown[1]} failed{end}")
 
 
-def set_aside(path: Path) -> None:
+def rename_earlier(path: Path) -> None:
     """Rename the file of an interrupted run, if there is one, to ``NAME-1``, ``NAME-2`` and so on."""
     if path.exists():
         path.rename(path.with_stem(f"{path.stem}-{len(attempts(path))}"))
 
 
 def attempts(path: Path) -> list[Path]:
-    """Return the files that `set_aside` renamed, oldest first, and the last one."""
+    """Return the files that `rename_earlier` renamed, oldest first, and the last one."""
     earlier = path.parent.glob(f"{path.stem}-[0-9]*{path.suffix}")
     return [*sorted(earlier, key=lambda file: int(file.stem.rpartition("-")[2])), path]
