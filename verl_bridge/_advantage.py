@@ -17,7 +17,9 @@ The score of an episode cannot repair that, because it is set without the rest o
 Their advantages are 0. Without faults, verl's function gets what it always gets.
 
 Before that, the rewards of episodes with ``turn_rewards`` are moved to the ends of their turns
-(:func:`place_turn_rewards`).
+(:func:`place_turn_rewards`), except for an estimator that sums the rewards of an episode. The sum is rounded,
+so episodes of equal scores would differ in the last digit, and a division by their deviation, which is close
+to 0, would make advantages near 1 of that.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from verl_bridge._estimators import GROUPED
+from verl_bridge._estimators import GROUPED, SUMMING
 from verl_bridge._gigpo_estimator import pass_turns
 from verl_bridge._turns import COLUMN, TurnRecord
 
@@ -52,8 +54,9 @@ def compute_without_faults(
         which one episode or none was left to be compared.
     """
     data = arguments["data"]
-    place_turn_rewards(data)
     estimator = str(getattr(arguments["adv_estimator"], "value", arguments["adv_estimator"]))
+    if estimator not in SUMMING:
+        place_turn_rewards(data)
     left_out = np.array(faulted, dtype=bool) | _without_baseline(data)
     if not left_out.any():
         return _compute(compute, arguments), 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["GIGPO", "GROUPED", "OMEGA", "SUMMING"]
+import math
+from typing import Any
+
+__all__ = ["GIGPO", "GROUPED", "OMEGA", "SUMMING", "number_error"]
 
 GIGPO = "gym_gigpo"
 """This library's estimator that compares turns, see :mod:`verl_bridge._gigpo`."""
@@ -20,3 +23,10 @@ SUMMING = frozenset(
 
 GROUPED = SUMMING | {"optimal_token_baseline", "tir_optimal_token_baseline"}
 """The estimators whose advantages depend on the other episodes of the same prompt."""
+
+
+def number_error(name: str, value: Any) -> str:
+    """Return why the value of a setting below ``algorithm`` is no number; an empty text if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return f"algorithm.{name}={value!r} should be a number"
+    return ""

@@ -6,7 +6,6 @@ verl passes the rewards of tokens to an estimator, and no turns. They come by :f
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ import torch
 from verl.trainer.ppo.core_algos import register_adv_est
 
 from verl_bridge import _gigpo
-from verl_bridge._estimators import GIGPO, OMEGA
+from verl_bridge._estimators import GIGPO, OMEGA, number_error
 
 if TYPE_CHECKING:
     from verl_bridge._turns import TurnRecord
@@ -48,7 +47,7 @@ def gym_gigpo(
         token_level_rewards: Batch by response length.
         response_mask: The same shape; 1 for the model's tokens.
         config: The settings below ``algorithm``: ``gamma``, ``norm_adv_by_std_in_grpo``, and
-            ``gym_gigpo_omega``, a number.
+            ``gym_gigpo_omega``, two of them numbers, which are 1 if they are null.
         index: The group of each episode.
 
     Returns:
@@ -56,7 +55,7 @@ def gym_gigpo(
         that of its turn. A row of verl's padding, without a token of the model, has 0.
 
     Raises:
-        ValueError: An episode has no record of its turns, or the weight is no number.
+        ValueError: An episode has no record of its turns, or the discount or the weight is no number.
     """
     turns, mask = _turns.get(), response_mask.bool()
     played = [row for row, record in enumerate(turns) if record is not None]
@@ -66,9 +65,7 @@ def gym_gigpo(
             "verl_bridge.agent_loop.GymAgentLoop, without drop_reasoning, and load verl_bridge.trainer by "
             "VERL_USE_EXTERNAL_MODULES"
         )
-    omega = config.get(OMEGA, 1.0)
-    if isinstance(omega, bool) or not isinstance(omega, int | float) or not math.isfinite(omega):
-        raise ValueError(f"algorithm.{OMEGA}={omega!r} should be a number")
+    gamma, omega = _number(config, "gamma"), _number(config, OMEGA)
     records = [record for record in turns if record is not None]
     scores = token_level_rewards.double().sum(dim=-1).tolist()
     by_episode, by_turn = _gigpo.advantages(
@@ -76,7 +73,7 @@ def gym_gigpo(
         [index[row] for row in played],
         [record["rewards"] for record in records],
         [record["states"] for record in records],
-        gamma=float(config.gamma),
+        gamma=gamma,
         by_std=bool(config.get("norm_adv_by_std_in_grpo", True)),
     )
     result = torch.zeros_like(token_level_rewards, dtype=torch.float64)
@@ -86,3 +83,11 @@ def gym_gigpo(
             result[row, start:end] += omega * step
     result = (result * mask).to(token_level_rewards.dtype)
     return result, result.clone()
+
+
+def _number(config: Any, name: str) -> float:
+    value = config.get(name)
+    value = 1.0 if value is None else value
+    if error := number_error(name, value):
+        raise ValueError(error)
+    return float(value)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from verl_bridge._estimators import GIGPO
 from verl_bridge._replays import budget_of
 from verl_bridge.horizon import Horizon
 from verl_bridge.tasks import EnvTask
 
-__all__ = ["LOOP", "RULES", "check_arguments", "loop_errors", "unknown_arguments"]
+__all__ = ["LOOP", "RULES", "check_arguments", "loop_errors", "require_trainer", "unknown_arguments"]
 
 LOOP = "verl_bridge.agent_loop.GymAgentLoop"
 """The import path of the loop."""
@@ -118,6 +120,26 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
     """
     for message in loop_errors(arguments):
         raise ValueError(message)
+
+
+def require_trainer(estimator: str, *, turn_rewards: bool) -> None:
+    """Raise an error if credit by turn is selected, and verl has not loaded the module that gives it.
+
+    verl would ignore turn rewards silently, and miss the estimator only after the first episodes.
+
+    Args:
+        estimator: ``algorithm.adv_estimator``.
+        turn_rewards: The argument.
+
+    Raises:
+        ValueError: The module is not loaded.
+    """
+    option = f"algorithm.adv_estimator={GIGPO}" if estimator == GIGPO else "turn_rewards: true"
+    if (turn_rewards or estimator == GIGPO) and "verl_bridge.trainer" not in sys.modules:
+        raise ValueError(
+            f"{option} needs verl_bridge.trainer, which verl has not loaded: set "
+            "VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer in the environment of the run"
+        )
 
 
 def unknown_arguments(names: Collection[str], known: Collection[str], loop: str = LOOP) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from numbers import Integral
 from typing import Any, TypedDict
 
 __all__ = ["COLUMN", "TurnLog", "TurnRecord", "state_of"]
@@ -42,7 +43,7 @@ def state_of(observation: str, info: Mapping[str, Any]) -> str:
         TypeError: The ``state_key`` is neither text nor an integer.
     """
     key = info.get("state_key")
-    if key is not None and not isinstance(key, str | int):
+    if key is not None and not isinstance(key, str | Integral):
         raise TypeError(
             f'info["state_key"] should be text or an integer, got {type(key).__name__}: '
             "write the state as text, such as json.dumps(state, sort_keys=True)"

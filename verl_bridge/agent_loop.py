@@ -62,7 +62,7 @@ from agentgym_gym.rollout import (
 )
 from verl_bridge._episode_log import opening_of, record_of, task_id_of
 from verl_bridge._estimators import GIGPO
-from verl_bridge._loop_arguments import RULES, check_arguments, unknown_arguments
+from verl_bridge._loop_arguments import RULES, check_arguments, require_trainer, unknown_arguments
 from verl_bridge._observations import LEAST, CutEpisodes, default_limit
 from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
 from verl_bridge._rollout_output import RolloutOutput
@@ -118,7 +118,7 @@ class GymAgentLoop(AgentLoopBase):
         **kwargs: Further arguments that verl passes to its agent loops, which depend on its version.
 
     Raises:
-        ValueError: An argument is invalid.
+        ValueError: An argument is invalid, or :mod:`verl_bridge.trainer` is missing.
     """
 
     def __init__(
@@ -179,6 +179,7 @@ class GymAgentLoop(AgentLoopBase):
         self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
         self._tool_calls, self._turn_rewards = tool_calls, turn_rewards
         self._estimator = str(self.config.algorithm.adv_estimator)
+        require_trainer(self._estimator, turn_rewards=turn_rewards)
         self._fault_budget = budget_of(fault_budget)
         self._env_timeout = env_timeout
         self._episodes = None if episodes_dir is None else writer_at(self._resolve_path(episodes_dir))

@@ -80,6 +80,7 @@ def test_a_state_is_the_key_if_there_is_one():
     assert state_of("seen", {}) == state_of("seen", {"other": 1}) != state_of("", {})
     assert state_of("seen", key) == state_of("", key) != state_of("x", {})
     assert state_of("", {"state_key": 3}) != state_of("", {"state_key": 4})
+    assert state_of("", {"state_key": 3}) == state_of("", {"state_key": np.int64(3)})  # of a Discrete space
     assert len(state_of("\ud800", {})) == 16
 
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 
-from verl_bridge._loop_arguments import RULES, check_arguments, loop_errors, unknown_arguments
+from verl_bridge._loop_arguments import (
+    RULES,
+    check_arguments,
+    loop_errors,
+    require_trainer,
+    unknown_arguments,
+)
 
 GOOD = {
     "env_id": "a:b/C-v0",
@@ -71,6 +80,19 @@ def test_unknown_names():
     near, far = unknown_arguments(["max_token_per_turn", "colour", "max_turns"], RULES)
     assert near == "GymAgentLoop has no argument max_token_per_turn; did you mean max_tokens_per_turn?"
     assert "no argument colour; it has drop_reasoning, " in far
+
+
+@pytest.mark.parametrize(
+    ("estimator", "turn_rewards", "option"),
+    [("gae", True, "turn_rewards: true"), ("gym_gigpo", False, "algorithm.adv_estimator=gym_gigpo")],
+)
+def test_credit_by_turn_needs_the_trainer_module(monkeypatch, estimator, turn_rewards, option):
+    monkeypatch.delitem(sys.modules, "verl_bridge.trainer", raising=False)
+    require_trainer("gae", turn_rewards=False)
+    with pytest.raises(ValueError, match=f"{option} needs verl_bridge.trainer, which verl has not"):
+        require_trainer(estimator, turn_rewards=turn_rewards)
+    monkeypatch.setitem(sys.modules, "verl_bridge.trainer", types.ModuleType("verl_bridge.trainer"))
+    require_trainer(estimator, turn_rewards=turn_rewards)
 
 
 def test_turn_rewards_need_the_tokens_of_each_turn():

@@ -396,6 +396,18 @@ def credit_by_turn() -> Iterator[Mistake]:
         "algorithm.gym_gigpo_omega='much' should be a number",
     )
     yield Mistake(
+        "`gamma: much` with `adv_estimator: gym_gigpo`",
+        config({estimator: "gym_gigpo", "algorithm.gamma": "much"}),
+        "problem",
+        "algorithm.gamma='much' should be a number",
+    )
+    yield Mistake(
+        "`gym_gigpo_omega: 0.5` with GRPO",
+        config({"algorithm.gym_gigpo_omega": 0.5}),
+        "warning",
+        "algorithm.gym_gigpo_omega is not used with grpo",
+    )
+    yield Mistake(
         "`adv_estimator: gym_gigpo` without `verl_bridge.trainer` in `run.sh`",
         both(config({estimator: "gym_gigpo"}), replace("run.sh", EXTERNAL, 'MODULES="')),
         "problem",

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 from verl import DataProto
 from verl.trainer.ppo import core_algos as algorithms
 
-from verl_bridge._estimators import GIGPO
+from verl_bridge._estimators import GIGPO, SUMMING
 
 # verl 0.7.1 cannot call its own token baselines: they do not take the argument that it passes.
 ESTIMATORS = sorted(
@@ -150,6 +150,20 @@ def test_without_faults_they_are_verls_own(compute, estimator):
         for function in (compute, compute.__wrapped__)
     )
     assert torch.equal(given.batch["advantages"], expected.batch["advantages"])
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_which_estimators_sum_the_rewards_of_an_episode(compute, estimator):
+    """The others depend on the tokens that have them: so only these get turn rewards."""
+    whole, by_turn = (batch_of([1.0, 0.0, 2.0, 0.5], "aabb", [0] * 4, baselines=True) for _ in range(2))
+    rewards = by_turn.batch["token_level_rewards"]
+    rewards /= 2
+    rewards[:, 1] = rewards.sum(1)  # at the last token before the observation
+    for data in (whole, by_turn):
+        compute.__wrapped__(data, **options_of(estimator))
+    mask = whole.batch["response_mask"].bool()
+    equal = torch.allclose(whole.batch["advantages"][mask], by_turn.batch["advantages"][mask], atol=1e-5)
+    assert equal is (estimator in SUMMING)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

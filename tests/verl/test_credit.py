@@ -166,10 +166,13 @@ def test_gigpo_needs_the_turns(compute):
             compute(data, **options("gym_gigpo"))
 
 
-def test_a_weight_is_a_number(compute):
+@pytest.mark.parametrize("name", ["gym_gigpo_omega", "gamma"])
+def test_the_weight_and_the_discount_are_numbers(compute, name):
     data = batch_of([[1.0], [0.0]], ["a", "a"], "gg")
-    with pytest.raises(ValueError, match=r"algorithm\.gym_gigpo_omega='much' should be a number"):
-        compute(data, **options("gym_gigpo", gym_gigpo_omega="much"))
+    with pytest.raises(ValueError, match=rf"algorithm\.{name}='much' should be a number"):
+        compute(data, **options("gym_gigpo", **{name: "much"}))
+    compute(data, **options("gym_gigpo", **{name: None}))  # null, which is 1
+    assert data.batch["advantages"][:, 0].tolist() == [1.0, -1.0]
 
 
 def placed(data: DataProto) -> torch.Tensor:
@@ -265,12 +268,20 @@ def restarts() -> bool:
     return RESTARTS in inspect.getsource(core_algos.compute_reinforce_plus_plus_outcome_advantage)
 
 
-@pytest.mark.parametrize("estimator", ["grpo", "rloo"])
+@pytest.mark.parametrize("estimator", ["grpo", "rloo", "gym_gigpo"])
 def test_estimators_that_sum_are_not_changed(compute, estimator):
-    given, plain = (random_batch(3, place=place) for place in (True, False))
+    """Not by a rounding either: all of these episodes score 10, and the deviation of their group is 0."""
+    draw = np.random.default_rng(0)
+    rewards = [[round(float(part), 2) for part in draw.random(size)] for size in range(1, 9)]
+    rewards = [[*own, 10.0 - math.fsum(own)] for own in rewards]
+    given, plain = (
+        batch_of(rewards, ["abcdefghi"[: len(own)] for own in rewards], "g" * 8, place=place)
+        for place in (True, False)
+    )
     for data in (given, plain):
-        compute(data, **options(estimator))
-    torch.testing.assert_close(given.batch["advantages"], plain.batch["advantages"], rtol=1e-5, atol=1e-6)
+        compute(data, **options(estimator, by_std=True, gym_gigpo_omega=0))
+    assert torch.equal(given.batch["advantages"], plain.batch["advantages"])
+    assert not plain.batch["advantages"].any()
 
 
 @pytest.fixture
@@ -279,6 +290,12 @@ def counted(play) -> Callable[..., Any]:
     row = {"env_id": COUNT, "env_kwargs": '{"goal": 4}', "reset_options": "{}", "seed": None}
     rows = [row for _ in SAID]
     return lambda **loop: play(lambda tokenizer: ScriptedModel(tokenizer, *SAID), rows, **loop)
+
+
+def test_nothing_is_played_without_the_module_that_places_the_rewards(counted, monkeypatch):
+    monkeypatch.delitem(sys.modules, "verl_bridge.trainer")
+    with pytest.raises(Exception, match=r"turn_rewards: true needs verl_bridge\.trainer.*VERL_USE_EXTERNAL"):
+        counted(turn_rewards=True)
 
 
 def with_most_turns_first(played: Any) -> list[int]:
@@ -342,8 +359,9 @@ def test_the_turns_come_from_verls_replay_buffer(compute, monkeypatch):
     batch = SimpleNamespace(keys=keys, tags=[{}, {}, {}, {"is_padding": True}], partition_id="train")
     monkeypatch.setitem(sys.modules, "transfer_queue", Queue)
     trainer._balance(lambda: None, {"batch": batch}, lambda: None)
-    given = options("gym_gigpo")
-    result = utils.compute_advantage_for_multi_trajectories(data, batch_keys=keys, **given)
-    assert result.batch["token_level_rewards"][0].nonzero().flatten().tolist() == [1, 7]
+    compute_by_keys = utils.compute_advantage_for_multi_trajectories
+    result = compute_by_keys(data, batch_keys=keys, **options("gym_gigpo"))
     first = result.batch["advantages"][:, 0].tolist()
     assert first == pytest.approx([0.625 + 0.625, -0.625 - 0.625, 0, 0])
+    result = compute_by_keys(data, batch_keys=keys, **options("gae"))
+    assert result.batch["token_level_rewards"][0].nonzero().flatten().tolist() == [1, 7]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from verl_bridge._estimators import GIGPO, OMEGA, SUMMING
+from verl_bridge._estimators import GIGPO, OMEGA, SUMMING, number_error
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
@@ -15,15 +14,25 @@ if TYPE_CHECKING:
 
 __all__ = ["check_credit"]
 
+_WITH_LOOP = "write the folder again with --integration agent-loop"
+
 
 def check_credit(view: View) -> Iterator[Finding]:
     """Check whether the estimator, the agent loop and the version of verl support credit by turn."""
     estimator, arguments = view.get("algorithm.adv_estimator", "gae"), view.arguments()
     if estimator == GIGPO:
         yield from _check_gigpo(view)
+    elif view.get(f"algorithm.{OMEGA}") is not None:
+        yield warning(
+            "credit",
+            f"algorithm.{OMEGA} is not used with {estimator}",
+            f"delete it, or set algorithm.adv_estimator: {GIGPO}",
+        )
     if arguments.get("turn_rewards") is not True:
         return
-    if estimator in SUMMING:
+    if _has_interactions(view):
+        yield problem("credit", "interactions pass no turn_rewards to verl", _WITH_LOOP)
+    elif estimator in SUMMING:
         yield warning(
             "credit",
             f"turn_rewards changes nothing with {estimator}, which sums the rewards of an episode",
@@ -41,29 +50,30 @@ def check_credit(view: View) -> Iterator[Finding]:
 
 
 def _check_gigpo(view: View) -> Iterator[Finding]:
-    omega, arguments = view.get(f"algorithm.{OMEGA}", 1.0), view.arguments()
-    wrong = []
-    if isinstance(omega, bool) or not isinstance(omega, int | float) or not math.isfinite(omega):
-        wrong.append((f"algorithm.{OMEGA}={omega!r} should be a number", f"set algorithm.{OMEGA}: 1.0"))
-    if arguments.get("drop_reasoning") is True:
+    numbers = {name: view.get(f"algorithm.{name}", 1.0) for name in ("gamma", OMEGA)}
+    wrong = [
+        (error, f"set algorithm.{name}: 1.0")
+        for name, value in numbers.items()
+        if (error := number_error(name, value))
+    ]
+    if view.arguments().get("drop_reasoning") is True:
         wrong.append(
             (
                 f"{GIGPO} compares the tokens of all turns, and drop_reasoning trains on the last reply only",
                 "delete drop_reasoning in agent_loop.yaml, or set algorithm.adv_estimator: grpo",
             )
         )
-    if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is not None:
-        wrong.append(
-            (
-                f"{GIGPO} needs the record of turns, which interactions do not have",
-                "write the folder again with --integration agent-loop",
-            )
-        )
+    if _has_interactions(view):
+        wrong.append((f"{GIGPO} needs the record of turns, which interactions do not have", _WITH_LOOP))
     for text, advice in wrong:
         yield problem("credit", text, advice)
     if not wrong:
-        gamma = view.get("algorithm.gamma", 1.0)
+        gamma, omega = numbers.values()
         yield ok("credit", f"{GIGPO} compares turns of the same state, with gamma={gamma}, omega={omega}")
+
+
+def _has_interactions(view: View) -> bool:
+    return view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is not None
 
 
 def _verl_before_0_9() -> bool:
