@@ -1,4 +1,4 @@
-"""Names of verl's estimators of advantages, as ``algorithm.adv_estimator``, by what they use."""
+"""Names of verl's estimators of advantages, as ``algorithm.adv_estimator``, by what they use; their settings."""
 
 from __future__ import annotations
 

@@ -155,7 +155,9 @@ def test_without_faults_they_are_verls_own(compute, estimator):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_which_estimators_sum_the_rewards_of_an_episode(compute, estimator):
     """The others depend on the tokens that have them: so only these get turn rewards."""
-    whole, by_turn = (batch_of([1.0, 0.0, 2.0, 0.5], "aabb", [0] * 4, baselines=True) for _ in range(2))
+    whole, by_turn = (
+        batch_of([1.0, 0.0, 2.0, 0.5], "aabb", [0] * 4, baselines=estimator == "remax") for _ in range(2)
+    )
     rewards = by_turn.batch["token_level_rewards"]
     rewards /= 2
     rewards[:, 1] = rewards.sum(1)  # at the last token before the observation
