@@ -46,8 +46,8 @@ def gym_gigpo(
     Args:
         token_level_rewards: Batch by response length.
         response_mask: The same shape; 1 for the model's tokens.
-        config: The settings below ``algorithm``: ``gamma``, ``norm_adv_by_std_in_grpo``, and
-            ``gym_gigpo_omega``, two of them numbers, which are 1 if they are null.
+        config: The settings below ``algorithm``: ``gamma`` and ``gym_gigpo_omega``, which are 1 if they are
+            null, and ``norm_adv_by_std_in_grpo``.
         index: The group of each episode.
 
     Returns:

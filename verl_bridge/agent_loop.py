@@ -118,7 +118,7 @@ class GymAgentLoop(AgentLoopBase):
         **kwargs: Further arguments that verl passes to its agent loops, which depend on its version.
 
     Raises:
-        ValueError: An argument is invalid, or :mod:`verl_bridge.trainer` is missing.
+        ValueError: An argument is invalid, or :mod:`verl_bridge.trainer` is needed and not loaded.
     """
 
     def __init__(
