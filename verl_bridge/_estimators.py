@@ -1,4 +1,4 @@
-"""Names of verl's estimators of advantages, as ``algorithm.adv_estimator``, by what they use; their settings."""
+"""Names of estimators of advantages (``algorithm.adv_estimator``) by what they use, and their settings."""
 
 from __future__ import annotations
 
