@@ -1,4 +1,4 @@
-"""The training examples reject folders that they cannot use, and `make smollm` resumes an interrupted stage."""
+"""The training examples reject folders that they cannot use, and `make smollm` resumes its stages."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Commands:
             )
         if ended.returncode:
             end = f"; the end of {path}:\n{path.read_text(errors='replace')[-3_000:]}" if log else ""
-            raise SystemExit(f"{shown[0]} {shown[1]} failed{end}")
+            raise SystemExit(f"{' '.join(shown[:3])} failed{end}")
 
 
 def keep_recipe(folder: Path, recipe: Training) -> None:

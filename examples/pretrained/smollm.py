@@ -37,8 +37,11 @@ PIPELINE = HERE.parent / "pipeline"
 BF16 = "{param_dtype:bf16,reduce_dtype:fp32,buffer_dtype:fp32}"
 """Computation in bfloat16 with weights in float32: three times as fast here as in float32."""
 
+RESUMED = ("--resume", "--retry-faulted")
+"""Options of agentgym eval; without an earlier run in the folder they have no effect."""
+
 KEPT = 2
-"""Checkpoints that a training keeps. If it keeps one, verl deletes it before it records the next as the last."""
+"""Checkpoints that a training keeps. Of one, verl deletes it before it records the next as the last."""
 
 LOOP = """\
 - name: gym_env
@@ -122,7 +125,7 @@ class Stages(Commands):
                 tasks = random.Random(self.recipe.kept_out_seed).sample(tasks, count)  # noqa: S311
             self.agentgym(
                 *("eval", env, "--agent=oracle:thoughts", f"--tasks={joined(tasks)}", f"--out={at}/{env}"),
-                "--resume",
+                *RESUMED,
             )
             self.agentgym(
                 *("data", "sft", f"{at}/{env}", "--successful", "--val=0", f"--out={at}/rows/{env}"),
@@ -241,7 +244,7 @@ class Stages(Commands):
                     *("eval", each.env, "--agent=checkpoint:Checkpoint", f"--out={run}", "--concurrency=64"),
                     f"--max-turns={self.recipe.evaluation_turns}",
                     *(f"--tasks={joined(tasks_of(each, self.recipe))}", f"--samples={each.samples}"),
-                    "--resume",
+                    *RESUMED,
                     variables=variables,
                 )
 
