@@ -41,7 +41,7 @@ RESUMED = ("--resume", "--retry-faulted")
 """Options of agentgym eval; without an earlier run in the folder they have no effect."""
 
 KEPT = 2
-"""Checkpoints that a training keeps. Of one, verl deletes it before it records the next as the last."""
+"""Checkpoints that a training keeps. verl would delete a single one before it records the next as latest."""
 
 LOOP = """\
 - name: gym_env
