@@ -24,6 +24,7 @@ class FailedGroups:
 
     def __init__(self) -> None:
         self._count = 0
+        self._waiting: frozenset[str] = frozenset()
 
     def add(self, failed: Collection[str], finished: Collection[str]) -> None:
         """Count the groups that a poll of the replay buffer found.
@@ -33,9 +34,12 @@ class FailedGroups:
             finished: The ids of the groups that wait to be trained with.
 
         Raises:
-            EpisodesFailed: More than `MOST_FAILED` failed, and none finished.
+            EpisodesFailed: More than `MOST_FAILED` failed, and none finished meanwhile.
         """
-        self._count = 0 if finished else self._count + len(failed)
+        # Those that finished before the first failure may wait for ever: a batch needs more of them.
+        waiting = frozenset(finished)
+        self._count = 0 if waiting - self._waiting else self._count + len(failed)
+        self._waiting = waiting
         if self._count > MOST_FAILED:
             raise EpisodesFailed(
                 f"{self._count} groups of episodes in a row ended with an error, and none finished, so verl "

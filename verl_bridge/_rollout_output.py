@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
@@ -50,6 +50,8 @@ class RolloutOutput:
     fault: dict[str, str] | None = None
     cut_by: str | None = None
 
+    _no_experts: ClassVar[Any] = None  # of the shape and type that the server of this process returns
+
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
         """Append a reply from the server, of at most `limit` tokens; mark the episode if it was aborted.
 
@@ -68,6 +70,7 @@ class RolloutOutput:
             return None
         if getattr(output, "routed_experts", None) is not None:
             self.routed_experts = output.routed_experts
+            RolloutOutput._no_experts = output.routed_experts[:1] * 0
         if self.with_logprobs:
             logprobs = list(map(float, output.log_probs or ()))[:limit]
             if len(logprobs) != len(reply):
@@ -142,9 +145,11 @@ class RolloutOutput:
             self.response, self.mask = [self.end_token or 0], [0]
             self.logprobs = [0.0] if self.with_logprobs else []
         turns = None if self.fault or self.turns is None else self.turns.record(self.rewards)
+        # verl requires them of all episodes or of none, and an episode without a reply has none of its own.
+        experts = self._no_experts if self.routed_experts is None else self.routed_experts
         optional = {}
-        if self.routed_experts is not None:
-            optional["routed_experts"] = self.routed_experts[: len(self.prompt) + len(self.response)]
+        if experts is not None:
+            optional["routed_experts"] = experts[: len(self.prompt) + len(self.response)]
         return AgentLoopOutput(
             prompt_ids=self.prompt,
             response_ids=self.response,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
-from trainers import VARIABLES
+from trainers import VARIABLES, Training
 
-__all__ = ["Commands", "attempts", "rename_earlier"]
+__all__ = ["Commands", "attempts", "folders_of", "keep_recipe", "rename_earlier"]
 
 
 class Commands:
@@ -47,8 +49,8 @@ class Commands:
 
         Args:
             *arguments: Its command line.
-            log: The name of a training; its output goes to ``NAME.log``, and the metrics of verl's file
-                logger to ``NAME-metrics.jsonl``. Those of an interrupted run become ``NAME-1.log`` and so on.
+            log: A name; the output goes to ``NAME.log``, and the metrics of verl's file logger to
+                ``NAME-metrics.jsonl``. Those of an interrupted run become ``NAME-1.log`` and so on.
 
         Raises:
             SystemExit: It failed.
@@ -82,7 +84,41 @@ class Commands:
             )
         if ended.returncode:
             end = f"; the end of {path}:\n{path.read_text(errors='replace')[-3_000:]}" if log else ""
-            raise SystemExit(f"{shown[0]} {shown[1]} failed{end}")
+            raise SystemExit(f"{' '.join(shown[:3])} failed{end}")
+
+
+def keep_recipe(folder: Path, recipe: Training) -> None:
+    """Create a folder for the runs of a recipe, with the recipe in ``recipe.json``.
+
+    Raises:
+        SystemExit: It has runs of another recipe; one report of both would be wrong.
+    """
+    numbers = json.loads(json.dumps({"recipe": type(recipe).__name__, **asdict(recipe)}))
+    path = folder / "recipe.json"
+    before = json.loads(path.read_text()) if path.exists() else numbers
+    for name in {**before, **numbers}:
+        if before.get(name) != numbers.get(name):
+            raise SystemExit(
+                f"{folder} has runs of a recipe with {name}={before.get(name)}, not {numbers.get(name)}: "
+                "choose another --out"
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(numbers, indent=1) + "\n")
+    part.replace(path)
+
+
+def folders_of(seeds: Iterable[int], out: Path) -> dict[int, Path]:
+    """Return the folder of each seed; a seed that is given twice counts once.
+
+    Raises:
+        SystemExit: One of them exists already.
+    """
+    folders = {seed: out / f"seed_{seed}" for seed in seeds}
+    for folder in folders.values():
+        if folder.exists():
+            raise SystemExit(f"{folder} exists already: remove it, or choose another --out")
+    return folders
 
 
 def rename_earlier(path: Path) -> None:

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -43,8 +43,14 @@ def curve(metrics: Path, env: str = "Maze") -> list[dict[str, float]]:
 
 
 def report(runs: Path, folder: Path) -> None:
-    """Print the table of all seeds in a folder, and write ``maze.jsonl`` and ``maze.png`` to another one."""
+    """Print the table of all seeds in a folder, and write ``maze.jsonl`` and ``maze.png`` to another one.
+
+    Raises:
+        SystemExit: There is none.
+    """
     results = [json.loads(path.read_text()) for path in runs.glob("seed_*/*/result.json")]
+    if not results:
+        raise SystemExit(f"{runs} has no seed_*/*/result.json: give the --out of train.py")
     results.sort(key=lambda result: (result["algorithm"] != "grpo", result["algorithm"], result["seed"]))
     print("algorithm  seed  before  after   gain  invalid before  after  minutes")
     for result in results:
@@ -109,12 +115,15 @@ def _draw(results: list[dict[str, Any]], path: Path) -> None:
 
 def main() -> None:
     """Report a folder of runs, or draw kept records again."""
-    source, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    if source.is_file():
-        lines = source.read_text().splitlines()
-        _draw([_EARLIER | json.loads(line) for line in lines], folder / f"{source.stem}.png")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("runs", type=Path, help="the --out of train.py, or kept records")
+    parser.add_argument("folder", type=Path, help="folder of the written files")
+    args = parser.parse_args()
+    if args.runs.is_file():
+        lines = args.runs.read_text().splitlines()
+        _draw([_EARLIER | json.loads(line) for line in lines], args.folder / f"{args.runs.stem}.png")
     else:
-        report(source, folder)
+        report(args.runs, args.folder)
 
 
 if __name__ == "__main__":

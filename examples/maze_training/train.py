@@ -12,18 +12,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from commands import Commands, folders_of, keep_recipe
 from measure import env_kwargs
 from recipe import FULL, PHRASES, QUICK, REPLY_TOKENS, SYSTEM, Recipe
 from report import curve, report
-from trainers import ALGORITHMS, VARIABLES, grpo_settings, sft_settings
+from trainers import ALGORITHMS, grpo_settings, sft_settings
 
 from agentgym_gym import AgentGymEnv, data, find
 from agentgym_gym.evaluate import load_oracle
@@ -40,7 +37,7 @@ LOOP = f"""\
 """
 
 
-class Seed:
+class Seed(Commands):
     """The run of one seed, each stage in a separate process, in one folder.
 
     Args:
@@ -50,34 +47,32 @@ class Seed:
         recipe: The numbers.
         algorithms: How to train; each one starts from the fine-tuned model.
 
-    Raises:
-        SystemExit: The folder exists already.
+    Attributes:
+        path: The folder as an absolute path; `folder` is for commands.
     """
 
     def __init__(
         self, seed: int, folder: Path, url: str, recipe: Recipe, algorithms: Sequence[str] = ("grpo",)
     ) -> None:
+        super().__init__(HERE, folder)
         self.seed = seed
-        self.folder = folder.resolve()
-        if self.folder.exists():
-            raise SystemExit(f"{folder} exists already: remove it, or choose another --out")
-        self.folder.mkdir(parents=True)
+        self.path = folder
+        folder.mkdir()
         self.url = url
         self.recipe = recipe
         self.algorithms = algorithms
         self.env_kwargs = env_kwargs(url, recipe.turns)
-        self.began = time.monotonic()
 
     def run(self) -> None:
         """Run all stages; write the measurements to ``result.json`` in a folder of each algorithm."""
         games = [self.game(start) for start in self.recipe.shown_starts]
         texts = [message["content"] for game in games for message in game]
-        make_tiny(self.folder / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
+        make_tiny(self.path / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
+        self.announce(f"seed {self.seed}: fine-tuning")
         self.fine_tune(games)
-        self.log("fine-tuned")
         shown = self.choose()
         before = self.measure("before", shown)
-        self.log(f"success {before['success']:.3f}, invalid replies {before['invalid']:.3f}")
+        self.announce_success("fine-tuned", before)
         self.write_tasks()
         for algorithm in self.algorithms:
             result = {
@@ -87,20 +82,25 @@ class Seed:
                 "before": before,
                 **self.improve(shown, algorithm),
             }
-            (self.folder / algorithm / "result.json").write_text(json.dumps(result) + "\n")
+            (self.path / algorithm / "result.json").write_text(json.dumps(result) + "\n")
 
     def improve(self, model: Path, algorithm: str) -> dict[str, Any]:
         """Train a model by an algorithm; return its minutes, its curve and the measurement after it."""
-        (self.folder / algorithm).mkdir()
-        began = time.monotonic()
+        (self.path / algorithm).mkdir()
+        began = self.minutes
         after = self.measure(f"{algorithm}/after", self.learn(model, algorithm))
-        self.log(f"{algorithm}: success {after['success']:.3f}, invalid replies {after['invalid']:.3f}")
+        self.announce_success(algorithm, after)
         return {
-            "minutes": round((time.monotonic() - began) / 60, 1),
+            "minutes": round(self.minutes - began, 1),
             "episodes_a_step": self.recipe.prompts * self.recipe.rollouts,
             "after": after,
-            "curve": curve(self.folder / algorithm / "metrics.jsonl"),
+            "curve": curve(self.path / algorithm / "train-metrics.jsonl"),
         }
+
+    def announce_success(self, name: str, measured: dict[str, Any]) -> None:
+        """Print a measurement."""
+        shown = f"success {measured['success']:.3f}, invalid replies {measured['invalid']:.3f}"
+        self.announce(f"seed {self.seed}, {name}: {shown}")
 
     def game(self, start: int) -> list[dict[str, str]]:
         """Return the messages of the oracle's game from a start."""
@@ -132,9 +132,8 @@ class Seed:
         """Fine-tune the model on the oracle's games with verl's SFTTrainer."""
         r = self.recipe
         each = -(-r.sft_steps * r.sft_batch // len(games))
-        write_rows(self.folder / "games.parquet", [{"messages": game} for game in games] * each)
-        self.call(
-            "sft",
+        write_rows(self.path / "games.parquet", [{"messages": game} for game in games] * each)
+        self.python(
             *("-m", "verl_bridge.cpu.sft"),
             *sft_settings(
                 r,
@@ -143,6 +142,8 @@ class Seed:
                 seed=self.seed,
                 out=self.folder / "sft",
             ),
+            f"hydra.run.dir={self.folder}/hydra/sft",
+            log="sft",
         )
 
     def choose(self) -> Path:
@@ -163,24 +164,23 @@ class Seed:
 
     def write_tasks(self) -> None:
         """Write the tasks, and the settings of the agent loop."""
-        (self.folder / "loop.yaml").write_text(LOOP)
+        (self.path / "loop.yaml").write_text(LOOP)
         recipes = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
         tasks = list(data.rows(data.items_of(find("Maze")), recipes))
-        data.write(self.folder, {"train": tasks}, data.schema())
+        data.write(self.path, {"train": tasks}, data.schema())
 
     def learn(self, model: Path, algorithm: str) -> Path:
         """Train a model over the server with verl's own trainer; return the trained model."""
-        r = self.recipe
-        self.call(
-            f"{algorithm}/train",
+        r, checkpoints = self.recipe, self.folder / algorithm / "checkpoints"
+        self.python(
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
             *grpo_settings(
                 r,
                 model=model,
                 tasks=self.folder / "train.parquet",
-                loop=self.folder / "loop.yaml",
+                loop=self.path / "loop.yaml",  # Ray's workers start in another folder
                 seed=self.seed,
-                out=self.folder / algorithm / "checkpoints",
+                out=checkpoints,
                 algorithm=algorithm,
             ),
             "actor_rollout_ref.rollout.val_kwargs.n=4",
@@ -189,53 +189,23 @@ class Seed:
             "trainer.logger=[console,file]",
             "trainer.val_before_train=True",
             f"trainer.test_freq={r.validate_every}",
+            f"hydra.run.dir={self.folder}/hydra/{algorithm}",
+            log=f"{algorithm}/train",
         )
-        checkpoints = self.folder / algorithm / "checkpoints"
         return checkpoints / f"global_step_{r.steps}" / "actor" / "huggingface"
 
     def play(
         self, name: str, models: list[Path], samples: int, seed: int, until: float | None = None
     ) -> list[dict[str, Any]]:
         """Return the output of ``measure.py`` for some models."""
-        self.call(
-            name,
-            *(
-                str(HERE / "measure.py"),
-                self.url,
-                str(seed + self.seed),
-                str(samples),
-                str(self.recipe.turns),
-            ),
+        self.python(
+            *("measure.py", self.url, str(seed + self.seed), str(samples), str(self.recipe.turns)),
             *([] if until is None else ["--until", str(until)]),
             *("--", *map(str, models)),
+            log=name,
         )
-        lines = (self.folder / f"{name}.log").read_text().splitlines()
+        lines = (self.path / f"{name}.log").read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
-
-    def call(self, name: str, *arguments: str) -> None:
-        """Run a Python program; its output goes to a log.
-
-        Raises:
-            SystemExit: It failed; the end of its log is shown.
-        """
-        log = self.folder / f"{name}.log"
-        env = os.environ | VARIABLES | {"VERL_FILE_LOGGER_PATH": str(log.parent / "metrics.jsonl")}
-        with log.open("w") as out:
-            ended = subprocess.run(  # noqa: S603 - our own programs and verl's
-                [sys.executable, *arguments],
-                cwd=self.folder,
-                env=env,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                check=False,
-            )
-        if ended.returncode:
-            raise SystemExit(f"{name} failed; the end of {log}:\n{log.read_text(errors='replace')[-3_000:]}")
-
-    def log(self, text: str) -> None:
-        """Print the progress."""
-        minutes = (time.monotonic() - self.began) / 60
-        print(f"seed {self.seed}, {minutes:4.1f} min: {text}", flush=True)
 
 
 def main() -> None:
@@ -253,12 +223,14 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="smoke test of two minutes that learns nothing")
     args = parser.parse_args()
+    recipe, algorithms = QUICK if args.quick else FULL, list(dict.fromkeys(args.algorithm or ["grpo"]))
+    folders = folders_of(args.seed or [0], args.out.resolve())
+    keep_recipe(args.out, recipe)
     server = LocalServer("maze")
     url = server.start()
     try:
-        for seed in args.seed or [0]:
-            algorithms = list(dict.fromkeys(args.algorithm or ["grpo"]))
-            Seed(seed, args.out / f"seed_{seed}", url, QUICK if args.quick else FULL, algorithms).run()
+        for seed, folder in folders.items():
+            Seed(seed, folder, url, recipe, algorithms).run()
     finally:
         server.stop()
     report(args.out, args.out)

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from agentgym_gym.errors import BadOption
 from verl_bridge.cpu.batches import Batches
 from verl_bridge.cpu.generator import GeneratedReply, Generator, Request
 from verl_bridge.cpu.sampling import Sampling
@@ -69,8 +70,15 @@ class Model:
 
 @functools.cache
 def model() -> Model:
-    """Return the model of the variable ``CHECKPOINT``, loaded once for all agents."""
-    return Model(os.environ["CHECKPOINT"])
+    """Return the model of the variable ``CHECKPOINT``, loaded once for all agents.
+
+    Raises:
+        BadOption: It names no folder of a model.
+    """
+    folder = os.environ.get("CHECKPOINT", "")
+    if not Path(folder, "config.json").is_file():
+        raise BadOption(f"CHECKPOINT={folder!r} has no config.json: set it to the folder of a model")
+    return Model(folder)
 
 
 class Checkpoint:

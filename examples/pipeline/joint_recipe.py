@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "maze_training"))  # modules of both examples
 
-from commands import Commands
+from commands import Commands, folders_of, keep_recipe
 from recipe import PHRASES as MAZE_PHRASES
 from trainers import Training, grpo_settings, sft_settings
 
@@ -22,7 +22,9 @@ __all__ = [
     "TURNS",
     "Commands",
     "JointRecipe",
+    "folders_of",
     "grpo_settings",
+    "keep_recipe",
     "sft_settings",
 ]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -77,8 +77,14 @@ def change_between(before: Run, after: Run) -> dict[str, Any]:
 
 
 def print_outcomes(runs: Path) -> None:
-    """Print the table of all seeds in a folder, and write ``pipeline.jsonl`` there."""
+    """Print the table of all seeds in a folder, and write ``pipeline.jsonl`` there.
+
+    Raises:
+        SystemExit: There is none.
+    """
     results = [json.loads(path.read_text()) for path in runs.glob("seed_*/result.json")]
+    if not results:
+        raise SystemExit(f"{runs} has no seed_*/result.json: give the --out of pipeline.py")
     results.sort(key=lambda result: result["seed"])
     (runs / "pipeline.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
     print(
@@ -105,5 +111,12 @@ def rate(figures: Mapping[str, Any], sign: str = "") -> str:
     return f"{figures['success']:{sign}.3f} ({shown})"
 
 
+def main() -> None:
+    """Print the results of the folder on the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("runs", type=Path, help="the --out of pipeline.py")
+    print_outcomes(parser.parse_args().runs)
+
+
 if __name__ == "__main__":
-    print_outcomes(Path(sys.argv[1]))
+    main()

@@ -17,7 +17,9 @@ from joint_recipe import (
     TURNS,
     Commands,
     JointRecipe,
+    folders_of,
     grpo_settings,
+    keep_recipe,
     sft_settings,
 )
 from outcome import keep, print_outcomes, trained_success
@@ -41,18 +43,13 @@ class Seed(Commands):
         seed: Random seed of the model's weights, the order of the data and all sampling.
         folder: The folder to create.
         recipe: The numbers.
-
-    Raises:
-        SystemExit: The folder exists already.
     """
 
     def __init__(self, seed: int, folder: Path, recipe: JointRecipe) -> None:
         super().__init__(HERE, folder)
         self.seed = seed
         self.recipe = recipe
-        if folder.exists():
-            raise SystemExit(f"{folder} exists already: remove it, or choose another --out")
-        folder.mkdir(parents=True)
+        folder.mkdir()
 
     def run(self) -> None:
         """Run all steps."""
@@ -142,8 +139,11 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="smoke test of some minutes that learns nothing")
     args = parser.parse_args()
-    for seed in args.seed or [0]:
-        Seed(seed, args.out.resolve() / f"seed_{seed}", QUICK if args.quick else FULL).run()
+    recipe = QUICK if args.quick else FULL
+    folders = folders_of(args.seed or [0], args.out.resolve())
+    keep_recipe(args.out, recipe)
+    for seed, folder in folders.items():
+        Seed(seed, folder, recipe).run()
     print_outcomes(args.out)
 
 

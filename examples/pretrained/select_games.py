@@ -34,6 +34,8 @@ def main() -> None:
         ]
         print(f"{path}: {len(chosen)} of {len(lengths)} games, {sum(length for _, length in chosen)} tokens")
         kept += [row for row, _ in chosen]
+    if not kept:
+        raise SystemExit(f"no game has at most {args.max_length} tokens: raise --max-length")
     random.Random(0).shuffle(kept)  # noqa: S311 - a reproducible order
     pq.write_table(pa.Table.from_pylist(kept, schema=rows.schema), args.out / "train.parquet")
 

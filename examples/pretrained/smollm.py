@@ -3,7 +3,8 @@
 ``python smollm.py --out runs/smollm`` writes SmolLM2-135M-Instruct as a checkpoint, lets oracles play
 training tasks, fine-tunes the model on these games with verl, trains it further in TextCraft by GRPO with
 verl, and evaluates it before and after each of these on tasks that were never played. Each stage has a
-folder, and is skipped if it has ended. Fine-tuning and GRPO continue from their last checkpoint.
+folder, and is skipped if it has ended. A stage that was interrupted is resumed: games and evaluations by
+their episodes, fine-tuning and GRPO from their last checkpoint.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from smollm_recipe import ENDED, EVALUATIONS, GAMES, Commands, Evaluation, SmolLM, grpo_settings, sft_settings
+from smollm_recipe import (
+    ENDED,
+    EVALUATIONS,
+    GAMES,
+    Commands,
+    Evaluation,
+    SmolLM,
+    grpo_settings,
+    keep_recipe,
+    sft_settings,
+)
 
 from agentgym_gym.catalogue import find
 from agentgym_gym.evaluate import read_run
@@ -25,6 +36,12 @@ HERE = Path(__file__).resolve().parent
 PIPELINE = HERE.parent / "pipeline"
 BF16 = "{param_dtype:bf16,reduce_dtype:fp32,buffer_dtype:fp32}"
 """Computation in bfloat16 with weights in float32: three times as fast here as in float32."""
+
+RESUMED = ("--resume", "--retry-faulted")
+"""Options of agentgym eval; without an earlier run in the folder they have no effect."""
+
+KEPT = 2
+"""Checkpoints that a training keeps. verl would delete a single one before it records the next as latest."""
 
 LOOP = """\
 - name: gym_env
@@ -40,12 +57,15 @@ class Stages(Commands):
     Args:
         folder: The folder of all stages.
         recipe: The numbers.
+
+    Raises:
+        SystemExit: The folder has stages of another recipe.
     """
 
     def __init__(self, folder: Path, recipe: SmolLM) -> None:
         super().__init__(HERE, folder)
         self.recipe = recipe
-        (HERE / self.folder).mkdir(parents=True, exist_ok=True)
+        keep_recipe(folder, recipe)
         self.model = self.folder / "model"
         self.fine_tuned = self.folder / "sft" / "huggingface"
 
@@ -55,29 +75,39 @@ class Stages(Commands):
         Args:
             seeds: The seeds of GRPO.
             only: The stage to run; None for all.
+
+        Raises:
+            SystemExit: There is no such stage, the stage before it has not ended, or a command failed.
         """
-        stages: dict[str, Callable[[], None]] = {
-            "model": lambda: self.python("make_checkpoint.py", str(self.model)),
-            "games": self.play_games,
-            "zero-shot": lambda: self.evaluate("zero-shot", self.model),
-            "sft": self.fine_tune,
-            "after-sft": lambda: self.evaluate("after-sft", self.fine_tuned),
+        # Each with the stage whose results it needs.
+        stages: dict[str, tuple[str | None, Callable[[], None]]] = {
+            "model": (None, lambda: self.python("make_checkpoint.py", str(self.model))),
+            "games": ("model", self.play_games),
+            "zero-shot": ("model", lambda: self.evaluate("zero-shot", self.model)),
+            "sft": ("games", self.fine_tune),
+            "after-sft": ("sft", lambda: self.evaluate("after-sft", self.fine_tuned)),
         }
         for seed in seeds:
-            stages[f"grpo-{seed}"] = partial(self.learn, seed)
-            after = f"after-grpo-{seed}"
-            stages[after] = partial(self.evaluate, after, self.trained(seed), "TextCraft")
+            learned, after = f"grpo-{seed}", f"after-grpo-{seed}"
+            stages[learned] = "sft", partial(self.learn, seed)
+            stages[after] = learned, partial(self.evaluate, after, self.trained(seed), "TextCraft")
         if only is not None and only not in stages:
             raise SystemExit(f"--stage {only} is not one of {', '.join(stages)}")
-        for name, stage in stages.items():
-            mark = HERE / self.folder / name / ENDED
+        for name, (before, stage) in stages.items():
+            mark = self.mark(name)
             if mark.exists() or only not in {None, name}:
                 continue
+            if before is not None and not self.mark(before).exists():
+                raise SystemExit(f"--stage {name} needs the results of --stage {before}: run that first")
             self.announce(name)
-            before = self.minutes
+            began = self.minutes
             stage()
             mark.parent.mkdir(exist_ok=True)
-            mark.write_text(f"{self.minutes - before:.1f} minutes\n")
+            mark.write_text(f"{self.minutes - began:.1f} minutes\n")
+
+    def mark(self, stage: str) -> Path:
+        """Return the file that exists if a stage has ended."""
+        return HERE / self.folder / stage / ENDED
 
     def trained(self, seed: int) -> Path:
         """Return the folder of the model that GRPO trained."""
@@ -95,10 +125,11 @@ class Stages(Commands):
                 tasks = random.Random(self.recipe.kept_out_seed).sample(tasks, count)  # noqa: S311
             self.agentgym(
                 *("eval", env, "--agent=oracle:thoughts", f"--tasks={joined(tasks)}", f"--out={at}/{env}"),
+                *RESUMED,
             )
             self.agentgym(
                 *("data", "sft", f"{at}/{env}", "--successful", "--val=0", f"--out={at}/rows/{env}"),
-                f"--system-prompt=prompts/{env}.txt",
+                *(f"--system-prompt=prompts/{env}.txt", "--force"),
             )
         rows = [f"{at}/rows/{env}/train.parquet" for env in GAMES]
         self.python(
@@ -132,12 +163,14 @@ class Stages(Commands):
             *(each for each in settings if each.partition("=")[0] not in replaced),
             *(f"{key}={value}" for key, value in replaced.items()),
             f"engine.mixed_precision={BF16}",
-            *("optim.lr_scheduler_type=cosine", "optim.lr_warmup_steps=5", "trainer.max_ckpt_to_keep=1"),
+            *("optim.lr_scheduler_type=cosine", "optim.lr_warmup_steps=5"),
+            f"trainer.max_ckpt_to_keep={KEPT}",
             *("data.custom_cls.path=pkg://verl_bridge.sft_dataset", "data.custom_cls.name=GameDataset"),
             f"hydra.run.dir={at}/hydra/sft",
             log="sft",
         )
         steps = (HERE / at / "sft" / "latest_checkpointed_iteration.txt").read_text().strip()
+        (HERE / self.fine_tuned).unlink(missing_ok=True)
         (HERE / self.fine_tuned).symlink_to(f"global_step_{steps}/huggingface")
 
     def learn(self, seed: int) -> None:
@@ -183,7 +216,7 @@ class Stages(Commands):
             *(each for each in settings if each.partition("=")[0] not in replaced),
             *(f"{key}={value}" for key, value in replaced.items()),
             f"{actor}.fsdp_config.mixed_precision={BF16}",
-            *(f"{rollout}.dtype=bfloat16", "trainer.max_actor_ckpt_to_keep=1"),
+            *(f"{rollout}.dtype=bfloat16", f"trainer.max_actor_ckpt_to_keep={KEPT}"),
             *("trainer.logger=[console,file]", "trainer.val_before_train=False", "trainer.test_freq=-1"),
             f"hydra.run.dir={at}/hydra/grpo",
             log=f"grpo-{seed}",
@@ -211,7 +244,7 @@ class Stages(Commands):
                     *("eval", each.env, "--agent=checkpoint:Checkpoint", f"--out={run}", "--concurrency=64"),
                     f"--max-turns={self.recipe.evaluation_turns}",
                     *(f"--tasks={joined(tasks_of(each, self.recipe))}", f"--samples={each.samples}"),
-                    *(["--resume"] if (HERE / run).exists() else []),
+                    *RESUMED,
                     variables=variables,
                 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path += [str(Path(__file__).resolve().parents[1] / name) for name in ("maze_training", "pipeline")]
 
-from commands import Commands, attempts
+from commands import Commands, attempts, keep_recipe
 from outcome import change_between, figures_of, rate
 from report import curve, print_steps
 from trainers import Training, grpo_settings, sft_settings
@@ -25,6 +25,7 @@ __all__ = [
     "curve",
     "figures_of",
     "grpo_settings",
+    "keep_recipe",
     "print_steps",
     "rate",
     "sft_settings",

@@ -7,10 +7,10 @@ It prints tables and writes ``pretrained.jsonl`` with the results of each stage,
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import mean
@@ -43,6 +43,9 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
     Args:
         folder: The folder of the stages.
 
+    Raises:
+        SystemExit: There is none.
+
     Returns:
         For each stage ``stage`` and ``minutes``; for an evaluation also ``evaluations`` by name, and
         ``changes`` since the model before; for fine-tuning ``loss`` of each step; for GRPO ``curve``.
@@ -66,6 +69,8 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
                 earlier = runs_of(folder / before)
                 result["changes"] = {name: change_between(earlier[name], run) for name, run in runs.items()}
         results.append(result)
+    if not results:
+        raise SystemExit(f"{folder} has no stage that ended: give the --out of smollm.py")
     return results
 
 
@@ -93,16 +98,18 @@ def tables(results: list[dict[str, Any]]) -> str:
     """Return the tables of docs/training/pretrained.md."""
     by_stage = {result["stage"]: result for result in results}
     stages = [name for name in COLUMNS if name in by_stage]
-    names = [name for name in TITLES if all(name in by_stage[stage]["evaluations"] for stage in stages)]
+    played = [by_stage[stage]["evaluations"] for stage in stages]
+    names = [name for name in TITLES if played and all(name in runs for runs in played)]
     lines = [row("tasks", "episodes", *(COLUMNS[stage] for stage in stages), "change", "p")]
     lines.append(row(*["---"] * (len(stages) + 4)))
     for name in names:
-        found = [by_stage[stage]["evaluations"][name] for stage in stages]
+        found = [runs[name] for runs in played]
         change = by_stage[stages[-1]].get("changes", {}).get(name)
         lines.append(
             row(TITLES[name], found[-1]["episodes"], *map(rate, found), *difference(change)),
         )
-    after = sorted(stage for stage in by_stage if stage.startswith("after-grpo-"))
+    fine_tuned = by_stage.get("after-sft", {}).get("evaluations", {})
+    after = sorted(stage for stage in by_stage if stage.startswith("after-grpo-") and fine_tuned)
     if after:
         lines += ["", row("tasks", "seed", "fine-tuned", "after GRPO", "change", "p"), row(*["---"] * 6)]
     for name, title in TITLES.items():
@@ -110,9 +117,8 @@ def tables(results: list[dict[str, Any]]) -> str:
         for stage in after:
             found, change = by_stage[stage]["evaluations"].get(name), by_stage[stage]["changes"].get(name)
             if found is not None:
-                before = by_stage["after-sft"]["evaluations"][name]
                 seed = stage.removeprefix("after-grpo-")
-                lines.append(row(title, seed, rate(before), rate(found), *difference(change)))
+                lines.append(row(title, seed, rate(fine_tuned[name]), rate(found), *difference(change)))
                 changes.append(change["success"])
         if changes:
             lines.append(row(title, "mean", "", "", f"{mean(changes):+.3f}", ""))
@@ -192,8 +198,9 @@ def games(folder: Path) -> str:
         "# Ten games of the pretrained model\n\nDrawn by a fixed seed, from tasks never played in training.\n"
     ]
     for name, count in GAMES.items():
-        trained = folder / "after-grpo-0" / name
-        run = read_run(trained if trained.exists() else folder / "after-sft" / name)
+        trained = folder / "after-grpo-0"
+        last = (trained / ENDED).exists() and (trained / name).exists()
+        run = read_run((trained if last else folder / "after-sft") / name)
         for record in random.Random(0).sample(run.records, count):  # noqa: S311
             parts.append(
                 f"\n## {TITLES[name]}, task {record.task_id}: {'won' if record.success else 'lost'}\n"
@@ -210,13 +217,18 @@ def block(speaker: str, text: str) -> str:
 
 def main() -> None:
     """Report a folder of stages, or draw kept results again."""
-    source, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    if source.is_dir():
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("stages", type=Path, help="the --out of smollm.py, or kept results")
+    parser.add_argument("folder", type=Path, help="folder of the written files")
+    args = parser.parse_args()
+    source, folder = args.stages, args.folder
+    if not source.is_file():
         results = stages_of(source)
         print(tables(results))
         print_steps([result["curve"] for result in results if "curve" in result])
         (folder / "pretrained.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
-        (folder / "pretrained_games.md").write_text(games(source), "utf-8")
+        if (source / "after-sft" / ENDED).exists():
+            (folder / "pretrained_games.md").write_text(games(source), "utf-8")
     else:
         results = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
     draw(results, folder / "pretrained.png")

@@ -18,4 +18,12 @@ def test_too_many_failed_groups_in_a_row_end_the_run():
 def test_a_finished_group_between_them_goes_on():
     groups = FailedGroups()
     for number in range(3 * MOST_FAILED):
-        groups.add({str(number)}, finished={"fine"} if number % 50 == 0 else ())
+        groups.add({str(number)}, finished={f"fine {number}"} if number % 50 == 0 else ())
+
+
+def test_groups_that_finished_before_do_not_hide_the_failures():
+    groups = FailedGroups()
+    for number in range(MOST_FAILED + 1):
+        groups.add({str(number)}, finished={"of the step before"})
+    with pytest.raises(EpisodesFailed):
+        groups.add({"one more"}, finished={"of the step before"})

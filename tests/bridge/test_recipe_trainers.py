@@ -44,6 +44,13 @@ def test_separate_gpus_are_taken_from_all(preset, rollout_gpus, split):
     assert written["data"]["train_batch_size"] == updates * actor["ppo_mini_batch_size"]
 
 
+@pytest.mark.parametrize(("gpus", "rollout_gpus", "engine"), [(6, 2, 2), (5, 1, 1), (8, 4, 4)])
+def test_engines_of_one_size_fit_both_kinds_of_gpus(gpus, rollout_gpus, engine):
+    choices = {"gpus": gpus, "rollout_gpus": rollout_gpus, "model": "Qwen/Qwen2.5-32B-Instruct"}
+    written = settings(trainer="separate_async", preset="train", **choices)
+    assert written["actor_rollout_ref"]["rollout"]["tensor_model_parallel_size"] == engine
+
+
 def test_the_trainer_is_in_the_name_of_the_run():
     names = {RlRecipe(CRAFT, trainer=trainer).name for trainer in TRAINERS}
     assert len(names) == len(TRAINERS)

@@ -127,7 +127,7 @@ class Sizing:
     """The settings that decide the memory.
 
     Attributes:
-        gpus: Number of GPUs.
+        gpus: Number of GPUs that train.
         tokens: Tokens of a micro-batch of an update.
         forward_tokens: Tokens of a micro-batch without gradients.
         offload: Whether weights and Adam's moments go to main memory.
@@ -138,6 +138,7 @@ class Sizing:
         reference: Whether there is a reference policy.
         critic: Whether there is a critic.
         lora: Rank of the adapters, 0 for none.
+        separate_gpus: Number of further GPUs that only generate.
     """
 
     gpus: int
@@ -151,6 +152,7 @@ class Sizing:
     reference: bool = True
     critic: bool = False
     lora: int = 0
+    separate_gpus: int = 0
 
 
 @dataclass(frozen=True)
@@ -260,7 +262,9 @@ def choose(
     forced = replace(least, offload=least.offload if offload is None else offload)
     if size is None:
         return forced
-    forced = replace(forced, tensor_parallel=_tensor_parallel(size, forced.gpus, memory))
+    # Engines of the same size run on both kinds of GPUs.
+    shared = math.gcd(forced.gpus, forced.separate_gpus)
+    forced = replace(forced, tensor_parallel=_tensor_parallel(size, shared, memory))
     offloads = (False, True) if offload is None else (offload,)
     spills = (False, True) if least.activation_offload else (False,)
     for state, activations in ((state, spill) for state in offloads for spill in spills):

@@ -365,6 +365,7 @@ class RlRecipe:
             reference=bool(self.kl_coef),
             critic=self.algorithm == "ppo",
             lora=self.lora,
+            separate_gpus=self.separate_gpus,
         )
         if self.size.sized:
             return choose(self.model_size, episode, least, memory=self.gpu_memory, offload=self.offload)

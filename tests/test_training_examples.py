@@ -1,0 +1,123 @@
+"""The training examples reject folders that they cannot use, and `make smollm` resumes its stages."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """Imports a module of an example."""
+
+    def load(example, name):
+        monkeypatch.syspath_prepend(EXAMPLES / example)
+        return importlib.import_module(name)
+
+    return load
+
+
+@pytest.fixture
+def pipeline(module, monkeypatch, tmp_path):
+    """Runs the pipeline with a command line, without its steps."""
+    example, runs = module("pipeline", "pipeline"), []
+    monkeypatch.setattr(example.Seed, "run", lambda seed: runs.append(seed.seed))
+    monkeypatch.setattr(example, "print_outcomes", lambda _: None)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["pipeline.py", f"--out={tmp_path}", *arguments])
+        example.main()
+        return runs
+
+    return run
+
+
+def test_a_seed_that_is_given_twice_runs_once(pipeline):
+    assert pipeline("--seed=1", "--seed=0", "--seed=1") == [1, 0]
+
+
+def test_a_folder_that_exists_is_found_before_the_first_seed(pipeline, tmp_path):
+    (tmp_path / "seed_1").mkdir()
+    with pytest.raises(SystemExit, match="seed_1 exists already: remove it"):
+        pipeline("--seed=0", "--seed=1")
+    assert not (tmp_path / "seed_0").exists()
+
+
+def test_runs_of_another_recipe_are_not_mixed(pipeline):
+    pipeline("--quick")
+    with pytest.raises(SystemExit, match="runs of a recipe with sft_steps=4, not 75: choose another --out"):
+        pipeline("--seed=1")
+
+
+@pytest.mark.parametrize(
+    ("example", "name", "hint"),
+    [
+        ("pipeline", "outcome", "give the --out of pipeline.py"),
+        ("maze_training", "report", "give the --out of train.py"),
+        ("pretrained", "smollm_report", "give the --out of smollm.py"),
+    ],
+)
+def test_a_report_of_a_folder_without_results_is_an_error(module, monkeypatch, tmp_path, example, name, hint):
+    folders = [str(tmp_path)] * (1 if name == "outcome" else 2)
+    monkeypatch.setattr(sys, "argv", [name, *folders])
+    with pytest.raises(SystemExit, match=hint):
+        module(example, name).main()
+
+
+@pytest.fixture
+def stages(module, monkeypatch, tmp_path):
+    """The stages of ``make smollm``, with two games, without programs that need PyTorch or verl."""
+    smollm = module("pretrained", "smollm")
+    monkeypatch.setattr(smollm, "GAMES", {"TextCraft": 2})
+    monkeypatch.setattr(smollm, "cpu_overrides", list)
+    stages = smollm.Stages(tmp_path / "out", smollm.SmolLM())
+    stages.started = []
+    monkeypatch.setattr(stages, "python", lambda *arguments, **_: stages.started.append(arguments))
+    return stages
+
+
+def test_a_stage_names_the_stage_that_it_needs(stages):
+    with pytest.raises(SystemExit, match="--stage grpo-5 needs the results of --stage sft: run that first"):
+        stages.run([5], "grpo-5")
+
+
+@pytest.mark.parametrize("in_a_game", [True, False])
+def test_games_are_resumed(stages, tmp_path, in_a_game):
+    """In the middle of a game, or after the rows were written."""
+    games = tmp_path / "out" / "games"
+    episodes = games / "TextCraft" / "episodes.jsonl"
+    stages.play_games()
+    if in_a_game:
+        shutil.rmtree(games / "rows")
+        lines = episodes.read_text().splitlines(keepends=True)
+        episodes.write_text(lines[0] + lines[1][:100])
+    stages.play_games()
+    assert len(episodes.read_text().splitlines()) == 2
+    assert (games / "rows" / "TextCraft" / "train.parquet").is_file()
+
+
+def test_fine_tuning_ends_again_after_its_link_was_made(stages, tmp_path):
+    folder = tmp_path / "out" / "sft"
+    folder.mkdir()
+    for steps in ("140", "262"):
+        (folder / "latest_checkpointed_iteration.txt").write_text(steps)
+        stages.fine_tune()
+        assert (folder / "huggingface").readlink() == Path(f"global_step_{steps}/huggingface")
+
+
+def test_a_complete_checkpoint_is_kept_until_the_next_one_is(stages, tmp_path, monkeypatch):
+    (tmp_path / "out" / "sft").mkdir()
+    (tmp_path / "out" / "sft" / "latest_checkpointed_iteration.txt").write_text("1")
+    stages.play_games()
+    stages.fine_tune()
+    monkeypatch.setattr(stages, "agentgym", lambda *_, **__: None)
+    stages.learn(0)
+    _, fine_tuning, learning = stages.started
+    assert "trainer.max_ckpt_to_keep=2" in fine_tuning
+    assert "trainer.max_actor_ckpt_to_keep=2" in learning
