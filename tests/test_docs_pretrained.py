@@ -1,4 +1,4 @@
-"""The report of `make smollm`."""
+"""The report of `make smollm`, and the page with the results that were kept."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "pretrained"
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLE, PAGES = ROOT / "examples" / "pretrained", ROOT / "docs" / "training"
 
 
 @pytest.fixture
@@ -17,6 +18,14 @@ def report(monkeypatch):
     import smollm_report
 
     return smollm_report
+
+
+def test_the_tables_of_the_page_are_those_of_the_kept_results(report):
+    results = [json.loads(line) for line in (PAGES / "pretrained.jsonl").read_text("utf-8").splitlines()]
+    page = (PAGES / "pretrained.md").read_text("utf-8")
+    tables = report.tables(results).split("\n\n")
+    assert len(tables) == 3
+    assert [table for table in tables if table.strip() not in page] == []
 
 
 def test_a_resumed_training_keeps_what_its_first_part_wrote(report, tmp_path):
