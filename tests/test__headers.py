@@ -250,6 +250,7 @@ def test_they_arrive_with_every_request(gateway):
     many.close()
 
 
+@pytest.mark.slow
 def test_commands_send_them(gateway, run, tmp_path, monkeypatch):
     header = ("--header", f"Authorization:{HEADERS['Authorization']}")
     plays = ("--agent", "random", "--tasks", "0:2", "--max-turns", "2", "--server", gateway)

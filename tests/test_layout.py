@@ -6,6 +6,7 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from figures import PACKAGES, ROOT, public_modules
 
 
@@ -84,6 +85,7 @@ ALLOWED = {
 }
 
 
+@pytest.mark.slow
 def test_nothing_private_is_imported():
     assert len(FILES) > 100
     named = {
@@ -147,6 +149,7 @@ def annotations_of(body, within=""):
             yield from ((within + node.name, each) for each in (*given, node.returns) if each)
 
 
+@pytest.mark.slow
 def test_public_signatures_name_public_types():
     modules = [module for module in public_modules() if module.name.startswith("agentgym_gym")]
     assert len(modules) > 40

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from figures import ROOT, public_modules
 
 ONE_ENTRY = {"agentgym_gym.envs": "agentgym_gym.envs.*", "agentgym_servers": "agentgym_servers.*"}
@@ -23,6 +24,7 @@ def test_the_page_lists_the_public_modules():
     assert len(entries) <= 50
 
 
+@pytest.mark.slow
 def test_the_number_of_public_names_does_not_grow():
     """Apart from the typed actions."""
     names = {

@@ -87,6 +87,7 @@ def test_a_stage_names_the_stage_that_it_needs(stages):
         stages.run([5], "grpo-5")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_a_game", [True, False])
 def test_games_are_resumed(stages, tmp_path, in_a_game):
     """In the middle of a game, or after the rows were written."""
@@ -111,6 +112,7 @@ def test_fine_tuning_ends_again_after_its_link_was_made(stages, tmp_path):
         assert (folder / "huggingface").readlink() == Path(f"global_step_{steps}/huggingface")
 
 
+@pytest.mark.slow
 def test_a_complete_checkpoint_is_kept_until_the_next_one_is(stages, tmp_path, monkeypatch):
     (tmp_path / "out" / "sft").mkdir()
     (tmp_path / "out" / "sft" / "latest_checkpointed_iteration.txt").write_text("1")

@@ -43,6 +43,7 @@ def test_without_players_nothing_is_played():
     assert play() == ([], [])
 
 
+@pytest.mark.slow
 def test_what_was_played_in_time_counts():
     began = time.monotonic()
     findings, (episode,) = play(lambda: Scripted(*"ab", seconds=0.8), timeout=1.0)

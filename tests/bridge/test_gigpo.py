@@ -44,6 +44,7 @@ def by_formulas(scores, groups, rewards, states, gamma, *, by_std):
     return whole, steps
 
 
+@pytest.mark.slow
 @given(episodes=episodes, gamma=st.sampled_from([0.0, 0.5, 0.95, 1.0]), by_std=st.booleans())
 def test_they_are_those_of_the_formulas(episodes, gamma, by_std):
     groups = [group for group, _ in episodes]

@@ -110,6 +110,7 @@ def test_version(run):
     assert run("--version").stdout == f"agentgym-gym {agentgym_gym.__version__}\n"
 
 
+@pytest.mark.slow
 def test_in_a_process_of_its_own():
     result = agentgym("envs", "--json")
     assert (result.returncode, result.stderr) == (0, "")
@@ -117,6 +118,7 @@ def test_in_a_process_of_its_own():
     assert (textcraft["tasks"], textcraft["max_turns"]) == ({"all": 544, "train": 440, "test": 91}, 20)
 
 
+@pytest.mark.slow
 def test_an_error_is_one_line_and_no_traceback():
     result = agentgym("eval", "Nope", "--agent", "oracle", "--tasks", "0", "--out", "never")
     assert (result.returncode, result.stdout) == (2, "")

@@ -134,12 +134,14 @@ def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, monkeypatch):
     assert len((tmp_path / "episodes.jsonl").read_text("utf-8").splitlines()) == 6
 
 
+@pytest.mark.slow
 def test_the_terminal_names_the_world(run, tmp_path):
     result = run("eval", "TextCraft", "--agent", "oracle", "--tasks", "0:2", "--out", tmp_path / "run")
     assert result.exit_code == 0
     assert re.match(r"TextCraft-v0 \(local world \d+\) by oracle\n", result.stdout)
 
 
+@pytest.mark.slow
 def test_the_terminal_and_the_run_name_who_made_a_server(run, tmp_path, textcraft_url, recordings, started):
     """AgentGym's is known by its description; a local one behind a gateway without its header is not."""
     rows = recordings("textcraft.jsonl")

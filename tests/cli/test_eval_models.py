@@ -180,6 +180,7 @@ def test_faults_of_the_model_are_no_zeros_and_are_played_anew_on_request(run, tm
     assert (summary(tmp_path)["episodes"], summary(tmp_path)["scored"]) == (4, 4)
 
 
+@pytest.mark.slow
 def test_a_run_file_plays_each_agent_in_each_environment(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_agents.py").write_text(

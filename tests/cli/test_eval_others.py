@@ -255,6 +255,7 @@ def test_a_value_that_cannot_be(run, env_id, options, message):
     assert message in " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 def test_validate(run):
     options = ("--tasks", "0:2", "--isolate", "process", "--success-at", 2, "--json")
     result = run("validate", "nasty_envs:nasty/Nasty-v0", *options)

@@ -127,6 +127,7 @@ def model(started):
     return started(FakeServer(in_turn(completion("4"))))
 
 
+@pytest.mark.slow
 def test_a_long_run_of_a_model_needs_a_confirmation(run, tmp_path, model):
     long = (*LONG, "--model", "tiny", "--base-url", f"{model.url}/v1", "--out", tmp_path / "run")
     result = run(*long)

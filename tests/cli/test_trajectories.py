@@ -241,6 +241,7 @@ def commands(text):
     return [shlex.split(line)[1:] for line in text.replace("\\\n", " ").splitlines()]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(run, capsys):
     save("maze_train.json", ENTRY)
     printed = [run(*command) for block in blocks("console") for command in commands(block)]

@@ -137,6 +137,7 @@ def test_a_limit_that_grows_is_the_same_for_all(init, tmp_path):
     assert kwargs(rows["train"], CRAFT) == kwargs(rows["train"], "agentgym/WebShop-v0") == {"max_turns": 30}
 
 
+@pytest.mark.slow
 def test_an_environment_of_another_library_beside_ours(init, own, checked, tmp_path):
     _, rows = init("--env", "WebShop", "--env", own, "--tasks", f"{OWN}=0:40", "--val", f"{OWN}=4")
     assert named(rows["val"]) == {"agentgym/WebShop-v0": 8, OWN: 4}

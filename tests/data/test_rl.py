@@ -100,6 +100,7 @@ def test_rows_come_back_from_parquet(parquet, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_many_rows_are_written_in_parts(parquet, tmp_path):
     searchqa = agentgym_gym.find("SearchQA")
     recipes = {"SearchQA": Recipe({}, "Ask.")}

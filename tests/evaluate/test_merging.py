@@ -115,6 +115,7 @@ def test_what_a_killed_process_left_is_no_model(tmp_path, merged_by):
     assert len(merged_by.read_text().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_two_processes_merge_once(tmp_path, merged_by):
     save_pieces(tmp_path / "global_step_1", "actor")
     code = (

@@ -169,6 +169,7 @@ def test_a_process_that_dies_fails_its_own_statement_alone():
     assert (cut.state, cut.right, after.right) == (CUT, False, True)
 
 
+@pytest.mark.slow
 def test_what_sqlite_cannot_end_is_ended_with_its_process():
     """By the system's limit of processor time, or by the parent."""
     judges = WorkerPool(world_of(0), MADE_BOUNDS, count=1)

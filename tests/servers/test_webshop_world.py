@@ -143,6 +143,7 @@ def test_a_wrong_option_costs_what_it_costs_on_agentgyms_server():
     assert pairs > 1_000
 
 
+@pytest.mark.slow
 def test_a_wrong_size_usually_costs(world, report_at_end):
     """Over each wrong value of each option of each task."""
     costs = Counter()
