@@ -30,7 +30,7 @@ def check_credit(view: View) -> Iterator[Finding]:
         )
     if arguments.get("turn_rewards") is not True:
         return
-    if _has_interactions(view):
+    if view.has_interactions:
         yield problem("credit", "interactions pass no turn_rewards to verl", _WITH_LOOP)
     elif estimator in SUMMING:
         yield warning(
@@ -63,17 +63,13 @@ def _check_gigpo(view: View) -> Iterator[Finding]:
                 "delete drop_reasoning in agent_loop.yaml, or set algorithm.adv_estimator: grpo",
             )
         )
-    if _has_interactions(view):
+    if view.has_interactions:
         wrong.append((f"{GIGPO} needs the record of turns, which interactions do not have", _WITH_LOOP))
     for text, advice in wrong:
         yield problem("credit", text, advice)
     if not wrong:
         gamma, omega = numbers.values()
         yield ok("credit", f"{GIGPO} compares turns of the same state, with gamma={gamma}, omega={omega}")
-
-
-def _has_interactions(view: View) -> bool:
-    return view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is not None
 
 
 def _verl_before_0_9() -> bool:

@@ -104,7 +104,7 @@ def _templates(
         else:
             also = ", with calls of the tools" if start.tools else ""
             yield ok("chat template", f"it supports continuing a conversation{also}")
-    if view.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is None:
+    if not view.has_interactions:
         return
     try:  # as in the constructor of verl 0.7's loop
         tokenizer.apply_chat_template([{"role": "user", "content": ""}] * 2, tokenize=False, **options)

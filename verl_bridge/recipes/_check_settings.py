@@ -206,7 +206,7 @@ def _check_classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Fin
 def check_reward(view: View) -> Iterator[Finding]:
     """Check how the environment's reward reaches the trainer."""
     path = view.get(f"{_REWARD}.path")
-    if view.get(_INTERACTIONS) is None:
+    if not view.has_interactions:
         if path is None:
             yield ok("reward", "the agent loop passes the environment's reward to verl")
         else:

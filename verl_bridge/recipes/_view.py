@@ -138,6 +138,11 @@ class View:
             if each is not None
         ]
 
+    @property
+    def has_interactions(self) -> bool:
+        """Whether verl plays through interactions."""
+        return self.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is not None
+
     def arguments(self) -> Mapping[str, Any]:
         """Return the environment's settings in the yaml of the interaction, or else of the agent loop."""
         for key in ("multi_turn.interaction_config_path", "agent.agent_loop_config_path"):
