@@ -282,25 +282,21 @@ def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_ur
     ],
 )
 def test_the_chat_template_is_checked_as_training_will_use_it(name, interaction, status, text, tmp_path):
-    from types import SimpleNamespace
-
     from chat_templates import FAMILIES, tokenizer_of
     from verl_bridge.recipes import _check_lengths as check_lengths
     from verl_bridge.recipes._check_tasks import FirstPrompt
+    from verl_bridge.recipes._view import View
 
     made = tokenizer_of(FAMILIES["gemma" if name == "refuses" else name])
     if name == "refuses":
         made.chat_template = "{{ raise_exception('no') }}"
     made.save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"max_position_embeddings": 100000}')
-    path = "actor_rollout_ref.rollout.multi_turn.interaction_config_path"
-    settings = {"actor_rollout_ref.model.path": str(tmp_path), path: "file" if interaction else None}
-    view = SimpleNamespace(
-        get=lambda key, default=None: settings.get(key) or default,
-        number=lambda key, default: default,
-        arguments=lambda: {"max_turns": 2},
-        turn_limit=lambda *_: 2,
-    )
+    (tmp_path / "loop.yaml").write_text("- {_target_: verl_bridge.agent_loop.GymAgentLoop, max_turns: 2}")
+    rollout = {"agent": {"agent_loop_config_path": "loop.yaml"}}
+    if interaction:
+        rollout["multi_turn"] = {"interaction_config_path": "interaction.yaml"}
+    view = View(tmp_path, {"actor_rollout_ref": {"model": {"path": str(tmp_path)}, "rollout": rollout}})
     start = FirstPrompt(
         EnvTask("a:b/C-v0"), "row 0", [{"role": "system", "content": "Rules."}], ["first", "second"]
     )
