@@ -24,10 +24,15 @@ class Commands:
     Args:
         here: The folder in which they run.
         folder: The folder of the output.
+
+    Attributes:
+        folder: The folder of the output, relative to the one in which the commands run: for commands.
+        path: The same folder as an absolute path: for files.
     """
 
     def __init__(self, here: Path, folder: Path) -> None:
         self._here = here
+        self.path = folder.resolve()
         self.folder = Path(os.path.relpath(folder, here))  # as in the commands
         self._began = time.monotonic()
 
@@ -59,7 +64,7 @@ class Commands:
         if log:
             variables["VERL_FILE_LOGGER_PATH"] = str(self.folder / f"{log}-metrics.jsonl")
             for name in (f"{log}.log", f"{log}-metrics.jsonl"):
-                rename_earlier(self._here / self.folder / name)
+                rename_earlier(self.path / name)
         self._call(["python", *arguments], list(arguments), variables, log)
 
     def announce(self, text: str) -> None:
@@ -70,7 +75,7 @@ class Commands:
         self, shown: list[str], arguments: list[str], variables: Mapping[str, str], log: str | None = None
     ) -> None:
         settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-        path = self._here / self.folder / f"{log}.log"
+        path = self.path / f"{log}.log"
         into = f" > {self.folder / path.name} 2>&1" if log else ""
         print(f"$ {' '.join(settings + [shlex.quote(each) for each in shown])}{into}", flush=True)
         with path.open("w") if log else contextlib.nullcontext() as out:

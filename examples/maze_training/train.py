@@ -46,9 +46,6 @@ class Seed(Commands):
         url: URL of a Maze server.
         recipe: The numbers.
         algorithms: How to train; each one starts from the fine-tuned model.
-
-    Attributes:
-        path: The folder as an absolute path; `folder` is for commands.
     """
 
     def __init__(
@@ -56,7 +53,6 @@ class Seed(Commands):
     ) -> None:
         super().__init__(HERE, folder)
         self.seed = seed
-        self.path = folder
         folder.mkdir()
         self.url = url
         self.recipe = recipe

@@ -75,7 +75,7 @@ class Seed(Commands):
         whole = [f"{at}/before", f"{at}/after", f"{at}/episodes", f"--out={at}/report.html"]
         self.agentgym("report", *whole, f"--title=Maze and TextCraft, seed {self.seed}")
         self.agentgym("compare", f"{at}/before", f"{at}/after")
-        keep(HERE / at, {"seed": self.seed, "minutes": self.minutes, "sft_steps": step})
+        keep(self.path, {"seed": self.seed, "minutes": self.minutes, "sft_steps": step})
 
     def fine_tune(self) -> None:
         """Fine-tune the model on the games with verl's SFTTrainer."""
@@ -91,7 +91,7 @@ class Seed(Commands):
         while True:
             model = self.folder / "sft" / f"global_step_{step}" / "huggingface"
             self.play(f"looks/{step}", model, r.look_samples, 2_000)
-            found = trained_success(HERE / self.folder / "looks" / str(step))
+            found = trained_success(self.path / "looks" / str(step))
             if step >= r.sft_steps or all(found[name] >= least for name, least in r.shown_success):
                 return model, step
             step += r.sft_every
@@ -105,14 +105,14 @@ class Seed(Commands):
             *PLAYED,
             *(f'--env-kwargs={name}={{"max_turns": {turns}}}' for name, turns in TURNS.items()),
         )
-        (HERE / at / "loop.yaml").write_text(LOOP)
+        (self.path / "loop.yaml").write_text(LOOP)
         self.python(
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
             *grpo_settings(
                 self.recipe,
                 model=model,
                 tasks=at / "tasks" / "train.parquet",
-                loop=HERE / at / "loop.yaml",  # Ray's workers start in another folder
+                loop=self.path / "loop.yaml",  # Ray's workers start in another folder
                 seed=self.seed,
                 out=at / "grpo",
             ),

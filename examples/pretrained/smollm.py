@@ -107,7 +107,7 @@ class Stages(Commands):
 
     def mark(self, stage: str) -> Path:
         """Return the file that exists if a stage has ended."""
-        return HERE / self.folder / stage / ENDED
+        return self.path / stage / ENDED
 
     def trained(self, seed: int) -> Path:
         """Return the folder of the model that GRPO trained."""
@@ -169,32 +169,26 @@ class Stages(Commands):
             f"hydra.run.dir={at}/hydra/sft",
             log="sft",
         )
-        steps = (HERE / at / "sft" / "latest_checkpointed_iteration.txt").read_text().strip()
-        (HERE / self.fine_tuned).unlink(missing_ok=True)
-        (HERE / self.fine_tuned).symlink_to(f"global_step_{steps}/huggingface")
+        steps = (self.path / "sft" / "latest_checkpointed_iteration.txt").read_text().strip()
+        fine_tuned = HERE / self.fine_tuned
+        fine_tuned.unlink(missing_ok=True)
+        fine_tuned.symlink_to(f"global_step_{steps}/huggingface")
 
     def learn(self, seed: int) -> None:
         """Train the fine-tuned model in TextCraft by GRPO with verl's own trainer."""
-        at, recipe, out = self.folder, self.recipe, self.folder / f"grpo-{seed}"
-        (HERE / out).mkdir(exist_ok=True)
-        games = read_run(HERE / at / "games" / "TextCraft").records
+        name, recipe = f"grpo-{seed}", self.recipe
+        out, loop = self.folder / name, self.path / name / "loop.yaml"
+        loop.parent.mkdir(exist_ok=True)
+        games = read_run(self.path / "games" / "TextCraft").records
         tasks = sorted(
             game.task_id for game in games if recipe.least_turns <= game.turns <= recipe.most_turns
         )
         self.agentgym(
-            *(
-                "data",
-                "rl",
-                "TextCraft",
-                f"--tasks={joined(tasks)}",
-                "--val=0",
-                f"--out={out}/tasks",
-                "--force",
-            ),
+            *("data", "rl", "TextCraft", f"--tasks={joined(tasks)}"),
+            *("--val=0", f"--out={out}/tasks", "--force"),
             *("--system-prompt=prompts/TextCraft.txt", f"--max-turns={recipe.max_turns}"),
         )
-        loop = HERE / out / "loop.yaml"
-        loop.write_text(LOOP.format(tokens=recipe.reply_tokens, episodes=(HERE / out / "episodes").resolve()))
+        loop.write_text(LOOP.format(tokens=recipe.reply_tokens, episodes=loop.with_name("episodes")))
         settings = grpo_settings(
             recipe,
             model=self.fine_tuned,
@@ -218,8 +212,8 @@ class Stages(Commands):
             f"{actor}.fsdp_config.mixed_precision={BF16}",
             *(f"{rollout}.dtype=bfloat16", f"trainer.max_actor_ckpt_to_keep={KEPT}"),
             *("trainer.logger=[console,file]", "trainer.val_before_train=False", "trainer.test_freq=-1"),
-            f"hydra.run.dir={at}/hydra/grpo",
-            log=f"grpo-{seed}",
+            f"hydra.run.dir={self.folder}/hydra/grpo",
+            log=name,
         )
 
     def evaluate(self, name: str, model: Path, env: str | None = None) -> None:
