@@ -12,6 +12,7 @@ import json
 import random
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -49,6 +50,7 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
     Returns:
         For each stage ``stage`` and ``minutes``; for an evaluation also ``evaluations`` by name, and
         ``changes`` since the model before; for fine-tuning ``loss`` of each step; for GRPO ``curve``.
+        After several seeds of GRPO, ``after-grpo`` has the ``changes`` of all their episodes together.
     """
     results = []
     ended = sorted(folder.glob(f"*/{ENDED}"), key=lambda mark: (mark.stat().st_mtime, mark.parent.name))
@@ -71,6 +73,14 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
         results.append(result)
     if not results:
         raise SystemExit(f"{folder} has no stage that ended: give the --out of smollm.py")
+    seeds = [runs_of(mark.parent) for mark in ended if mark.parent.name.startswith("after-grpo-")]
+    if len(seeds) > 1:
+        earlier = runs_of(folder / "after-sft")
+        results.append({"stage": "after-grpo", "changes": {}})
+        for name in seeds[0]:
+            records = tuple(record for runs in seeds for record in runs[name].records)
+            together = replace(seeds[0][name], records=records)
+            results[-1]["changes"][name] = change_between(earlier[name], together)
     return results
 
 
@@ -112,18 +122,21 @@ def tables(results: list[dict[str, Any]]) -> str:
     after = sorted(stage for stage in by_stage if stage.startswith("after-grpo-") and fine_tuned)
     if after:
         lines += ["", row("tasks", "seed", "fine-tuned", "after GRPO", "change", "p"), row(*["---"] * 6)]
+    together = by_stage.get("after-grpo", {}).get("changes", {})
     for name, title in TITLES.items():
-        changes = []
         for stage in after:
             found, change = by_stage[stage]["evaluations"].get(name), by_stage[stage]["changes"].get(name)
             if found is not None:
                 seed = stage.removeprefix("after-grpo-")
                 lines.append(row(title, seed, rate(fine_tuned[name]), rate(found), *difference(change)))
-                changes.append(change["success"])
-        if changes:
-            lines.append(row(title, "mean", "", "", f"{mean(changes):+.3f}", ""))
+        if name in together:
+            lines.append(row(title, "all", "", "", *difference(together[name])))
     lines += ["", row("stage", "minutes"), row("---", "---")]
-    lines += [row(f"`{stage}`", f"{result['minutes']:.0f}") for stage, result in by_stage.items()]
+    lines += [
+        row(f"`{stage}`", f"{result['minutes']:.0f}")
+        for stage, result in by_stage.items()
+        if "minutes" in result
+    ]
     return "\n".join(lines) + "\n"
 
 
