@@ -214,6 +214,24 @@ def test_the_figures_of_the_pipeline_are_those_that_were_kept():
             assert not found["before"]["faults"] + found["after"]["faults"]
 
 
+def test_the_comparison_of_algorithms_is_the_one_that_was_kept():
+    folder = ROOT / "docs" / "training"
+    page = (folder / "credit.md").read_text("utf-8")
+    results = [json.loads(line) for line in (folder / "credit.jsonl").read_text("utf-8").splitlines()]
+    assert len(results) == 6
+    for seed in range(3):
+        cells = [str(seed)]
+        for algorithm in ("grpo", "gigpo"):
+            (found,) = (r for r in results if (r["algorithm"], r["seed"]) == (algorithm, seed))
+            steps = [point for point in found["curve"] if "success" in point]
+            assert len(steps) == 28
+            assert not any(point["faults"] for point in steps)
+            after, mean = found["after"], sum(point["success"] for point in steps) / len(steps)
+            before = [found["before"]["success"]] * (algorithm == "grpo")
+            cells += [f"{number:.3f}" for number in (*before, after["success"], mean, after["invalid"])]
+        assert f"| {' | '.join(cells)} |" in page
+
+
 def test_each_answer_is_held_by_a_test():
     questions = set(re.findall(r"^### (.*)$", FAQ, re.MULTILINE))
     assert questions == HELD_BY.keys() | HERE
