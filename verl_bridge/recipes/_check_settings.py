@@ -9,16 +9,14 @@ from typing import Any
 
 from verl_bridge.recipes._check_values import check_arguments
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
-from verl_bridge.recipes._view import NotReadable, View, load_yaml
+from verl_bridge.recipes._view import INTERACTIONS, LOOP_PATH, NotReadable, View, load_yaml
 
 __all__ = ["check_composition", "check_loop", "check_reward", "check_sizes"]
 
 _LEGACY = ("custom_reward_function", "reward_model", "sandbox_fusion")
 _OWN_LOOPS = ("tool_agent", "single_turn_agent", "diffusion_single_turn_agent")
 _TOOL_LOOP = "verl.experimental.agent_loop.tool_agent_loop.ToolAgentLoop"
-_LOOP_PATH = "actor_rollout_ref.rollout.agent.agent_loop_config_path"
 _DEFAULT_LOOP = "actor_rollout_ref.rollout.agent.default_agent_loop"
-_INTERACTIONS = "actor_rollout_ref.rollout.multi_turn.interaction_config_path"
 _REWARD = "reward.custom_reward_function"
 
 
@@ -108,8 +106,8 @@ def check_sizes(view: View) -> Iterator[Finding]:
 
 def check_loop(view: View) -> Iterator[Finding]:
     """Check whether the loop that plays the environment is defined and selected."""
-    entries, findings = _entries(view, _LOOP_PATH)
-    interactions, more = _entries(view, _INTERACTIONS)
+    entries, findings = _entries(view, LOOP_PATH)
+    interactions, more = _entries(view, INTERACTIONS)
     yield from [*findings, *more]
     if findings or more:
         return
@@ -125,7 +123,7 @@ def check_loop(view: View) -> Iterator[Finding]:
         missing = ", ".join(sorted(repr(name) for name in selected - named))
         yield problem(
             "loop",
-            f"the rows select the interaction {missing}, which {_INTERACTIONS} does not have",
+            f"the rows select the interaction {missing}, which {INTERACTIONS} does not have",
             f"give one of its entries that name; it has {', '.join(sorted(named)) or 'none'}",
         )
     yield from check_arguments(entries)
@@ -142,7 +140,7 @@ def _selected(name: str, known: Mapping[str, str], interactions: list[Mapping[st
         return problem(
             "loop",
             f"the rows' agent_name or {_DEFAULT_LOOP} selects {name!r}, which no entry has as its name",
-            f"set {_LOOP_PATH} to a yaml with that name, or select one of {sorted(known) or 'its entries'}",
+            f"set {LOOP_PATH} to a yaml with that name, or select one of {sorted(known) or 'its entries'}",
         )
     if not plays and name in _OWN_LOOPS:
         return problem(
@@ -154,7 +152,7 @@ def _selected(name: str, known: Mapping[str, str], interactions: list[Mapping[st
         return problem(
             "loop",
             f"{name!r} is verl's loop for tools, and no interaction is set: nothing is played",
-            f"set {_INTERACTIONS}, or use the agent loop verl_bridge.agent_loop.GymAgentLoop",
+            f"set {INTERACTIONS}, or use the agent loop verl_bridge.agent_loop.GymAgentLoop",
         )
     own_loop = "verl's own loop for tools and interactions"
     return ok("loop", f"{name} is used: {target or own_loop}")
@@ -241,13 +239,13 @@ def _entries(view: View, key: str) -> tuple[list[Mapping[str, Any]], list[Findin
     except NotReadable as error:
         return [], [problem("loop", str(error), f"write it, or correct {key}")]
     whole, name = loaded, "_target_"
-    if key == _INTERACTIONS:
+    if key == INTERACTIONS:
         whole, name = loaded.get("interaction") if isinstance(loaded, Mapping) else None, "class_name"
     if not isinstance(whole, list) or not all(
         isinstance(e, Mapping) and {"name", name} <= set(e) for e in whole
     ):
         form = f"a list of entries with name and {name}"
-        within = " under interaction:" if key == _INTERACTIONS else ""
+        within = " under interaction:" if key == INTERACTIONS else ""
         return [], [problem("loop", f"{file} should hold {form}{within}", "see docs/training/recipes.md")]
     return whole, []
 

@@ -16,7 +16,13 @@ from typing import Any
 from verl_bridge.horizon import Horizon
 from verl_bridge.recipes._overrides import override_settings
 
-__all__ = ["NotReadable", "View", "load_yaml"]
+__all__ = ["INTERACTIONS", "LOOP_PATH", "NotReadable", "View", "load_yaml"]
+
+INTERACTIONS = "actor_rollout_ref.rollout.multi_turn.interaction_config_path"
+"""The setting with the yaml of the interactions; null without interactions."""
+
+LOOP_PATH = "actor_rollout_ref.rollout.agent.agent_loop_config_path"
+"""The setting with the yaml of the agent loops."""
 
 COMPOSE_SECONDS = 300.0
 """Seconds allowed for verl to be imported and to compose the settings."""
@@ -141,12 +147,12 @@ class View:
     @property
     def has_interactions(self) -> bool:
         """Whether verl plays through interactions."""
-        return self.get("actor_rollout_ref.rollout.multi_turn.interaction_config_path") is not None
+        return self.get(INTERACTIONS) is not None
 
     def arguments(self) -> Mapping[str, Any]:
         """Return the environment's settings in the yaml of the interaction, or else of the agent loop."""
-        for key in ("multi_turn.interaction_config_path", "agent.agent_loop_config_path"):
-            file = self.path(f"actor_rollout_ref.rollout.{key}")
+        for key in (INTERACTIONS, LOOP_PATH):
+            file = self.path(key)
             try:
                 loaded = load_yaml(file) if file is not None else None
             except NotReadable:
