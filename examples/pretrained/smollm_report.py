@@ -53,8 +53,10 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
         After several seeds of GRPO, ``after-grpo`` has the ``changes`` of all their episodes together.
     """
     results = []
-    ended = sorted(folder.glob(f"*/{ENDED}"), key=lambda mark: (mark.stat().st_mtime, mark.parent.name))
-    for stage in (mark.parent for mark in ended):
+    marks = sorted(folder.glob(f"*/{ENDED}"), key=lambda mark: (mark.stat().st_mtime, mark.parent.name))
+    ended = [mark.parent for mark in marks]
+    played = {stage.name: runs_of(stage) for stage in ended if stage.name.startswith(("zero-shot", "after-"))}
+    for stage in ended:
         result: dict[str, Any] = {"stage": stage.name}
         result["minutes"] = float((stage / ENDED).read_text().split()[0])
         if stage.name == "sft":
@@ -63,24 +65,23 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
             result["curve"] = curve_of(attempts(folder / f"{stage.name}-metrics.jsonl"))
             # Of a run that was resumed, the mark has the last part only.
             result["minutes"] = round(sum(point["seconds"] for point in result["curve"]) / 60, 1)
-        elif stage.name.startswith(("zero-shot", "after-")):
-            runs = runs_of(stage)
+        elif stage.name in played:
+            runs = played[stage.name]
             result["evaluations"] = {name: figures_of(run) for name, run in runs.items()}
             before = {"after-sft": "zero-shot"}.get(stage.name, "after-sft")
-            if stage.name.startswith("after-") and (folder / before / ENDED).exists():
-                earlier = runs_of(folder / before)
-                result["changes"] = {name: change_between(earlier[name], run) for name, run in runs.items()}
+            if stage.name.startswith("after-") and before in played:
+                result["changes"] = changes_between(played[before], runs)
         results.append(result)
     if not results:
         raise SystemExit(f"{folder} has no stage that ended: give the --out of smollm.py")
-    seeds = [runs_of(mark.parent) for mark in ended if mark.parent.name.startswith("after-grpo-")]
-    if len(seeds) > 1:
-        earlier = runs_of(folder / "after-sft")
-        results.append({"stage": "after-grpo", "changes": {}})
-        for name in seeds[0]:
-            records = tuple(record for runs in seeds for record in runs[name].records)
-            together = replace(seeds[0][name], records=records)
-            results[-1]["changes"][name] = change_between(earlier[name], together)
+    seeds = [runs for stage, runs in played.items() if stage.startswith("after-grpo-")]
+    if len(seeds) > 1 and "after-sft" in played:
+        together = {
+            name: replace(run, records=tuple(record for runs in seeds for record in runs[name].records))
+            for name, run in seeds[0].items()
+        }
+        changes = changes_between(played["after-sft"], together)
+        results.append({"stage": "after-grpo", "changes": changes})
     return results
 
 
@@ -102,6 +103,11 @@ def curve_of(metrics: list[Path]) -> list[dict[str, float]]:
 def runs_of(stage: Path) -> dict[str, Run]:
     """Return the runs of an evaluation by name."""
     return {path.name: read_run(path) for path in find_runs(stage)}
+
+
+def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> dict[str, Any]:
+    """Return the changes in success from one model to another by the name of the evaluation."""
+    return {name: change_between(before[name], run) for name, run in after.items()}
 
 
 def tables(results: list[dict[str, Any]]) -> str:
