@@ -28,7 +28,7 @@ def serve_on_ray(
     port: int,
     per_machine: int,
     arguments: Sequence[str],
-    tell: Callable[[str], None],
+    print_line: Callable[[str], None],
 ) -> None:
     """Run servers on every machine of a Ray cluster until SIGINT or SIGTERM.
 
@@ -38,7 +38,7 @@ def serve_on_ray(
         port: The port of the first server of each machine; 0 takes any free ones.
         per_machine: Servers on each machine, on consecutive ports.
         arguments: More command-line arguments of each server.
-        tell: Is called with each line for the user.
+        print_line: Is called with each line for the user.
 
     Raises:
         MissingExtra: The package ``ray`` is missing.
@@ -51,11 +51,11 @@ def serve_on_ray(
     try:
         with RayServers(cluster, name, port=port, per_machine=per_machine, arguments=arguments) as servers:
             for url in servers.urls:
-                tell(f"serving {name} on {url}")
-            tell(f"all addresses: {','.join(servers.urls)}")
+                print_line(f"serving {name} on {url}")
+            print_line(f"all addresses: {','.join(servers.urls)}")
             while not stopped.wait(CHECK_SECONDS):
                 for change in servers.check():
-                    tell(change)
+                    print_line(change)
                 if not servers.urls:
                     raise SetupError("no server is left on the Ray cluster: see Ray's logs")
     finally:

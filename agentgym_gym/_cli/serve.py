@@ -117,7 +117,7 @@ def _serve_on_ray(name: str, options: ServeOptions, cluster: str) -> None:
         port=options.port,
         per_machine=options.per_machine or 1,
         arguments=arguments,
-        tell=typer.echo,
+        print_line=typer.echo,
     )
 
 
