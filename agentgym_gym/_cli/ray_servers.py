@@ -20,6 +20,9 @@ __all__ = ["RayServers", "serve_on_ray"]
 CHECK_SECONDS = 2.0
 """How often the servers are checked, in seconds."""
 
+START_SECONDS = 300.0
+"""Seconds within which a server must start. Ray's processes have a low priority on a machine that trains."""
+
 
 def serve_on_ray(
     cluster: str,
@@ -161,7 +164,7 @@ class _Host:
 
         self._name = name
         self._arguments = ("--host", ray.util.get_node_ip_address(), *arguments)
-        self._server = LocalServer(name, port=port, arguments=self._arguments)
+        self._server = self._new(port)
         self._starts = 0
 
     def keep(self) -> tuple[str, int]:
@@ -169,7 +172,10 @@ class _Host:
         if not self._server.is_alive():
             if self._starts:  # clients know its address
                 port = urlsplit(self._server.url).port or 0
-                self._server = LocalServer(self._name, port=port, arguments=self._arguments)
+                self._server = self._new(port)
             self._server.start()
             self._starts += 1
         return self._server.url, self._starts
+
+    def _new(self, port: int) -> LocalServer:
+        return LocalServer(self._name, port=port, arguments=self._arguments, start_seconds=START_SECONDS)

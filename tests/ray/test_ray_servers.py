@@ -26,6 +26,7 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("PYTHONPATH", programs.environment()["PYTHONPATH"])  # by which its processes import ours
+        patch.setenv("RAY_worker_niceness", "0")  # else the servers would wait for all other tests
         two = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
         two.add_node(num_cpus=1)
         two.wait_for_nodes()
@@ -99,7 +100,10 @@ def test_a_server_that_cannot_start_is_told(cluster, name, arguments, error):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_a_signal(number):
     command = [sys.executable, "-m", "agentgym_gym", "serve", "textcraft", "--ray", "local"]
-    variables = programs.environment() | {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    variables = programs.environment() | {
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "RAY_worker_niceness": "0",
+    }
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as program:
         lines = iter(program.stdout)
         url = next(line for line in lines if line.startswith("serving textcraft on ")).split()[-1]
