@@ -33,7 +33,7 @@ def serve_on_ray(
     arguments: Sequence[str],
     print_line: Callable[[str], None],
 ) -> None:
-    """Run servers on every machine of a Ray cluster until SIGINT or SIGTERM.
+    """Run servers on every machine of a Ray cluster until SIGINT or SIGTERM, which this process then handles.
 
     Args:
         cluster: The address of the cluster, as for `agentgym_gym.evaluate._on_ray.RayCluster`.
@@ -47,23 +47,18 @@ def serve_on_ray(
         MissingExtra: The package ``ray`` is missing.
         SetupError: There is no cluster at the address, a server cannot start, or no server is left.
     """
-    stopped = threading.Event()
-    before = {
-        number: signal.signal(number, lambda *_: stopped.set()) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        with RayServers(cluster, name, port=port, per_machine=per_machine, arguments=arguments) as servers:
-            for url in servers.urls:
-                print_line(f"serving {name} on {url}")
-            print_line(f"all addresses: {','.join(servers.urls)}")
-            while not stopped.wait(CHECK_SECONDS):
-                for change in servers.check():
-                    print_line(change)
-                if not servers.urls:
-                    raise SetupError("no server is left on the Ray cluster: see Ray's logs")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    with RayServers(cluster, name, port=port, per_machine=per_machine, arguments=arguments) as servers:
+        stopped = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):  # only now, since ray.init sets a handler of its own
+            signal.signal(number, lambda *_: stopped.set())
+        for url in servers.urls:
+            print_line(f"serving {name} on {url}")
+        print_line(f"all addresses: {','.join(servers.urls)}")
+        while not stopped.wait(CHECK_SECONDS):
+            for change in servers.check():
+                print_line(change)
+            if not servers.urls:
+                raise SetupError("no server is left on the Ray cluster: see Ray's logs")
 
 
 class RayServers:
