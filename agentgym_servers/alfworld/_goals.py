@@ -25,13 +25,13 @@ class TaskType(NamedTuple):
             table 1).
         wordings: The ways to state the task, with places for the object and the receptacle.
         treatment: The command that the object needs first; empty if none.
-        count: How many objects are needed.
+        needed: How many objects are needed.
     """
 
     games: int
     wordings: tuple[str, ...]
     treatment: str = ""
-    count: int = 1
+    needed: int = 1
 
 
 LOOK = "look_at_obj_in_light"
@@ -80,7 +80,7 @@ class Goal:
     @property
     def count(self) -> int:
         """The number of objects that it needs."""
-        return TYPES[self.type].count
+        return TYPES[self.type].needed
 
     @property
     def treatment(self) -> str:
