@@ -59,7 +59,8 @@ class Environment:
         max_turns: AgentGym's turn limit.
         splits: Task ids by split; the first split is the default. If it is ``all``, the others divide its
             tasks; no two of the others share a task.
-        parts: Task ids of parts of the splits, by names that are selected like those of splits.
+        parts: Further selections of tasks, by names that are selected like those of splits: parts of splits,
+            and tasks that only some servers have.
         unwinnable: Reasons, by task id, why a task cannot be won within the turn limit, or why no way to win
             it is known. The ids are those of this project's own server, with the world of seed 0 if it has
             seeds.
@@ -131,7 +132,7 @@ class Environment:
         return replace(self.wire, **options) if options else self.wire  # type: ignore[type-var]
 
     def split(self, name: str | None) -> Sequence[int]:
-        """Return the task ids of a split, or of a part of one; None selects the default split.
+        """Return the task ids of a split or of another selection; None selects the default split.
 
         Raises:
             BadOption: There is no such split.
@@ -177,8 +178,8 @@ class Environment:
         return len(self.splits["all"]) if "all" in self.splits else sum(map(len, self.splits.values()))
 
     def has_task(self, task_id: int) -> bool:
-        """Return whether any split contains the task."""
-        return any(task_id in tasks for tasks in self.splits.values())
+        """Return whether any split, or another selection, contains the task."""
+        return any(task_id in tasks for named in (self.splits, self.parts) for tasks in named.values())
 
 
 def make_splits(

@@ -149,7 +149,7 @@ def _facts(environment: Environment) -> str:
     rows = {
         "id": ", ".join(f"`{each}`" for each in environment.ids),
         "tasks": splits,
-        **({"parts of them": parts} if parts else {}),
+        **({"selected like splits": parts} if parts else {}),
         "turn limit": str(environment.max_turns),
         "score": _score(environment),
         "an action outside the grammar is": unknown[environment.on_unknown],

@@ -311,6 +311,8 @@ _LOCAL_QUIRKS = """\
 - Of the tasks of `test`, those with even ids (`test_seen`) are in rooms of training tasks, and those with odd
   ids (`test_unseen`) in twelve rooms that no training task is in. On AgentGym's server all are in rooms of
   training.
+- `--data DIR` plays ALFWorld's own games, where you have them; [how](../servers.md#alfworlds-own-games).
+  `official_train`, `valid_seen` and `valid_unseen` select all of them; the generated world has no such tasks.
 - An action is executed exactly if `available_actions` lists it; they are in alphabetical order. An object is
   laid down by `put mug 1 in/on desk 1`.
 - Receptacles and objects are listed in alphabetical order, and `help` describes the commands in other words.
@@ -329,7 +331,14 @@ ALFWORLD = Environment(
     rules=_RULES,
     max_turns=30,
     splits={"train": range(2420), "test": range(2420, 2620)},
-    parts={"test_seen": range(2420, 2620, 2), "test_unseen": range(2421, 2620, 2)},
+    parts={
+        "test_seen": range(2420, 2620, 2),
+        "test_unseen": range(2421, 2620, 2),
+        # Only on a local server with ALFWorld's own games, of which there are that many.
+        "official_train": range(10_000, 13_553),
+        "valid_seen": range(20_000, 20_140),
+        "valid_unseen": range(30_000, 30_134),
+    },
     agentgym_readers={
         "react": react_action,
         "function_calling": read_function_calling,

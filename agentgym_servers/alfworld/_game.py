@@ -55,8 +55,8 @@ class Game:
         """Play one action, which may be any text.
 
         Args:
-            action: One of the available actions, to the letter. Any other text costs a step and changes
-                nothing.
+            action: One of the available actions, with or without white space around it. Any other text costs
+                a step and changes nothing.
 
         Raises:
             ValueError: The game is over.
@@ -64,7 +64,7 @@ class Game:
         if self.last.done:
             raise ValueError("the game is over")
         self._steps += 1
-        command = self._commands.get(action)
+        command = self._commands.get(action.strip())
         observation = NOTHING
         if command is not None:
             self._state = self._house.after(self._state, command)

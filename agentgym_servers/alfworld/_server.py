@@ -1,4 +1,4 @@
-"""The ALFWorld server: AgentGym's protocol over the games of `_game`.
+"""The ALFWorld server: AgentGym's protocol over the games of `_game`, or over those of ALFWorld's folders.
 
 Requests and responses are those of AgentGym's own server, including errors: HTTP 200 with ``{"error": str}``.
 `agentgym_gym.envs.alfworld` lists the differences. As on AgentGym's server, ``world_type`` is checked and has
@@ -8,15 +8,17 @@ unchanged.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.alfworld._game import Game
-from agentgym_servers.alfworld._tasks import TASKS, Task, task_of
+from agentgym_servers.alfworld._game import Game, GameTurn
+from agentgym_servers.alfworld._tasks import TASKS, task_of
+from agentgym_servers.alfworld._textworld import OfficialGames
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -37,25 +39,65 @@ class _ResetBody(BaseModel):
     world_type: str
 
 
+class _PlayedGame(Protocol):
+    """A game in play."""
+
+    last: GameTurn
+
+    async def play(self, action: str) -> GameTurn: ...
+
+
+class _Games(Protocol):
+    """All games of a server."""
+
+    async def start(self, env_id: int, task_id: int) -> tuple[str, _PlayedGame]:
+        """Start a task; return its name and its game."""
+
+
+class _OwnGame:
+    """A game of this project."""
+
+    def __init__(self, game: Game) -> None:
+        self._game = game
+        self.last = game.last
+
+    async def play(self, action: str) -> GameTurn:
+        self.last = self._game.play(action)
+        return self.last
+
+
+class _OwnGames:
+    """The generated tasks of a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    async def start(self, env_id: int, task_id: int) -> tuple[str, _OwnGame]:
+        """Start a task; return its name and its game."""
+        if task_id not in range(TASKS):
+            raise Failed(f"There is no such game: they go from 0 to {TASKS - 1}.")
+        task = task_of(self._seed, task_id)
+        return task.name, _OwnGame(Game(task))
+
+
 class _ServedEnv:
-    """One environment: its task and its game, after the first reset."""
+    """One environment: its game after the first reset, with the task's id and the type of world."""
 
     def __init__(self, env_id: int) -> None:
         self._id = env_id
-        self._played: tuple[Task, Game, str] | None = None
+        self._played: tuple[_PlayedGame, int, str] | None = None
+        self.turn = asyncio.Lock()
 
-    def start(self, task: Task, world_type: str) -> Game:
+    def start(self, game: _PlayedGame, task_id: int, world_type: str) -> None:
         """Start a task."""
-        game = Game(task)
-        self._played = (task, game, world_type)
-        return game
+        self._played = (game, task_id, world_type)
 
     @property
-    def game(self) -> Game:
+    def game(self) -> _PlayedGame:
         """The current game, which is not over."""
         if self._played is None:
             raise Failed(f"The environment {self._id} has no game yet: reset it first.")
-        _, game, _ = self._played
+        game, _, _ = self._played
         if game.last.done:
             raise Failed(f"The task with environment {self._id} has finished.")
         return game
@@ -64,17 +106,11 @@ class _ServedEnv:
         """Return the response to ``/detail``."""
         if self._played is None:
             return {"done": False, "reward": 0, "deleted": False}
-        task, _, world_type = self._played
-        return {
-            "world_type": world_type,
-            "game": task.id,
-            **_shown(self.game),
-            "deleted": False,
-        }
+        _, task_id, world_type = self._played
+        return {"world_type": world_type, "game": task_id, **_shown(self.game.last), "deleted": False}
 
 
-def _shown(game: Game) -> dict[str, Any]:
-    last = game.last
+def _shown(last: GameTurn) -> dict[str, Any]:
     return {
         "observation": last.observation,
         "reward": last.reward,
@@ -84,15 +120,21 @@ def _shown(game: Game) -> dict[str, Any]:
 
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
-    """Build a server with no environments yet."""
+    """Build a server with no environments yet.
+
+    Raises:
+        MissingExtra: TextWorld, which plays the games of a folder, is not installed.
+        BadOption: The folder has no games.
+    """
+    games = _OwnGames(options.seed) if options.data is None else OfficialGames(options.data)
     envs = HeldEnvs[_ServedEnv](options)
     app = new_app("ALFWorld", options, greeting="This is environment AlfWorld.")
-    _add_play(app, envs, options.seed)
+    _add_play(app, envs, games)
     _add_views(app, envs)
     return app
 
 
-def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], seed: int) -> None:
+def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], games: _Games) -> None:
     @app.post("/create", response_model=None)
     async def create() -> dict[str, Any]:
         return {"id": envs.add(_ServedEnv)}
@@ -102,22 +144,21 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], seed: int) -> None:
         if body.world_type not in _WORLD_TYPES:
             raise Failed('world_type must be one of "Text", "Embody" and "Hybrid"')
         env = envs.get(body.id)
-        if body.game not in range(TASKS):
-            raise Failed(f"There is no such game: they go from 0 to {TASKS - 1}.")
-        task = task_of(seed, body.game)
-        last = env.start(task, body.world_type).last
+        async with env.turn:
+            name, game = await games.start(body.id, body.game)
+            env.start(game, body.game, body.world_type)
         return {
             "id": body.id,
-            "observation": last.observation,
-            "available_actions": last.available_actions,
-            "task_type": task.name,
+            "observation": game.last.observation,
+            "available_actions": game.last.available_actions,
+            "task_type": name,
         }
 
     @app.post("/step", response_model=None)
     async def step(body: _StepBody) -> dict[str, Any]:
-        game = envs.get(body.id).game
-        game.play(body.action)
-        return _shown(game)
+        env = envs.get(body.id)
+        async with env.turn:
+            return _shown(await env.game.play(body.action))
 
 
 def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:

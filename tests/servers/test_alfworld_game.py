@@ -83,7 +83,8 @@ def test_recorded_games_are_played_to_the_letter(recordings):
         (("open drawer 1",), "Nothing happens."),
         (("go to desk 1", "take desklamp 1 from desk 1"), "Nothing happens."),
         (("GO TO DESK 1",), "Nothing happens."),
-        ((" look",), "Nothing happens."),
+        (("go to  desk 1",), "Nothing happens."),
+        ((" inventory\n",), "You are not carrying anything."),
     ],
 )
 def test_commands_work_where_the_agent_is_and_are_read_to_the_letter(actions, last):
