@@ -15,7 +15,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties interrupts libraries agentgym trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,9 @@ libraries: $(VENV)/.dev ## only the tests with seven other libraries, under four
 
 agentgym: $(VENV)/.dev ## let AgentGym's own clients and Evaluator play every local server: make agentgym AGENTGYM=../AgentGym
 	AGENTGYM="$(abspath $(AGENTGYM))" $(BIN)/nox --reuse-venv=yes --session agentgym
+
+alfworld: $(VENV)/.dev ## let TextWorld play games of ALFWorld's format beside the local server; compiles Fast Downward first
+	$(BIN)/nox --reuse-venv=yes --session alfworld
 
 trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, horizon
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.7 -- -m slow -k "not test_algorithms"

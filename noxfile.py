@@ -96,6 +96,16 @@ def agentgym(session: nox.Session) -> None:
 
 
 @nox.session
+def alfworld(session: nox.Session) -> None:
+    """Let TextWorld play games of ALFWorld's format beside the local server; compiles Fast Downward."""
+    pins = "constraints/alfworld.txt"
+    session.install(*LATER, "--constraint", pins, "--requirement", pins, "--editable", ".[servers-alfworld]")
+    test = "tests/servers/test_alfworld_official.py"
+    session.run("pytest", "-n0", "-m", "", "--durations=15", test, *session.posargs)
+    session.run("python", "-W", "ignore", "benchmarks/household.py")
+
+
+@nox.session
 def build(session: nox.Session) -> None:
     """Build the sdist and the wheel into dist/, and check their metadata."""
     session.install("build", "twine")

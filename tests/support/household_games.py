@@ -8,16 +8,19 @@ documents and the texts of the recorded games.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentgym_gym.envs.alfworld import ALFWORLD
+from agentgym_servers.alfworld._tasks import task_of
 from agentgym_servers.alfworld._things import LAMP, OPENABLE, TOOLS, camel_case, kind_of, thing
 
 if TYPE_CHECKING:
     from agentgym_servers.alfworld._goals import Goal
     from agentgym_servers.alfworld._tasks import Task
 
-__all__ = ["write_game"]
+__all__ = ["write_game", "write_games"]
 
 _TREATMENTS = {"clean": "cleanable", "heat": "heatable", "cool": "coolable", "slice": "sliceable"}
 
@@ -271,3 +274,14 @@ def write_game(folder: Path, task: Task) -> Path:
     description = {"task_type": task.goal.type, "pddl_params": parameters}
     (game / "traj_data.json").write_text(json.dumps(description), "utf-8")
     return game
+
+
+def write_games(folder: Path, task_ids: Iterable[int], seed: int = 0) -> dict[int, int]:
+    """Write the games of tasks as ALFWorld's split ``valid_unseen``; return their ids there by task id."""
+    tasks = [task_of(seed, task_id) for task_id in task_ids]
+    for task in tasks:
+        write_game(folder / "json_2.1.1" / "valid_unseen", task)
+    in_order = sorted(tasks, key=lambda task: task.name)
+    return {
+        task.id: official for task, official in zip(in_order, ALFWORLD.split("valid_unseen"), strict=False)
+    }
