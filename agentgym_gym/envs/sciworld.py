@@ -21,6 +21,7 @@ from agentgym_gym.envs._agentgym_parsers import (
     known,
     react_action,
 )
+from agentgym_gym.envs._sciworld_tasks import splits
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
@@ -201,6 +202,11 @@ _QUIRKS = """\
 - The server ends an episode by itself after 100 moves; looking around, the inventory and what it does not
   understand cost none."""
 
+_LOCAL_QUIRKS = """\
+- TODO"""
+
+_UNWINNABLE: dict[int, str] = {}
+
 SCIWORLD = Environment(
     name="SciWorld",
     summary="Do elementary science in a text game (Wang et al., 2022, arXiv:2203.07540).",
@@ -208,13 +214,17 @@ SCIWORLD = Environment(
     grammar=GRAMMAR,
     rules=_RULES,
     max_turns=30,
-    splits={"all": range(4_639)},
+    splits=splits(_UNWINNABLE),
+    unwinnable=_UNWINNABLE,
     score_range=(-1.0, 1.0),
     agentgym_readers={
         "react": react_action,
         "function_calling": _read_function_calling,
         "code_as_action": _read_code_as_action,
     },
+    local_server="agentgym_servers.sciworld:SERVER",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_servers.sciworld._oracle:SciWorldOracle",
     quirks=_QUIRKS,
     launch="cd agentenv-sciworld && pip install -e . && sciworld --host 127.0.0.1 --port 36001",
     transcript=(
