@@ -233,7 +233,8 @@ def _errors(process: JavaProcess) -> Iterator[None]:
     except Py4JJavaError as error:
         raise SimulatorError(str(error.java_exception.toString()).partition("\n")[0]) from error
     except (Py4JError, OSError) as error:
-        raise SimulatorExited(f"the Java process {process.pid} does not answer: {error}") from error
+        reason = str(error).partition("\n")[0]
+        raise SimulatorExited(f"the Java process {process.pid} does not answer: {reason}") from error
 
 
 def _start(heap_mb: int) -> tuple[subprocess.Popen[bytes], int, str]:
