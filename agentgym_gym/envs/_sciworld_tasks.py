@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["TASK_COUNT", "SciWorldTask", "splits", "task_of"]
+__all__ = ["TASK_COUNT", "UNWINNABLE", "SciWorldTask", "splits", "task_of"]
 
 _KINDS: Mapping[str, int] = {
     "boil": 30,
@@ -36,6 +36,9 @@ _KINDS: Mapping[str, int] = {
     "identify-life-stages-1": 14,
     "identify-life-stages-2": 10,
 }
+
+UNWINNABLE: Mapping[int, str] = {}
+"""Tasks that the known solution does not win within the turn limit, with the reason."""
 
 TASK_COUNT = sum(_KINDS.values())
 """The number of tasks; the first one is 0."""
