@@ -19,7 +19,7 @@ MAX_ACTIONS = 500
 """The number of actions that one task may have; about a tenth of this is usual."""
 
 MAX_ACTION_CHARS = 1024
-"""An action is cut after so many characters: the longest names of things have about a hundred."""
+"""Maximum number of characters of an action, of which the rest is ignored; usual ones have less than 100."""
 
 
 class Plays(Protocol):

@@ -15,13 +15,50 @@ _FREE = frozenset({"look around", "inventory", "task"})
 _OPEN = re.compile(r"open door to (?P<room>.+)")
 _GO = re.compile(r"go to (?P<room>.+)")
 _TAKE = re.compile(r"pick up (?P<thing>.+)")
+_MOVE = re.compile(r"move (?P<thing>.+?) to (?P<place>.+)")
+_LONG = 10  # the number of moves of `wait`
 _PUT = re.compile(r"(?:move|drop|put down|pour|dunk|eat) .+")
 
 
 def shorter(path: Iterable[str]) -> list[str]:
     """Return a path without the actions that should not be needed."""
     busy = [action for action in path if action not in _FREE]
-    return _without_second_takes(_without_second_openings(_without_detours(busy)))
+    useful = _without_failures(_without_second_takes(busy))
+    return _with_long_waits(_without_second_openings(_without_detours(useful)))
+
+
+def _without_failures(path: Sequence[str]) -> list[str]:
+    """Remove uses of broken devices: a thing is put into one, taken back at once, and put into another one."""
+    kept = list(path)
+    for start in range(len(kept) - 1, -1, -1):
+        length, thing, device = _trial(kept[start:])
+        later = kept[start + length :]
+        goal = device if device == "sink" else ""
+        if length and any(action.startswith(f"move {thing} to {goal}") for action in later):
+            del kept[start : start + length]
+    return kept
+
+
+def _trial(path: Sequence[str]) -> tuple[int, str, str]:
+    """Return the number of actions that try a device at the start of a path, the thing and the device."""
+    match = _MOVE.fullmatch(path[0])
+    if match:
+        thing, device = match["thing"], match["place"]
+        for uses in ((f"activate {device}",), (f"activate {device}", f"deactivate {device}")):
+            trial = [path[0], *uses, f"pick up {thing}"]
+            if list(path[: len(trial)]) == trial:
+                return len(trial), thing, device
+    return 0, "", ""
+
+
+def _with_long_waits(path: Sequence[str]) -> list[str]:
+    """Replace ten waits by one that is as long."""
+    kept: list[str] = []
+    for action in path:
+        kept.append(action)
+        if kept[-_LONG:] == ["wait1"] * _LONG:
+            kept[-_LONG:] = ["wait"]
+    return kept
 
 
 def _without_detours(path: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """One Java process with many simulators, each of which plays one task at a time.
 
 The simulator keeps two things outside its objects: a random generator and a counter of object ids. Both are
-saved and restored when another simulator of the process takes its turn, so a task plays as it would alone.
+saved and restored when another simulator of the process takes its turn, so a task plays as it would by
+itself.
 
 The simulator collects things in hash sets, whose order depends on the identity hashes of objects, and so do
 its texts and, where heat spreads, its physics. `_HASHES` makes these hashes constant. The order of a set then
@@ -28,7 +29,7 @@ MAX_MOVES = 100
 
 _HASHES = ("-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
 _OPTIONS = (
-    "-XX:+IgnoreUnrecognizedVMOptions",  # a Java other than OpenJDK's lacks some of these
+    "-XX:+IgnoreUnrecognizedVMOptions",  # another Java than OpenJDK lacks some of these
     *_HASHES,
     "-XX:+UseSerialGC",  # one simulator runs at a time, and other collectors use more memory
     "-XX:TieredStopAtLevel=1",  # the second compiler takes more time than it saves in a few thousand steps

@@ -121,6 +121,10 @@ def test_a_shorter_path_omits_what_was_done_before():
         *("open door to hallway", "go to hallway", "open door to bedroom", "go to bedroom", "pick up pot"),
         *("go to hallway", "open door to kitchen", "go to kitchen", "move pot to stove", "pick up pot"),
     ]
+    sink = ["move pot to sink", "activate sink", "deactivate sink", "pick up pot"]
+    stove = ["move pot to stove", "activate stove", "pick up pot"]
+    furnace = ["move pot to blast furnace", "activate blast furnace", *["wait1"] * 23]
+    assert shorter([*sink, *sink, *stove, *furnace]) == [*sink, *furnace[:2], "wait", "wait", *["wait1"] * 3]
 
 
 def test_thoughts_name_the_goal_of_a_walk():
