@@ -15,7 +15,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate screenshot clean
+.PHONY: help demo test check cov verl properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate sciworld screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -102,6 +102,9 @@ dist: $(VENV)/.dev ## build and check sdist and wheel, and run the wheel on each
 validate: $(VENV)/.dev ## check that each task of each local server can be won; of SearchQA, every fiftieth
 	@for name in $(VALIDATED); do $(BIN)/agentgym validate $$name || exit 1; done
 	$(BIN)/agentgym validate SearchQA --tasks $$(seq 0 50 221327 | paste -sd , -)
+
+sciworld: $(VENV)/.dev ## play the solution of each task of SciWorld, for hours; continues where it stopped: build/sciworld.jsonl
+	$(BIN)/python -m agentgym_servers.sciworld._survey
 
 screenshot: $(VENV)/.dev ## take docs/report.png and docs/report-matrix.png, of the report in Chromium
 	$(BIN)/python docs/screenshot.py

@@ -7,6 +7,7 @@ need the extra ``servers``; importing this package does not. Each subpackage has
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 __all__ = ["serve"]
+
+logger = logging.getLogger("agentgym_servers")
 
 
 def serve(
@@ -78,7 +81,7 @@ def serve(
 
 
 def _all_servers(max_envs: int | None, *, twin: bool) -> ASGIApp:
-    """Return an application with every server that can start here.
+    """Return an application with every server that can start here; print what the others need.
 
     Raises:
         SetupError: A package that all servers need is not installed.
@@ -87,6 +90,9 @@ def _all_servers(max_envs: int | None, *, twin: bool) -> ASGIApp:
     missing = {name: kind.missing() for name, kind in kinds.items()}
     if all(missing.values()):
         raise next(error for error in missing.values() if error is not None)
+    for name, error in missing.items():
+        if error is not None:
+            logger.warning("without %s: %s", name, error)
     from agentgym_servers._frame.mounted import Mounted  # noqa: PLC0415 - it imports what comes with the extra
 
     return Mounted(

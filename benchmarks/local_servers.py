@@ -21,7 +21,7 @@ from _common import report, usually
 
 from agentgym_gym import AsyncAgentGymEnv, Environment, environments
 from agentgym_gym.evaluate import EpisodeRecord, evaluate_async, load_oracle
-from agentgym_gym.local_servers import LocalServer
+from agentgym_gym.local_servers import LocalServer, available
 from agentgym_gym.testing import ScriptedAgent
 
 TASKS = usually(40, quick=2)
@@ -75,7 +75,7 @@ def main() -> None:
     many: dict[str, int] = {}
     held = 0.0
     for environment in environments():
-        if environment.local_server is None:
+        if environment.local_server is None or available(environment.name) is not None:
             continue
         server = LocalServer(environment.local_server)
         try:

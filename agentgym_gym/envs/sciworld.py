@@ -21,6 +21,7 @@ from agentgym_gym.envs._agentgym_parsers import (
     known,
     react_action,
 )
+from agentgym_gym.envs._sciworld_tasks import UNWINNABLE, splits
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
@@ -197,9 +198,30 @@ _QUIRKS = """\
   the server knows neither.
 - `pour` and `dunk` understand `in` as well as `into`, but names hold the word `in` too; `into` is sent.
 - Some observations list the same things in another order each time.
-- Each environment is a Java process of 110 to 230 MB that lives until it is closed, and takes 0.7 s to start.
+- On AgentGym's server each environment is a Java process of 110 to 230 MB that lives until it is closed, and
+  takes 0.7 s to start.
 - The server ends an episode by itself after 100 moves; looking around, the inventory and what it does not
   understand cost none."""
+
+_LOCAL_QUIRKS = """\
+- It plays the simulator of the package `scienceworld`, version 1.2.3, as AgentGym's server does, so tasks,
+  texts and scores are the same. It needs Java 8 or newer, and the extra `servers-sciworld`.
+- All environments share a few Java processes, one for each processor and four at most. A process has 128
+  simulators. An environment whose simulator went to another one plays its actions again in the next free
+  simulator, and goes on.
+- A task plays the same in any process: the same actions give the same texts. There the order of things in a
+  list, and where heat spreads also the course of a task, differ from time to time. So lists may have another
+  order than on AgentGym's server; they have the same items.
+- `train`, `dev` and `test` are ScienceWorld's own division of the variations of each kind of task.
+- A step does not compute the list of valid actions, which takes most of the time of a step there and is
+  discarded. `/step_visual` still returns it, in alphabetical order.
+- A task can have 500 actions, of 1,024 characters at most; the rest of a longer action is ignored.
+- A request before the first reset is answered with the remedy; there it is the error of Java or Python.
+- A negative task id is refused; there it counts from the end.
+- A closed environment has no valid id; there it "has been deleted".
+- `/detail` shows no more after `/step_visual` than after `/step`.
+- There is a limit of environments: `/create` drops those without a request for an hour, and returns
+  `{"error"}` if the server is full even so. `/list_envs` lists them."""
 
 SCIWORLD = Environment(
     name="SciWorld",
@@ -208,13 +230,17 @@ SCIWORLD = Environment(
     grammar=GRAMMAR,
     rules=_RULES,
     max_turns=30,
-    splits={"all": range(4_639)},
+    splits=splits(UNWINNABLE),
+    unwinnable=UNWINNABLE,
     score_range=(-1.0, 1.0),
     agentgym_readers={
         "react": react_action,
         "function_calling": _read_function_calling,
         "code_as_action": _read_code_as_action,
     },
+    local_server="agentgym_servers.sciworld:SERVER",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_servers.sciworld._oracle:SciWorldOracle",
     quirks=_QUIRKS,
     launch="cd agentenv-sciworld && pip install -e . && sciworld --host 127.0.0.1 --port 36001",
     transcript=(

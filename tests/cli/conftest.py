@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
+from agentgym_gym import catalogue
 from agentgym_gym._cli import app, console
 
 
@@ -23,6 +25,14 @@ def run(monkeypatch):
         return result
 
     return invoke
+
+
+@pytest.fixture
+def serverless(monkeypatch):
+    """The name of an environment without a local server and without an oracle."""
+    environment = replace(catalogue.find("SciWorld"), local_server=None, oracle=None)
+    monkeypatch.setitem(catalogue._known, environment.name, environment)
+    return environment.name
 
 
 @pytest.fixture

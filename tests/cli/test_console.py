@@ -181,10 +181,11 @@ def test_every_command_speaks_so():
     assert all(type(command) is Command for _, command in commands())
 
 
-def test_where_no_server_is_an_option_is_advised(run, tmp_path):
-    result = run("play", "SciWorld")
+def test_where_no_server_is_an_option_is_advised(run, serverless):
+    result = run("play", serverless)
     assert result.exit_code == 2
-    assert "give --server 'http://HOST:PORT'; or set the variable AGENTGYM_SCIWORLD_URL" in result.stderr
+    variable = f"AGENTGYM_{serverless.upper()}_URL"
+    assert f"give --server 'http://HOST:PORT'; or set the variable {variable}" in result.stderr
     assert "gymnasium.make" not in result.stderr
 
 

@@ -132,12 +132,15 @@ def test_an_agent_of_ones_own_may_know_the_solutions(run, door):
     assert (found["gold_agent"], [each["task_id"] for each in found["not_won"]]) == ("null", [1])
 
 
-def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url):
+def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url, serverless):
     for arguments, said in (
         (("Maze", "--resume"), "--resume needs the folder of the earlier validation: give --out"),
         (("Maze", "--gold", "random"), "--gold random has no solutions"),
         (("Maze", "--server", textcraft_url), "no server of Maze is available"),
-        (("SciWorld", "--gold", "oracle", "--server", maze_url), "there is no oracle that plays SciWorld"),
+        (
+            (serverless, "--gold", "oracle", "--server", maze_url),
+            f"there is no oracle that plays {serverless}",
+        ),
     ):
         result = run("validate", *arguments)
         assert (result.exit_code, said in result.stderr) == (2, True), result.stderr

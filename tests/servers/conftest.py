@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym.local_servers import LocalServer
+from agentgym_gym.local_servers import LocalServer, available
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +24,15 @@ def local_server() -> Iterator[LocalServer]:
 
 @pytest.fixture(scope="session")
 def local_url(local_server: LocalServer) -> Callable[[str], str]:
-    """Returns the URL of a local server by its name."""
-    return lambda name: f"{local_server.url}/{name}"
+    """Returns the URL of a local server by its name; skips the test if it cannot run on this machine."""
+
+    def url_of(name: str) -> str:
+        reason = available(name)
+        if reason is not None:
+            pytest.skip(reason)
+        return f"{local_server.url}/{name}"
+
+    return url_of
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 32
 ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
-ONE_WORLD = {"TextCraft", "Maze"}
+ONE_WORLD = {"TextCraft", "Maze", "SciWorld"}
 EVERY_NUMBER_IS_A_TASK = {"TextCraft", "Wordle"}
 
 each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e.name)

@@ -219,11 +219,11 @@ def test_ipv6_addresses_are_written_as_in_urls():
 
 
 def test_an_unknown_server_is_refused_with_the_list():
-    with pytest.raises(UnknownEnvironment, match=r"'sciworld'.*textcraft"):
-        serve("sciworld")
-    with pytest.raises(UnknownEnvironment, match="sciworld"):
-        LocalServer("sciworld").start()
-    assert "sciworld" in available("sciworld")
+    with pytest.raises(UnknownEnvironment, match=r"'chess'.*textcraft"):
+        serve("chess")
+    with pytest.raises(UnknownEnvironment, match="chess"):
+        LocalServer("chess").start()
+    assert "chess" in available("chess")
 
 
 def test_a_missing_extra_is_named(monkeypatch):
