@@ -332,6 +332,9 @@ _QUIRKS = """\
 - It can type the characters up to U+03E7, and no line feed.
 - The numbers of elements differ from reset to reset."""
 
+_LOCAL_QUIRKS = """\
+- TODO"""
+
 WEBARENA = Environment(
     name="WebArena",
     summary="Carry out a task on websites (a shop, a forum, a code host, a map and more) through a browser "
@@ -340,9 +343,12 @@ WEBARENA = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,
-    splits={"all": range(812)},
+    splits={"all": range(812), "train": range(648), "test": range(648, 812)},
     on_unknown="refuse",
     agentgym_readers={"react": _read_as_agentgym},
+    local_server="agentgym_servers.webarena:SERVER",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_servers.webarena._oracle:WebArenaOracle",
     quirks=_QUIRKS,
     launch="""\
 cd agentenv-webarena
