@@ -90,6 +90,8 @@ class ServerKind:
             world of the user's, and ``twin``, to play exactly as AgentGym's server.
         extra: The extra of this project that installs its dependencies; empty for a server of another
             package.
+        check: Import path ``"module:function"`` of a function that returns a `SetupError` if a program is
+            missing, such as Java, or None; called if all modules are installed.
     """
 
     title: str
@@ -97,6 +99,7 @@ class ServerKind:
     needs: tuple[str, ...] = ()
     takes: tuple[str, ...] = ()
     extra: str = ""
+    check: str = ""
 
     def app(self, **options: Any) -> Any:
         """Return the ASGI application.
@@ -119,13 +122,14 @@ class ServerKind:
         return import_object(self.create_app)(ServerOptions(**options))
 
     def missing(self) -> SetupError | None:
-        """Return the error for a missing dependency; None if all are installed. Imports nothing."""
+        """Return the error for a missing dependency; None if all are installed. Imports none of them."""
         for module in (PACKAGE, "fastapi", "uvicorn", *self.needs):
             if importlib.util.find_spec(module) is None:
                 if not self.extra:
                     return SetupError(f"the local {self.title} server needs the module {module}: install it")
                 return MissingExtra(f"the local {self.title} server", extra=self.extra, module=module)
-        return None
+        error: SetupError | None = import_object(self.check)() if self.check else None
+        return error
 
 
 @dataclass(frozen=True)

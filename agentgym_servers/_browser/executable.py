@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 
+from agentgym_gym.errors import SetupError
+
 __all__ = ["HOW_TO_INSTALL", "VARIABLE", "find_chromium", "missing_chromium"]
 
 VARIABLE = "AGENTGYM_CHROMIUM"
@@ -22,8 +24,8 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, [given] if given else [*_NAMES, _MAC])), None)
 
 
-def missing_chromium() -> str | None:
-    """Return what is missing and how to install it; None if there is a browser."""
+def missing_chromium() -> SetupError | None:
+    """Return the error for a missing browser; None if there is one."""
     if find_chromium() is not None:
         return None
-    return f"needs Chromium or Chrome, which is not installed: {HOW_TO_INSTALL}"
+    return SetupError(f"Chromium or Chrome is not installed: {HOW_TO_INSTALL}")

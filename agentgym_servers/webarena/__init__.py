@@ -15,4 +15,5 @@ SERVER = ServerKind(
     needs=("playwright",),
     takes=("seed", "data"),
     extra="servers-webarena",
+    check="agentgym_servers._browser.executable:missing_chromium",
 )

@@ -135,10 +135,8 @@ def _fill(draw: Draw, project: Project, names: list[str]) -> None:
         branch = "-".join(title.lower().split())
         project.requests.append(MergeRequest(number, title, draw.one(team), branch, is_open=True))
     dates = sorted((spread(draw, 2023, draw.between(1, 5)) for _ in range(12)), reverse=True)
-    shas = draw.some(range(1 << 24), 12)
     project.commits = [
-        Commit(f"{sha:08x}", draw.one(_CHANGES), draw.one(writers), date)
-        for sha, date in zip(shas, dates, strict=True)
+        Commit(f"{draw.below(1 << 32):08x}", draw.one(_CHANGES), draw.one(writers), date) for date in dates
     ]
     readme = f"# {project.name}\n\n{project.about}. Write to {project.space}@example.org."
     project.files = {"README.md": readme, "main.py": f'print("{project.name}")'}
