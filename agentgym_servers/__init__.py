@@ -7,6 +7,7 @@ need the extra ``servers``; importing this package does not. Each subpackage has
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,9 @@ def _all_servers(max_envs: int | None, *, twin: bool) -> ASGIApp:
     missing = {name: kind.missing() for name, kind in kinds.items()}
     if all(missing.values()):
         raise next(error for error in missing.values() if error is not None)
+    for name, error in missing.items():
+        if error is not None:
+            sys.stderr.write(f"not served: {name}: {error}\n")
     from agentgym_servers._frame.mounted import Mounted  # noqa: PLC0415 - it imports what comes with the extra
 
     return Mounted(

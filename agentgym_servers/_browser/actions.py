@@ -65,6 +65,7 @@ def read_action(reply: str) -> Command:
     Raises:
         NotAnAction: There is none, or its form is wrong.
     """
+    reply = reply.encode("utf-8", "replace").decode("utf-8")  # the browser takes no lone surrogates
     match = _FENCED.search(reply)
     if match is None:
         raise NotAnAction(f"Cannot parse action from response {reply[:_MOST_SHOWN]}")

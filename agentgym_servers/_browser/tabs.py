@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ActionFailed", "Seen", "Tabs"]
 
-_SCROLL = (
-    "(sign) => {const e = document.scrollingElement || document.body; e.scrollTop += sign * window.innerHeight}"
-)
+_SCROLL = """(sign) => {
+    const page = document.scrollingElement || document.body;
+    page.scrollTop += sign * window.innerHeight;
+}"""
 _NEXT_TURN = "new Promise(done => setTimeout(done, 10))"  # after what the action itself has started
 _LOAD_SECONDS = 15.0
 _KEYS_TYPED = 200  # a longer text is put in at once, without an event for each key
@@ -112,7 +113,9 @@ class Tabs:
         try:
             await self.shown.goto(url)
         except Error as error:
-            raise ActionFailed(f"Failed to load the page: {url:.200} ({error.message.splitlines()[0]})") from error
+            raise ActionFailed(
+                f"Failed to load the page: {url:.200} ({error.message.splitlines()[0]})"
+            ) from error
 
     async def act(self, command: Command) -> None:
         """Carry out an action, and wait until the page is loaded.
@@ -196,9 +199,7 @@ class Tabs:
         watch = await self._watch(self.shown)
         for _ in range(_TRIES):
             with contextlib.suppress(Error):  # the page was replaced meanwhile
-                await watch.session.send(
-                    "Runtime.evaluate", {"expression": _NEXT_TURN, "awaitPromise": True}
-                )
+                await watch.session.send("Runtime.evaluate", {"expression": _NEXT_TURN, "awaitPromise": True})
             if not watch.loading:
                 break
             with contextlib.suppress(asyncio.TimeoutError):
@@ -212,16 +213,12 @@ class Tabs:
         Raises:
             Error: The page cannot be read.
         """
-        for left in reversed(range(_TRIES)):
+        for _ in range(_TRIES - 1):
             try:
-                self._seen = await self._see()
-                break
+                return await self._see()
             except (Error, KeyError, IndexError):  # it was replaced while it was read
-                if not left:
-                    raise
                 await self._settle()
-        assert self._seen is not None  # noqa: S101 - for mypy
-        return self._seen
+        return await self._see()
 
     async def _see(self) -> Seen:
         page, pages = self.shown, self.context.pages
@@ -240,7 +237,8 @@ class Tabs:
         shown = page_text(tree["nodes"], snapshot, numbers)
         self._last_number = numbers.last
         names = [f"Tab {n}{' (current)' * (pages[n] is page)}: {title}" for n, title in enumerate(titles)]
-        return Seen(f"{' | '.join(names)}\n\n{shown.text}", shown, page.url, content)
+        self._seen = Seen(f"{' | '.join(names)}\n\n{shown.text}", shown, page.url, content)
+        return self._seen
 
     async def picture(self) -> bytes:
         """Return a picture of the current tab, as PNG."""

@@ -1,8 +1,8 @@
 """A user's own sites and tasks: WebArena's task files, and a file with the addresses of the sites.
 
-The folder contains task files of WebArena's schema: ``test.raw.json`` or any other ``*.json`` file with a list of
-tasks, or one file for each task, such as ``config_files/0.json``. ``sites.json`` has the address of each
-placeholder: ``{"__SHOPPING__": "http://localhost:7770"}``. Files with cookies that tasks name in
+The folder contains task files of WebArena's schema: ``test.raw.json`` or any other ``*.json`` file with a
+list of tasks, or one file for each task, such as ``config_files/0.json``. ``sites.json`` has the address of
+each placeholder: ``{"__SHOPPING__": "http://localhost:7770"}``. Files with cookies that tasks name in
 ``storage_state`` are relative to the folder.
 """
 
@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import BadOption
 from agentgym_servers.webarena._page_functions import FUNCTIONS
 from agentgym_servers.webarena._task import Task
 from agentgym_servers.webarena.sites.addresses import REAL, Addresses
-from agentgym_servers.webarena.sites.state import State
+
+if TYPE_CHECKING:
+    from agentgym_servers.webarena.sites.state import State
 
 __all__ = ["SITES_FILE", "DataWorld"]
 
@@ -79,7 +81,9 @@ class DataWorld:
         storage = written.get("storage_state")
         stored = folder / storage if storage else None
         if stored is not None and not stored.is_file():
-            raise BadOption(f"{name} needs the cookies of {stored}; write them there, or remove storage_state")
+            raise BadOption(
+                f"{name} needs the cookies of {stored}; write them there, or remove storage_state"
+            )
         return Task(
             tuple(written["sites"]),
             written["intent"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from agentgym_servers._browser.actions import Command, NotAnAction, read_action
+from agentgym_servers._browser.actions import Command, read_action
 from agentgym_servers._browser.tabs import ActionFailed, Seen, Tabs
 from agentgym_servers.webarena._evaluation import evaluate
 from agentgym_servers.webarena._site_server import HEADER, SiteServer
@@ -170,13 +170,14 @@ class Episode:
         element = self._seen.page.elements.get(command.element) if self._seen else None
         if element is None:
             return (
-                f'The action "{command.verb}" on element "[{command.element}]" failed: the page has no element '
-                "of this number."
+                f'The action "{command.verb}" on element "[{command.element}]" failed: the page has no such'
+                " element."
             )
         return f"{command} where [{command.element}] is {element.text.partition(' ')[2]}"
 
     def _result(self, reward: float, failure: str, *, terminated: bool) -> dict[str, Any]:
-        assert self._seen is not None  # noqa: S101 - for mypy
+        if self._seen is None:
+            raise NoPage
         info = {
             "page": {"url": self._seen.url, "content": self._seen.content},
             "fail_error": failure,

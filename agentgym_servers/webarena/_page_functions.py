@@ -91,7 +91,7 @@ def _post_url(url: str) -> str:
     """Return the address of the post of a page of the forum; the page's own if it is of none."""
     parts = urlsplit(url)
     path = parts.path.split("/")
-    if len(path) < 4 or path[1] != "f":  # noqa: PLR2004 - /f/FORUM/POST
+    if path[1:2] != ["f"] or not path[3:4]:
         return url
     return f"{parts.scheme}://{parts.netloc}/f/{path[2]}/{path[3]}/"
 

@@ -12,8 +12,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi import Response
+from fastapi.responses import HTMLResponse
 from playwright.async_api import Error
 
 from agentgym_gym.local_servers import ServerOptions
@@ -25,11 +25,12 @@ from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.webarena._data import DataWorld
 from agentgym_servers.webarena._episode import Episode, NoPage, Stage, fault
 from agentgym_servers.webarena._site_server import SiteServer
-from agentgym_servers.webarena._task import World
 from agentgym_servers.webarena._world import world_of
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from fastapi import FastAPI, Request
+
+    from agentgym_servers.webarena._task import World
 
 __all__ = ["create_app"]
 
@@ -73,19 +74,74 @@ class _Server:
             raise Failed(str(env_idx))
         return self.envs.get(env_idx)
 
-    async def reset(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Start a task.
+    async def create(self, _request: Request) -> dict[str, Any]:
+        """Create an environment."""
+        return {"env_idx": self.envs.add(lambda _: _Env())}
 
-        Raises:
-            Exception: It could not be started.
-        """
-        env = self.env(body["env_idx"])
-        body["seed"]  # noqa: B018 - it has to be there
-        task = self._world.task(int(body["idx"]))
-        async with env.turn:
-            episode = await env.started(self)
-            text = await asyncio.wait_for(episode.reset(task), _STEP_SECONDS)
+    async def reset(self, request: Request) -> dict[str, Any]:
+        """Start a task."""
+        body = await _body(request)
+        env_idx, task_id = body["env_idx"], body["idx"]
+        try:
+            env = self.env(env_idx)
+            task = self._world.task(_task_id(task_id, body["seed"]))
+            async with env.turn:
+                episode = await env.started(self)
+                text = await asyncio.wait_for(episode.reset(task), _STEP_SECONDS)
+        except Exception as error:  # noqa: BLE001 - any failure is this reply
+            logger.info("a reset failed: %s", fault(error))
+            return _FAILED_RESET
         return {"observation": text, "sites": list(task.sites), "object": task.intent}
+
+    async def step(self, request: Request) -> dict[str, Any]:
+        """Carry out the action of a reply; a failure is an observation."""
+        body = await _body(request)
+        env_idx, reply = body["env_idx"], body["action"]
+        nothing = {"reward": 0, "terminated": False, "truncated": False, "info": None}
+        try:
+            env = self.env(env_idx)
+            async with env.turn:
+                if env.episode is None:
+                    raise NoPage
+                return await asyncio.wait_for(env.episode.step(str(reply)), _STEP_SECONDS)
+        except (Failed, NoPage):
+            return {"observation": str(env_idx), **nothing}
+        except NotAnAction as error:
+            return {"observation": str(error), **nothing}
+        except (ActionFailed, Error, ValueError, asyncio.TimeoutError) as error:
+            logger.warning("a step failed: %s", fault(error))
+            return {"observation": fault(error), **nothing}
+
+    async def close(self, request: Request) -> dict[str, Any]:
+        """Close an environment."""
+        env_idx = (await _body(request))["env_idx"]
+        if isinstance(env_idx, int) and env_idx in self.envs:
+            env = self.envs.get(env_idx)
+            self.envs.close(env_idx)
+            async with env.turn:
+                if env.episode is not None:
+                    await env.episode.close()
+        return {"closed": "closed"}
+
+    async def list_envs(self, _request: Request) -> list[int]:
+        """Return the ids of all environments."""
+        return self.envs.ids()
+
+    async def observation(self, request: Request) -> str:
+        """Return the page as the last reply showed it, or as a reset would."""
+        episode = self._from_query(request).episode
+        if episode is None:
+            raise NoPage
+        return episode.prompt
+
+    async def metadata(self, request: Request) -> dict[str, Any]:
+        """Return the elements of the page, and a picture of it."""
+        env = self._from_query(request)
+        async with env.turn:
+            return await (await env.started(self)).metadata()
+
+    def _from_query(self, request: Request) -> _Env:
+        return self.env(int(request.query_params["env_idx"]))
 
 
 class _Env:
@@ -110,15 +166,39 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """
     app = new_app("WebArena", options, plain_errors=True, plain_greeting=True)
     server = _Server(options)
-    _add_play(app, server)
-    _add_views(app, server)
+    posts = {"/create": server.create, "/reset": server.reset, "/step": server.step, "/close": server.close}
+    gets = {
+        "/list_envs": server.list_envs,
+        "/observation": server.observation,
+        "/observation_metadata": server.metadata,
+    }
+    for method, routes in (("POST", posts), ("GET", gets)):
+        for path, handle in routes.items():
+            # Not in the description: clients tell AgentGym's server by its lack of one.
+            app.add_route(path, _guarded(handle), methods=[method], include_in_schema=False)
     return app
+
+
+def _task_id(written: Any, _seed: Any) -> int:
+    """Return the id of a task; the seed has to be there, and has no effect.
+
+    Raises:
+        TypeError: The id is not a number.
+    """
+    if not isinstance(written, int):
+        raise TypeError(f"the task {written!r:.80} is not a number")
+    return written
+
+
+def _json(value: Any) -> Response:
+    # In ASCII, which can encode lone surrogates.
+    return Response(json.dumps(value, allow_nan=False), media_type="application/json")
 
 
 def _failed() -> Response:
     text = (
-        "The server encountered an internal error and was unable to complete your request. Either the server is "
-        "overloaded or there is an error in the application."
+        "The server encountered an internal error and was unable to complete your request. Either the server"
+        " is overloaded or there is an error in the application."
     )
     return HTMLResponse(_PAGE.format("500 Internal Server Error", text), 500)
 
@@ -138,7 +218,7 @@ def _guarded(handle: Callable[[Request], Awaitable[Any]]) -> Callable[[Request],
 
     async def handler(request: Request) -> Response:
         try:
-            return JSONResponse(await handle(request))
+            return _json(await handle(request))
         except _BadJson:
             text = "The browser (or proxy) sent a request that this server could not understand."
             return HTMLResponse(_PAGE.format("400 Bad Request", text), 400)
@@ -149,76 +229,3 @@ def _guarded(handle: Callable[[Request], Awaitable[Any]]) -> Callable[[Request],
             return _failed()
 
     return handler
-
-
-def _add_play(app: FastAPI, server: _Server) -> None:
-    async def create(_request: Request) -> dict[str, Any]:
-        return {"env_idx": server.envs.add(lambda _: _Env())}
-
-    async def reset(request: Request) -> dict[str, Any]:
-        body = await _body(request)
-        body["idx"]  # noqa: B018 - without it the request fails, not the reset
-        try:
-            return await server.reset(body)
-        except (Exception, asyncio.TimeoutError) as error:  # noqa: BLE001 - any failure is this reply
-            logger.info("a reset failed: %s", fault(error))
-            return _FAILED_RESET
-
-    async def step(request: Request) -> dict[str, Any]:
-        body = await _body(request)
-        env_idx, action = body["env_idx"], body["action"]
-        nothing = {"reward": 0, "terminated": False, "truncated": False, "info": None}
-        try:
-            env = server.env(env_idx)
-            async with env.turn:
-                if env.episode is None:
-                    raise NoPage(str(env_idx))
-                return await asyncio.wait_for(env.episode.step(str(action)), _STEP_SECONDS)
-        except (Failed, NoPage) as error:
-            return {"observation": str(error) or str(env_idx), **nothing}
-        except NotAnAction as error:
-            return {"observation": str(error), **nothing}
-        except (ActionFailed, Error, ValueError, asyncio.TimeoutError) as error:
-            logger.warning("a step failed: %s", fault(error))
-            return {"observation": fault(error), **nothing}
-
-    async def close(request: Request) -> dict[str, Any]:
-        env_idx = (await _body(request))["env_idx"]
-        if isinstance(env_idx, int) and env_idx in server.envs:
-            env = server.envs.get(env_idx)
-            server.envs.close(env_idx)
-            async with env.turn:
-                if env.episode is not None:
-                    await env.episode.close()
-        return {"closed": "closed"}
-
-    for path, handle in (("/create", create), ("/reset", reset), ("/step", step), ("/close", close)):
-        # Not in the description: clients tell AgentGym's server by its lack of one.
-        app.add_api_route(
-            path, _guarded(handle), methods=["POST"], response_model=None, include_in_schema=False
-        )
-
-
-def _add_views(app: FastAPI, server: _Server) -> None:
-    def asked(request: Request) -> _Env:
-        return server.env(int(request.query_params["env_idx"]))
-
-    async def list_envs(_request: Request) -> list[int]:
-        return server.envs.ids()
-
-    async def observation(request: Request) -> str:
-        episode = asked(request).episode
-        if episode is None:
-            raise NoPage
-        return episode.prompt
-
-    async def metadata(request: Request) -> dict[str, Any]:
-        env = asked(request)
-        async with env.turn:
-            return await (await env.started(server)).metadata()
-
-    views = (("/list_envs", list_envs), ("/observation", observation), ("/observation_metadata", metadata))
-    for path, handle in views:
-        app.add_api_route(
-            path, _guarded(handle), methods=["GET"], response_model=None, include_in_schema=False
-        )

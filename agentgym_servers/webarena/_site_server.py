@@ -11,11 +11,14 @@ import contextlib
 import logging
 import secrets
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
 from agentgym_servers.webarena.sites import SITES, host_of
-from agentgym_servers.webarena.sites.state import State
 from agentgym_servers.webarena.sites.web import Request, Response
+
+if TYPE_CHECKING:
+    from agentgym_servers.webarena.sites.state import State
 
 __all__ = ["HEADER", "SiteServer"]
 
@@ -89,7 +92,9 @@ class SiteServer:
         site = self.by_host.get(url.hostname or headers.get("host", "").partition(":")[0])
         state = self._states.get(headers.get(HEADER, ""))
         if site is None or state is None:
-            return Response("<title>No such site</title><p>There is no such site.</p>", HTTPStatus.BAD_GATEWAY)
+            return Response(
+                "<title>No such site</title><p>There is no such site.</p>", HTTPStatus.BAD_GATEWAY
+            )
         request = Request(
             method,
             host_of(site.key),

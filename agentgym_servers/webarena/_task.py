@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from agentgym_servers.webarena.sites.addresses import Addresses
-from agentgym_servers.webarena.sites.state import State
-from agentgym_servers.webarena.tasks.steps import Step
+if TYPE_CHECKING:
+    from agentgym_servers.webarena.sites.addresses import Addresses
+    from agentgym_servers.webarena.sites.state import State
+    from agentgym_servers.webarena.tasks.steps import Step
 
 __all__ = ["Task", "World"]
 

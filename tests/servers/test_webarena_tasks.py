@@ -60,7 +60,10 @@ def test_each_task_is_won_by_its_solution_and_not_by_doing_nothing(state):
 
 
 def test_the_splits_share_no_state_and_no_template_is_left_out():
-    train, test = ({WORLD.task(n).state for n in part} for part in (range(FIRST_TEST_TASK), range(FIRST_TEST_TASK, TASKS)))
+    train, test = (
+        {WORLD.task(n).state for n in part}
+        for part in (range(FIRST_TEST_TASK), range(FIRST_TEST_TASK, TASKS))
+    )
     assert train.isdisjoint(test)
     assert (len(train), len(test)) == (STATES - TEST_STATES, TEST_STATES)
     templates = {WORLD.task(n).template for n in range(TASKS)}

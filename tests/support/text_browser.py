@@ -1,7 +1,7 @@
 """A browser without pictures and scripts: plays solutions of WebArena's tasks on the sites, in this process.
 
-It follows links, fills forms and presses buttons, by their names. What it does not do (layout, tabs, the keys of
-a real page) the tests with Chromium do.
+It follows links, fills forms and presses buttons, by their names. Layout, tabs and keys are for the tests with
+Chromium.
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ class TextBrowser:
         if role == "radio":
             labels = (node for node in self.nodes("label") if node.text.strip() == name)
             return next(child for label in labels for child in label.children if isinstance(child, Node))
-        return next(node for node in self.nodes("input", "textarea") if node.attributes.get("aria-label") == name)
+        return next(
+            node for node in self.nodes("input", "textarea") if node.attributes.get("aria-label") == name
+        )
 
     def play(self, step):
         if step.verb == "goto":
@@ -123,19 +125,24 @@ class TextBrowser:
             if step.enter:
                 self.submit(node.inside("form"))
         elif step.verb == "click":
-            node = self.focus = self.find(step.role, step.name)
-            if step.role == "link":
-                self.open(urljoin(self.url, node.attributes["href"]))
-            elif step.role == "button":
-                self.submit(node.inside("form"))
-            elif step.role == "radio":
-                for other in self.nodes("input"):
-                    if other.attributes.get("name") == node.attributes["name"]:
-                        other.attributes.pop("checked", None)
-                node.attributes["checked"] = ""
+            self.click(step.role, self.find(step.role, step.name))
+
+    def click(self, role, node):
+        self.focus = node
+        if role == "link":
+            self.open(urljoin(self.url, node.attributes["href"]))
+        elif role == "button":
+            self.submit(node.inside("form"))
+        elif role == "radio":
+            for other in self.nodes("input"):
+                if other.attributes.get("name") == node.attributes["name"]:
+                    other.attributes.pop("checked", None)
+            node.attributes["checked"] = ""
 
     def value(self, node):
-        return self.values.get(id(node), node.attributes.get("value") or (node.text if node.name == "textarea" else ""))
+        return self.values.get(
+            id(node), node.attributes.get("value") or (node.text if node.name == "textarea" else "")
+        )
 
     def submit(self, form):
         fields = {}
@@ -156,7 +163,11 @@ class TextBrowser:
         css, checked, _ = css.partition(":checked")
         for node in self.root.walk():
             its = node.attributes
-            fits = {"#": css[1:] == its.get("id"), ".": css[1:] == its.get("class"), "[": css[6:-1] == its.get("name")}
+            fits = {
+                "#": css[1:] == its.get("id"),
+                ".": css[1:] == its.get("class"),
+                "[": css[6:-1] == its.get("name"),
+            }
             if fits.get(css[0], css == node.name) and (not checked or "checked" in its):
                 return self.value(node) if attribute == "value" else node.text
         return ""

@@ -26,7 +26,12 @@ __all__ = ["CODE"]
 CODE = Site(
     "gitlab",
     "Forgehub",
-    (("My projects", "/"), ("Explore", "/explore"), ("New project", "/projects/new"), ("Profile", "/-/profile")),
+    (
+        ("My projects", "/"),
+        ("Explore", "/explore"),
+        ("New project", "/projects/new"),
+        ("Profile", "/-/profile"),
+    ),
 )
 
 _PROJECT = r"/([a-z]+)/([a-z0-9-]+)"
@@ -34,7 +39,12 @@ _PROJECT = r"/([a-z]+)/([a-z0-9-]+)"
 
 def _projects(projects: list[Project]) -> Html:
     rows = [
-        (link(f"{each.space}/{each.name}", each.path), f"{each.stars} stars", f"{each.forks} forks", each.visibility)
+        (
+            link(f"{each.space}/{each.name}", each.path),
+            f"{each.stars} stars",
+            f"{each.forks} forks",
+            each.visibility,
+        )
         for each in projects
     ]
     return table((), rows, id="projects")
@@ -59,14 +69,21 @@ def _explore(visit: Visit) -> Response:
 @CODE.get("/search")
 def _search(visit: Visit) -> Response:
     query = visit.text("q")
-    found = [each for each in visit.state.code.projects if query and query.lower() in f"{each.space}/{each.name}"]
+    found = [
+        each for each in visit.state.code.projects if query and query.lower() in f"{each.space}/{each.name}"
+    ]
     return visit.page(f"Search: {query}", tag("h1", f"Projects with: {query}"), _projects(found))
 
 
 @CODE.get("/projects/new", signed_in=True)
 def _new_page(visit: Visit) -> Response:
-    fields = (field("Project name", "name"), choice("Visibility", "visibility", ("Public", "Private"), "Public"))
-    return visit.page("New project", tag("h1", "New project"), form("/projects/new", *fields, submit="Create project"))
+    fields = (
+        field("Project name", "name"),
+        choice("Visibility", "visibility", ("Public", "Private"), "Public"),
+    )
+    return visit.page(
+        "New project", tag("h1", "New project"), form("/projects/new", *fields, submit="Create project")
+    )
 
 
 @CODE.post("/projects/new", signed_in=True)
@@ -108,7 +125,9 @@ def _links(project: Project) -> Html:
         ("Members", "/-/members"),
         ("Contributors", "/-/contributors"),
     )
-    return tag("p", link(project.name, project.path), ((" ", link(text, project.path + end)) for text, end in names))
+    return tag(
+        "p", link(project.name, project.path), ((" ", link(text, project.path + end)) for text, end in names)
+    )
 
 
 @CODE.get(_PROJECT)
@@ -125,7 +144,11 @@ def _project(visit: Visit, space: str, name: str) -> Response:
         ("Clone with SSH", f"git@gitlab.test:{space}/{name}.git"),
     ]
     starred = "You have starred this project." if project.starred else "You have not starred this project."
-    doing = (button_form("Unstar" if project.starred else "Star", f"{path}/-/star"), " ", button_form("Fork", f"{path}/-/fork"))
+    doing = (
+        button_form("Unstar" if project.starred else "Star", f"{path}/-/star"),
+        " ",
+        button_form("Fork", f"{path}/-/fork"),
+    )
     files = items(link(each, f"{path}/-/blob/{each}") for each in project.files)
     return visit.page(
         f"{space}/{name}",
@@ -166,7 +189,12 @@ def _file(visit: Visit, space: str, name: str, file: str) -> Response:
 
 @CODE.get(_PROJECT + "/-/new_file", signed_in=True)
 def _new_file_page(visit: Visit, space: str, name: str) -> Response:
-    write = form(f"/{space}/{name}/-/new_file", field("File name", "file"), text_area("Content", "content"), submit="Commit changes")
+    write = form(
+        f"/{space}/{name}/-/new_file",
+        field("File name", "file"),
+        text_area("Content", "content"),
+        submit="Commit changes",
+    )
     return visit.page("New file", tag("h1", "New file"), write)
 
 
@@ -202,23 +230,35 @@ def _issues(visit: Visit, project: Project) -> Html:
     states = [(link(f"Show {each}", address(base, state=each)), " ") for each in ("opened", "closed", "all")]
     labels = [(link(f"Label {each}", address(base, label=each)), " ") for each in LABELS]
     rows = [
-        (f"#{each.number}", link(each.title, f"{base}/{each.number}"), ", ".join(each.labels), f"by {each.author}")
+        (
+            f"#{each.number}",
+            link(each.title, f"{base}/{each.number}"),
+            ", ".join(each.labels),
+            f"by {each.author}",
+        )
         for each in issues
     ]
     new = link("New issue", f"{base}/new")
-    return join(tag("p", states), tag("p", labels), new, tag("p", f"{len(rows)} issues"), table((), rows, id="issues"))
+    return join(
+        tag("p", states), tag("p", labels), new, tag("p", f"{len(rows)} issues"), table((), rows, id="issues")
+    )
 
 
-def _requests(visit: Visit, project: Project) -> Html:
+def _requests(_visit: Visit, project: Project) -> Html:
     base = f"{project.path}/-/merge_requests"
     rows = [
-        (f"!{each.number}", link(each.title, f"{base}/{each.number}"), f"by {each.author}", "open" if each.is_open else "closed")
+        (
+            f"!{each.number}",
+            link(each.title, f"{base}/{each.number}"),
+            f"by {each.author}",
+            "open" if each.is_open else "closed",
+        )
         for each in project.requests
     ]
     return table((), rows)
 
 
-def _commits(visit: Visit, project: Project) -> Html:
+def _commits(_visit: Visit, project: Project) -> Html:
     rows = [(each.date, each.message, each.author, each.sha) for each in project.commits]
     return table(("Date", "Message", "Author", "Commit"), rows)
 
@@ -229,12 +269,16 @@ def _members(visit: Visit, project: Project) -> Html:
     if project.members.get(visit.user) != "Maintainer":
         return shown
     fields = (field("Username", "user"), choice("Role", "role", ROLES, "Guest"))
-    return join(shown, tag("h2", "Invite a member"), form(f"{project.path}/-/members", *fields, submit="Invite"))
+    return join(
+        shown, tag("h2", "Invite a member"), form(f"{project.path}/-/members", *fields, submit="Invite")
+    )
 
 
 def _contributors(visit: Visit, project: Project) -> Html:
     users: Code = visit.state.code
-    authors = sorted({each.author for each in project.commits}, key=lambda each: (-project.commits_of(each), each))
+    authors = sorted(
+        {each.author for each in project.commits}, key=lambda each: (-project.commits_of(each), each)
+    )
     rows = [(each, users.users[each], f"{project.commits_of(each)} commits") for each in authors]
     return table(("User", "E-mail", "Commits"), rows)
 
@@ -264,7 +308,9 @@ def _new_issue(visit: Visit, space: str, name: str) -> Response:
     number = max((each.number for each in project.issues), default=0) + 1
     assignee = visit.text("assignee").lstrip("@")
     assignee = assignee if assignee in visit.state.code.users else ""
-    issue = Issue(number, visit.text("title"), visit.user, [], is_open=True, assignee=assignee, text=visit.text("text"))
+    issue = Issue(
+        number, visit.text("title"), visit.user, [], is_open=True, assignee=assignee, text=visit.text("text")
+    )
     project.issues.append(issue)
     return redirect(f"{project.path}/-/issues/{number}")
 
@@ -313,6 +359,10 @@ def _on_item(visit: Visit, space: str, name: str, what: str, number: str, doing:
         item.is_open = not item.is_open
     elif doing == "comment" and visit.text("comment"):
         item.comments.append(f"{visit.user}: {visit.text('comment')}")
-    elif doing == "assign" and isinstance(item, Issue) and visit.text("assignee").lstrip("@") in visit.state.code.users:
+    elif (
+        doing == "assign"
+        and isinstance(item, Issue)
+        and visit.text("assignee").lstrip("@") in visit.state.code.users
+    ):
         item.assignee = visit.text("assignee").lstrip("@")
     return redirect(f"/{space}/{name}/-/{what}/{number}")

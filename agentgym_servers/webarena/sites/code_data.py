@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena.sites.words import people, spread
 
-__all__ = ["Code", "Commit", "Issue", "LABELS", "MergeRequest", "Project", "ROLES", "draw_code"]
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+
+__all__ = ["LABELS", "ROLES", "Code", "Commit", "Issue", "MergeRequest", "Project", "draw_code"]
 
 ROLES = ("Guest", "Reporter", "Developer", "Maintainer")
 LABELS = ("bug", "documentation", "feature", "question")
-_KINDS = "parser,viewer,scheduler,toolkit,server,client,compiler,indexer,tracker,gallery,mailer,planner".split(",")
-_WORDS = "amber,basalt,cobalt,dune,ember,fjord,garnet,heron,iris,jasper,kelp,lotus,mica,nectar,opal,pebble".split(",")
+_KINDS = (
+    "parser,viewer,scheduler,toolkit,server,client,compiler,indexer,tracker,gallery,mailer,planner".split(",")
+)
+_WORDS = (
+    "amber,basalt,cobalt,dune,ember,fjord,garnet,heron,iris,jasper,kelp,lotus,mica,nectar,opal,pebble".split(
+        ","
+    )
+)
 _PROBLEMS = (
-    "Crash when the file is empty|Typo on the start page|Slow start on old machines|Button has no label|"
-    "Wrong time zone in reports|Memory grows over night|Dark theme is unreadable|Export forgets the last row|"
-    "Search ignores umlauts|Setup guide is outdated|Add a keyboard shortcut|Support larger files|"
-    "Explain the settings|Which version is stable|Retry when the network fails|Show a progress bar"
+    "Crash when the file is empty|Typo on the start page|Slow start on old machines|Button has no "
+    "label|Wrong time zone in reports|Memory grows over night|Dark theme is unreadable|Export forgets the"
+    " last row|Search ignores umlauts|Setup guide is outdated|Add a keyboard shortcut|Support larger "
+    "files|Explain the settings|Which version is stable|Retry when the network fails|Show a progress bar"
 ).split("|")
 _CHANGES = (
-    "Fix the build|Update the readme|Add tests|Remove dead code|Rename the settings|Speed up the search|"
-    "Handle empty input|Bump the version|Translate the menu|Document the format"
+    "Fix the build|Update the readme|Add tests|Remove dead code|Rename the settings|Speed up the "
+    "search|Handle empty input|Bump the version|Translate the menu|Document the format"
 ).split("|")
 
 
@@ -129,7 +138,9 @@ def _fill(draw: Draw, project: Project, names: list[str]) -> None:
     project.members = {project.space: "Maintainer", **{each: draw.one(ROLES) for each in team[:3]}}
     writers = [project.space, *team]
     for title in draw.some(_PROBLEMS, 8):
-        issue = Issue(len(project.issues) + 1, title, draw.one(writers), [draw.one(LABELS)], not draw.chance(0.35))
+        issue = Issue(
+            len(project.issues) + 1, title, draw.one(writers), [draw.one(LABELS)], not draw.chance(0.35)
+        )
         project.issues.append(issue)
     for number, title in enumerate(draw.some(_CHANGES, 3), 1):
         branch = "-".join(title.lower().split())

@@ -25,8 +25,13 @@ __all__ = ["FORUM"]
 FORUM = Site(
     "reddit",
     "Roundtable",
-    (("Home", "/"), ("Forums", "/forums"), ("Submit a post", "/submit"), ("My profile", "/me"))
-    + (("Create a forum", "/create_forum"),),
+    (
+        ("Home", "/"),
+        ("Forums", "/forums"),
+        ("Submit a post", "/submit"),
+        ("My profile", "/me"),
+        ("Create a forum", "/create_forum"),
+    ),
 )
 
 
@@ -116,7 +121,13 @@ def _post_page(visit: Visit, number: str) -> Response:
     return visit.page(
         post.title,
         tag("h1", post.title),
-        tag("p", "by ", link(post.author, f"/user/{post.author}"), f" in ", link(post.forum, f"/f/{post.forum}")),
+        tag(
+            "p",
+            "by ",
+            link(post.author, f"/user/{post.author}"),
+            " in ",
+            link(post.forum, f"/f/{post.forum}"),
+        ),
         tag("p", f"{post.votes} points, {post.date}. ", mine, id="votes"),
         tag("p", post.body, id="body"),
         own,
@@ -158,7 +169,9 @@ def _edit_page(visit: Visit, number: str) -> Response:
 @FORUM.get("/submit", signed_in=True)
 def _submit_page(visit: Visit) -> Response:
     fields = (field("Title", "title"), text_area("Body", "body"), field("Forum", "forum"))
-    return visit.page("Submit a post", tag("h1", "Submit a post"), form("/submit", *fields, submit="Create post"))
+    return visit.page(
+        "Submit a post", tag("h1", "Submit a post"), form("/submit", *fields, submit="Create post")
+    )
 
 
 @FORUM.post("/submit", signed_in=True)
@@ -166,7 +179,9 @@ def _submit(visit: Visit) -> Response:
     forum, name, title = visit.state.forum, visit.text("forum"), visit.text("title")
     if name not in forum.forums or not title:
         return visit.page("Submit a post", tag("p", "A title and an existing forum are needed."), status=400)
-    post = Post(max(each.number for each in forum.posts) + 1, name, title, visit.text("body"), visit.user, TODAY, 1)
+    post = Post(
+        max(each.number for each in forum.posts) + 1, name, title, visit.text("body"), visit.user, TODAY, 1
+    )
     forum.posts.append(post)
     return redirect(post.path)
 
@@ -174,14 +189,18 @@ def _submit(visit: Visit) -> Response:
 @FORUM.get("/create_forum", signed_in=True)
 def _create_page(visit: Visit) -> Response:
     fields = (field("Name", "name"), field("Description", "about"))
-    return visit.page("Create a forum", tag("h1", "Create a forum"), form("/create_forum", *fields, submit="Create"))
+    return visit.page(
+        "Create a forum", tag("h1", "Create a forum"), form("/create_forum", *fields, submit="Create")
+    )
 
 
 @FORUM.post("/create_forum", signed_in=True)
 def _create(visit: Visit) -> Response:
     name = visit.text("name").lower()
     if not re.fullmatch("[a-z0-9_]{2,30}", name):
-        return visit.page("Create a forum", tag("p", "A name has letters, digits and underscores."), status=400)
+        return visit.page(
+            "Create a forum", tag("p", "A name has letters, digits and underscores."), status=400
+        )
     visit.state.forum.forums.setdefault(name, visit.text("about"))
     return redirect(f"/f/{name}")
 
@@ -196,7 +215,9 @@ def _user(visit: Visit, name: str) -> Response:
     forum = visit.state.forum
     if name not in forum.bios:
         return visit.missing()
-    posts = sorted((each for each in forum.posts if each.author == name), key=lambda each: each.date, reverse=True)
+    posts = sorted(
+        (each for each in forum.posts if each.author == name), key=lambda each: each.date, reverse=True
+    )
     edit = link("Edit biography", "/me/edit") if name == visit.user else None
     about = tag("p", forum.bios[name], id="bio")
     return visit.page(name, tag("h1", name), about, edit, tag("h2", f"{len(posts)} posts"), _posts(posts))

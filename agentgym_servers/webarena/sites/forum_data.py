@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena.sites.words import people, spread
 
-__all__ = ["Comment", "Forum", "Post", "TOPICS", "draw_forum"]
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+
+__all__ = ["TOPICS", "Comment", "Forum", "Post", "draw_forum"]
 
 TOPICS = {
     "baking": "sourdough starter,rye bread,puff pastry,pizza stone,cinnamon rolls,cake flour",
@@ -19,18 +22,20 @@ TOPICS = {
     "movies": "silent films,film festivals,movie posters,long takes,black comedies,popcorn recipes",
     "space": "meteor showers,moon craters,home telescopes,rocket launches,star charts,solar eclipses",
 }
+_EVERY, _REST = 9, 4  # which posts are of the agent's account
 _OPENERS = (
-    "My thoughts on {},Beginner question about {},What I learned about {},Please rate my {},"
-    "The best advice on {},Is it worth spending money on {}"
+    "My thoughts on {},Beginner question about {},What I learned about {},Please rate my {},The best "
+    "advice on {},Is it worth spending money on {}"
 ).split(",")
 _BODIES = (
-    "I have tried this for a month now.|It took me three attempts.|Any hints are welcome.|I was surprised by the "
-    "result.|My neighbor does it differently.|There must be an easier way.|I took notes of everything."
+    "I have tried this for a month now.|It took me three attempts.|Any hints are welcome.|I was surprised"
+    " by the result.|My neighbor does it differently.|There must be an easier way.|I took notes of "
+    "everything."
 ).split("|")
 _REPLIES = (
-    "I agree with this.|That did not work for me.|Thank you for sharing.|Try it twice before you give up.|"
-    "You can find this in the library.|I had the same problem.|Great post!|Patience is everything.|"
-    "I would do it the other way round.|This should be pinned."
+    "I agree with this.|That did not work for me.|Thank you for sharing.|Try it twice before you give "
+    "up.|You can find this in the library.|I had the same problem.|Great post!|Patience is everything.|I "
+    "would do it the other way round.|This should be pinned."
 ).split("|")
 
 
@@ -109,7 +114,7 @@ def draw_forum(draw: Draw) -> Forum:
             n = len(forum.posts)
             day = days[n]
             date = spread(draw, 2022 + day // 24, 1 + (day % 24) // 4)[:8] + f"{1 + day % 4 * 7:02d}"
-            author = names[0] if n % 9 == 4 else draw.one(names[1:])  # noqa: PLR2004 - some are the agent's
+            author = names[0] if n % _EVERY == _REST else draw.one(names[1:])
             body = f"{draw.one(_BODIES)} {draw.one(_BODIES)}"
             post = Post(numbers[n], topic, opener.format(subject), body, author, date, scores[n])
             forum.posts.append(post)

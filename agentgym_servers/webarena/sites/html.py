@@ -23,10 +23,17 @@ __all__ = [
 ]
 
 _STYLE = (
-    "body{font:14px/1.3 sans-serif;margin:8px;max-width:1200px}nav a,nav form{margin-right:10px;display:inline}"
-    "h1{font-size:20px;margin:8px 0}h2{font-size:16px;margin:8px 0}p,ul,table{margin:4px 0}td,th{padding:1px 8px;"
-    "text-align:left;vertical-align:top}label{margin-right:8px}a{white-space:nowrap}td form,form.one{display:inline}"
-    "input[type=text],input[type=password]{width:260px}textarea{width:500px;height:60px}"
+    "body{font:14px/1.3 sans-serif;margin:8px;max-width:1200px}"
+    "nav a,nav form{margin-right:10px;display:inline}"
+    "h1{font-size:20px;margin:8px 0}"
+    "h2{font-size:16px;margin:8px 0}"
+    "p,ul,table{margin:4px 0}"
+    "td,th{padding:1px 8px;text-align:left;vertical-align:top}"
+    "label{margin-right:8px}"
+    "a{white-space:nowrap}"
+    "td form,form.one{display:inline}"
+    "input[type=text],input[type=password]{width:260px}"
+    "textarea{width:500px;height:60px}"
 )
 
 
@@ -98,9 +105,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], **attributes: s
 
 def facts(pairs: Iterable[tuple[str, Child]], **attributes: str) -> Html:
     """Return a table of names and values."""
-    return tag(
-        "table", (tag("tr", tag("th", name), tag("td", value)) for name, value in pairs), **attributes
-    )
+    return tag("table", (tag("tr", tag("th", name), tag("td", value)) for name, value in pairs), **attributes)
 
 
 def field(label: str, name: str, value: str = "", kind: str = "text") -> Html:
@@ -134,7 +139,9 @@ def choice(label: str, name: str, options: Iterable[str], chosen: str = "") -> H
 
 def checkbox(label: str, name: str, *, checked: bool) -> Html:
     """Return a box to check."""
-    return tag("p", tag("label", tag("input", type="checkbox", name=name, value="yes", checked=checked), label))
+    return tag(
+        "p", tag("label", tag("input", type="checkbox", name=name, value="yes", checked=checked), label)
+    )
 
 
 def form(action: str, *children: Child, submit: str, method: str = "post") -> Html:

@@ -34,7 +34,9 @@ def _found(visit: Visit, query: str) -> list[Place]:
         places = [each for each in data.places if where.strip() in each.name.lower()]
         return data.near(places[0], kind) if places else []
     return [
-        each for each in data.places if wanted and wanted in f"{each.name}, {each.address} {each.kind}".lower()
+        each
+        for each in data.places
+        if wanted and wanted in f"{each.name}, {each.address} {each.kind}".lower()
     ]
 
 
@@ -48,10 +50,9 @@ def _search(visit: Visit) -> Response:
 
 @MAP.get(r"/place/(\d+)")
 def _place(visit: Visit, number: str) -> Response:
-    places = visit.state.map.places
-    if len(number) > 5 or int(number) >= len(places):  # noqa: PLR2004 - digits
+    place = next((each for each in visit.state.map.places if str(each.number) == number), None)
+    if place is None:
         return visit.missing()
-    place = places[int(number)]
     about = [
         ("Kind", KINDS[place.kind]),
         ("Address", place.address),
@@ -66,7 +67,11 @@ def _place(visit: Visit, number: str) -> Response:
 def _directions(visit: Visit) -> Response:
     start, end, mode = visit.text("start"), visit.text("end"), visit.text("mode", "car")
     mode = mode if mode in MODES else "car"
-    fields = (field("From", "start", start), field("To", "end", end), choice("Travel by", "mode", MODES, mode))
+    fields = (
+        field("From", "start", start),
+        field("To", "end", end),
+        choice("Travel by", "mode", MODES, mode),
+    )
     ask = form("/directions", *fields, submit="Get directions", method="get")
     by_name = {each.name.lower(): each for each in visit.state.map.places}
     ends = by_name.get(start.lower()), by_name.get(end.lower())

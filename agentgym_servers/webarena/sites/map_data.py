@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena.sites.words import LAST_NAMES, STREETS, TOWNS
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
 
 __all__ = ["KINDS", "MODES", "Map", "Place", "Route", "draw_map", "route"]
 
@@ -116,6 +119,8 @@ def draw_map(draw: Draw) -> Map:
             name = f"{next(names)} {KINDS[kind]}"
             postcode = f"{base + draw.between(1, 40):05d}"
             places.append(
-                Place(len(places), name, kind, town, street, postcode, phone, opens, draw.between(15, 23), x, y)
+                Place(
+                    len(places), name, kind, town, street, postcode, phone, opens, draw.between(15, 23), x, y
+                )
             )
     return Map(places, towns)

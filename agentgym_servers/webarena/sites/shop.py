@@ -24,8 +24,14 @@ __all__ = ["SHOP"]
 SHOP = Site(
     "shopping",
     "Corner Market",
-    (("Home", "/"), ("My account", "/account"), ("My orders", "/orders"), ("My wish list", "/wishlist"))
-    + (("Cart", "/cart"), ("Contact us", "/contact")),
+    (
+        ("Home", "/"),
+        ("My account", "/account"),
+        ("My orders", "/orders"),
+        ("My wish list", "/wishlist"),
+        ("Cart", "/cart"),
+        ("Contact us", "/contact"),
+    ),
 )
 
 
@@ -47,7 +53,9 @@ def _home(visit: Visit) -> Response:
     categories = items(link(name, f"/category/{name}") for name in CATEGORIES)
     letter = form("/newsletter", field("Newsletter e-mail", "email"), submit="Subscribe")
     done = tag("p", "You are subscribed to the newsletter.") if visit.state.shop.newsletter else letter
-    return visit.page("Home", tag("h1", "Corner Market"), _search_box(), tag("h2", "Categories"), categories, done)
+    return visit.page(
+        "Home", tag("h1", "Corner Market"), _search_box(), tag("h2", "Categories"), categories, done
+    )
 
 
 @SHOP.post("/newsletter")
@@ -61,7 +69,9 @@ def _search(visit: Visit) -> Response:
     query = visit.text("q")
     words = query.lower().split()
     found = [each for each in visit.state.shop.products if _matches(each, words)]
-    return visit.page(f"Search: {query}", tag("h1", f"Results for: {query}"), _search_box(query), _list(found))
+    return visit.page(
+        f"Search: {query}", tag("h1", f"Results for: {query}"), _search_box(query), _list(found)
+    )
 
 
 def _matches(product: Product, words: list[str]) -> bool:
@@ -91,8 +101,7 @@ def _category(visit: Visit, name: str) -> Response:
 
 
 def _product(visit: Visit, number: str) -> Product | None:
-    products = visit.state.shop.products
-    return products[int(number)] if len(number) < 6 and int(number) < len(products) else None
+    return next((each for each in visit.state.shop.products if str(each.number) == number), None)
 
 
 @SHOP.get(r"/product/(\d+)")
@@ -198,7 +207,9 @@ def _cart(visit: Visit) -> Response:
     total = sum(shop.products[number].price * quantity for number, quantity in shop.cart.items())
     heads = ("Product", "Quantity", "Subtotal", "")
     pay = link("Proceed to checkout", "/checkout")
-    return visit.page("Cart", tag("h1", "Cart"), table(heads, rows, id="cart"), tag("p", f"Total: {money(total)}"), pay)
+    return visit.page(
+        "Cart", tag("h1", "Cart"), table(heads, rows, id="cart"), tag("p", f"Total: {money(total)}"), pay
+    )
 
 
 @SHOP.post(r"/cart/(\d+)/remove")
@@ -214,7 +225,9 @@ def _checkout(visit: Visit) -> Response:
         return redirect("/cart")
     lines = items(f"{quantity} x {shop.products[number].name}" for number, quantity in shop.cart.items())
     where = tag("p", f"Ship to: {shop.customer(visit.user).address}")
-    return visit.page("Checkout", tag("h1", "Checkout"), lines, where, button_form("Place order", "/checkout"))
+    return visit.page(
+        "Checkout", tag("h1", "Checkout"), lines, where, button_form("Place order", "/checkout")
+    )
 
 
 @SHOP.post("/checkout", signed_in=True)
@@ -293,7 +306,12 @@ def _account(visit: Visit) -> Response:
 def _address_page(visit: Visit) -> Response:
     fields = (field("Street", "street"), field("Town", "town"), field("Postcode", "postcode"))
     now = tag("p", f"Now: {visit.state.shop.customer(visit.user).address}")
-    return visit.page("Change address", tag("h1", "Change address"), now, form("/account/address", *fields, submit="Save address"))
+    return visit.page(
+        "Change address",
+        tag("h1", "Change address"),
+        now,
+        form("/account/address", *fields, submit="Save address"),
+    )
 
 
 @SHOP.post("/account/address", signed_in=True)
@@ -308,7 +326,9 @@ def _change_address(visit: Visit) -> Response:
 @SHOP.get("/contact")
 def _contact(visit: Visit) -> Response:
     sent = tag("p", "Thank you, we have received your message.") if visit.text("sent") else None
-    write = form("/contact", field("Subject", "subject"), text_area("Message", "message"), submit="Send message")
+    write = form(
+        "/contact", field("Subject", "subject"), text_area("Message", "message"), submit="Send message"
+    )
     received = items(visit.state.shop.messages, id="sent") if visit.state.shop.messages else None
     return visit.page("Contact us", tag("h1", "Contact us"), sent, write, received)
 

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from agentgym_servers.webarena.sites.html import Html, button_form, choice, facts, field, form, items, link, table, tag
+import re
+
+from agentgym_servers.webarena.sites.html import (
+    Html,
+    button_form,
+    choice,
+    facts,
+    field,
+    form,
+    items,
+    link,
+    table,
+    tag,
+)
 from agentgym_servers.webarena.sites.shop_data import STATUSES, Customer, Order, Product, money
 from agentgym_servers.webarena.sites.web import Response, Site, Visit, address, redirect
 
@@ -13,8 +26,16 @@ _ROOT = "/admin"
 SHOP_ADMIN = Site(
     "shopping_admin",
     "Corner Market Admin",
-    (("Dashboard", "/"), ("Orders", "/orders"), ("Products", "/products"), ("Customers", "/customers"))
-    + (("Reviews", "/reviews"), ("Bestsellers", "/bestsellers"), ("Sales", "/sales"), ("Search terms", "/terms")),
+    (
+        ("Dashboard", "/"),
+        ("Orders", "/orders"),
+        ("Products", "/products"),
+        ("Customers", "/customers"),
+        ("Reviews", "/reviews"),
+        ("Bestsellers", "/bestsellers"),
+        ("Sales", "/sales"),
+        ("Search terms", "/terms"),
+    ),
     _ROOT,
 )
 
@@ -41,7 +62,9 @@ def _orders(visit: Visit) -> Response:
     shop, query, status = visit.state.shop, visit.text("q"), visit.text("status")
     orders = [each for each in shop.orders[::-1] if not status or each.status == status]
     if query:
-        orders = [each for each in orders if query in each.label or query in shop.customer(each.customer).name]
+        orders = [
+            each for each in orders if query in each.label or query in shop.customer(each.customer).name
+        ]
     rows = [
         (
             link(each.label, f"{_ROOT}/orders/{each.label}"),
@@ -77,7 +100,9 @@ def _order(visit: Visit, label: str) -> Response:
         ("Total", money(order.total)),
     ]
     rows = [(shop.products[number].name, shop.products[number].sku, count) for number, count in order.lines]
-    doing = [button_form("Cancel order", f"{_ROOT}/orders/{label}/cancel")] if order.status != "Canceled" else []
+    doing = (
+        [button_form("Cancel order", f"{_ROOT}/orders/{label}/cancel")] if order.status != "Canceled" else []
+    )
     comment = form(f"{_ROOT}/orders/{label}/comment", field("Comment", "comment"), submit="Notify customer")
     return visit.page(
         f"Order {label}",
@@ -113,7 +138,9 @@ def _comment(visit: Visit, label: str) -> Response:
 @SHOP_ADMIN.get("/products", signed_in=True)
 def _products(visit: Visit) -> Response:
     query = visit.text("q")
-    products = [each for each in visit.state.shop.products if query.lower() in f"{each.name} {each.sku}".lower()]
+    products = [
+        each for each in visit.state.shop.products if query.lower() in f"{each.name} {each.sku}".lower()
+    ]
     rows = [
         (
             link(each.name, f"{_ROOT}/products/{each.number}"),
@@ -125,12 +152,13 @@ def _products(visit: Visit) -> Response:
         for each in products
     ]
     heads = ("Product", "SKU", "Price", "Stock", "Status")
-    return visit.page("Products", tag("h1", "Products"), _find("/products", "Search products", query), table(heads, rows))
+    return visit.page(
+        "Products", tag("h1", "Products"), _find("/products", "Search products", query), table(heads, rows)
+    )
 
 
 def _product(visit: Visit, number: str) -> Product | None:
-    products = visit.state.shop.products
-    return products[int(number)] if len(number) < 6 and int(number) < len(products) else None
+    return next((each for each in visit.state.shop.products if str(each.number) == number), None)
 
 
 @SHOP_ADMIN.get(r"/products/(\d+)", signed_in=True)
@@ -151,8 +179,8 @@ def _save_product(visit: Visit, number: str) -> Response:
     if product is None:
         return visit.missing()
     dollars, _, cents = visit.text("price").lstrip("$").partition(".")
-    if dollars.isascii() and dollars.isdigit() and len(dollars) < 6 and (cents.isdigit() or not cents):
-        product.price = 100 * int(dollars) + int(f"{cents:0<2}"[:2])
+    if re.fullmatch("[0-9]{1,5}", dollars) and re.fullmatch("[0-9]{0,2}", cents):
+        product.price = 100 * int(dollars) + int(f"{cents:0<2}")
     product.stock = visit.number("stock", product.stock)
     product.enabled = visit.text("status") != "Disabled"
     return redirect(f"{_ROOT}/products/{number}")
@@ -199,7 +227,10 @@ def _reviews(visit: Visit) -> Response:
         if not each.approved
     ]
     return visit.page(
-        "Reviews", tag("h1", "Reviews to approve"), tag("p", f"{len(rows)} reviews"), table((), rows, id="reviews")
+        "Reviews",
+        tag("h1", "Reviews to approve"),
+        tag("p", f"{len(rows)} reviews"),
+        table((), rows, id="reviews"),
     )
 
 
@@ -231,7 +262,9 @@ def _sales(visit: Visit) -> Response:
         if order.status == "Complete":
             months.setdefault(order.date[:7], []).append(order.total)
     rows = [(month, len(totals), money(sum(totals))) for month, totals in sorted(months.items())]
-    return visit.page("Sales", tag("h1", "Sales of complete orders"), table(("Month", "Orders", "Sales"), rows))
+    return visit.page(
+        "Sales", tag("h1", "Sales of complete orders"), table(("Month", "Orders", "Sales"), rows)
+    )
 
 
 @SHOP_ADMIN.get("/terms", signed_in=True)

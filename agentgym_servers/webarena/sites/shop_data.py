@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena.sites.words import STREETS, TOWNS, people, spread
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
 
 __all__ = ["CATEGORIES", "TODAY", "Customer", "Order", "Product", "Review", "Shop", "draw_shop", "money"]
 
@@ -20,15 +23,18 @@ CATEGORIES = {
     "Toys": "Puzzle Kite Robot Train_Set Marble_Run Doll_House Yo-Yo Spinning_Top",
     "Audio": "Headphones Speaker Microphone Turntable Amplifier Radio Earbuds Soundbar",
 }
-_BRANDS = "Norvik Halden Brightwell Corvo Lumina Tessera Falmouth Orlando Pikewood Zenmark Aldora Quillon".split()
+_BRANDS = (
+    "Norvik Halden Brightwell Corvo Lumina Tessera Falmouth Orlando Pikewood Zenmark Aldora Quillon".split()
+)
 _STYLES = "Blue Red Green Black White Copper Steel Bamboo Compact Classic Foldable Deluxe".split()
 _TITLES = (
-    "Better than expected,Does the job,Would buy again,Not for me,Broke after a week,Good value,A bit too small,"
-    "Looks great,Arrived late,Simply excellent,Only average,Very sturdy"
+    "Better than expected,Does the job,Would buy again,Not for me,Broke after a week,Good value,A bit too"
+    " small,Looks great,Arrived late,Simply excellent,Only average,Very sturdy"
 ).split(",")
 _TEXTS = (
-    "I use it every day.,The color is nicer than in the picture.,My sister has the same one.,It came well packed.,"
-    "The handle is loose.,I expected more for the price.,It fits on the shelf.,The instructions are hard to read."
+    "I use it every day.,The color is nicer than in the picture.,My sister has the same one.,It came well"
+    " packed.,The handle is loose.,I expected more for the price.,It fits on the shelf.,The instructions "
+    "are hard to read."
 ).split(",")
 STATUSES = ("Pending", "Processing", "Complete", "Canceled")
 MONTHS = tuple((year, month) for year in (2022, 2023) for month in range(1, 13) if (year, month) < (2023, 6))
@@ -178,9 +184,7 @@ def _draw_products(draw: Draw) -> list[Product]:
             cents = price * 100 + draw.one((0, 25, 49, 50, 95, 99))
             sku = f"{category[:2].upper()}{draw.between(1000, 9999)}-{len(products):02d}"
             weight = f"{draw.between(1, 60) / 10:.1f} kg"
-            products.append(
-                Product(len(products), sku, name, category, cents, draw.between(3, 120), weight)
-            )
+            products.append(Product(len(products), sku, name, category, cents, draw.between(3, 120), weight))
     return products
 
 
@@ -198,9 +202,7 @@ def _draw_reviews(draw: Draw, products: list[Product]) -> list[Review]:
     for product in products:
         for author in draw.some(people(draw, 8), draw.between(0, 4)):
             text = f"{draw.one(_TEXTS)} {draw.one(_TEXTS)}"
-            review = Review(
-                len(reviews), product.number, author, draw.between(1, 5), draw.one(_TITLES), text
-            )
+            review = Review(len(reviews), product.number, author, draw.between(1, 5), draw.one(_TITLES), text)
             review.approved = not draw.chance(0.12)
             reviews.append(review)
     return reviews
@@ -211,9 +213,7 @@ def _draw_orders(draw: Draw, shop: Shop) -> None:
     for n in range(48):
         year, month = draw.one(MONTHS)
         customer = shop.customers[0] if n % 4 == 0 else draw.one(shop.customers[1:])
-        lines = [
-            (each.number, draw.between(1, 3)) for each in draw.some(shop.products, draw.between(1, 3))
-        ]
+        lines = [(each.number, draw.between(1, 3)) for each in draw.some(shop.products, draw.between(1, 3))]
         drawn.append((spread(draw, year, month), customer, lines, draw.one(STATUSES)))
     drawn.sort(key=lambda each: each[0])
     for n, (date, customer, lines, status) in enumerate(drawn):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena.sites import code_data, forum_data, map_data, shop_data, wiki_data
 
-__all__ = ["STATES", "State", "TEST_STATES", "fresh_state", "state_of"]
+__all__ = ["STATES", "TEST_STATES", "State", "fresh_state", "state_of"]
 
 STATES = 10
 """How many different states of the sites the tasks begin in."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from agentgym_servers.webarena.sites.html import Html, document, field as html_field, form, link, tag
+from agentgym_servers.webarena.sites.html import Html, document, form, link, tag
+from agentgym_servers.webarena.sites.html import field as html_field
 
 if TYPE_CHECKING:
     from agentgym_servers.webarena.sites.state import State
@@ -117,7 +118,13 @@ class Site:
     """
 
     def __init__(
-        self, key: str, title: str, menu: tuple[tuple[str, str], ...], root: str = "", *, accounts: bool = True
+        self,
+        key: str,
+        title: str,
+        menu: tuple[tuple[str, str], ...],
+        root: str = "",
+        *,
+        accounts: bool = True,
     ) -> None:
         self.key, self.title, self.menu, self.root, self.accounts = key, title, menu, root, accounts
         self._routes: list[tuple[str, re.Pattern[str], Handler, bool]] = []

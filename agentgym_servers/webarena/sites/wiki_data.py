@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.draw import Draw
-from agentgym_servers.webarena.sites.map_data import Map
 from agentgym_servers.webarena.sites.words import people
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.webarena.sites.map_data import Map
 
 __all__ = ["Article", "Wiki", "draw_wiki"]
 
@@ -58,7 +61,9 @@ def draw_wiki(draw: Draw, world_map: Map) -> Wiki:
     articles += [_sight(draw, sight, draw.one(names), draw.one(world_map.towns)) for sight in sights]
     heights = draw.some(range(900, 4_800), 6)
     peaks = draw.some("Arden Belmar Corvin Dorado Elbrin Faroe Galdor Hestal Ingram Jorvik".split(), 6)
-    articles += [_mountain(draw, f"Mount {peak}", height) for peak, height in zip(peaks, heights, strict=True)]
+    articles += [
+        _mountain(draw, f"Mount {peak}", height) for peak, height in zip(peaks, heights, strict=True)
+    ]
     return Wiki({each.title: each for each in articles})
 
 
@@ -75,7 +80,12 @@ def _town(draw: Draw, town: str, number: int) -> Article:
 
 def _person(draw: Draw, name: str, trade: str, town: str) -> Article:
     birth = draw.between(1790, 1930)
-    facts = {"Born": str(birth), "Birthplace": town, "Died": str(birth + draw.between(41, 92)), "Occupation": trade}
+    facts = {
+        "Born": str(birth),
+        "Birthplace": town,
+        "Died": str(birth + draw.between(41, 92)),
+        "Occupation": trade,
+    }
     return Article(name, "person", f"{name} was a {trade} from {town}.", facts)
 
 

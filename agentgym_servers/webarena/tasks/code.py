@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from agentgym_servers._frame.draw import Draw
+from typing import TYPE_CHECKING
+
 from agentgym_servers.webarena.sites.code_data import LABELS, ROLES, Project
 from agentgym_servers.webarena.sites.forum_data import TOPICS
-from agentgym_servers.webarena.sites.state import State
 from agentgym_servers.webarena.tasks.steps import Step, click, fill, goto, pick, push, put
 from agentgym_servers.webarena.tasks.template import Made, answer, change, content, exactly, reach, template
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.webarena.sites.state import State
 
 __all__: list[str] = []
 
@@ -79,7 +83,9 @@ def open_issues(state: State, draw: Draw) -> Made:
     """The number of open issues."""
     project = draw.one(state.code.projects)
     count = sum(each.is_open for each in project.issues)
-    return answer(f"How many issues of {_name(project)} are open?", str(count), *_opened(project), click("Issues"))
+    return answer(
+        f"How many issues of {_name(project)} are open?", str(count), *_opened(project), click("Issues")
+    )
 
 
 @template("gitlab")
@@ -96,15 +102,25 @@ def open_requests(state: State, draw: Draw) -> Made:
     """Open the merge requests."""
     project = draw.one(state.code.projects)
     url = f"{CODE}{project.path}/-/merge_requests"
-    return reach(f"Open the merge requests of {_name(project)}.", url, *_opened(project), click("Merge requests"))
+    return reach(
+        f"Open the merge requests of {_name(project)}.", url, *_opened(project), click("Merge requests")
+    )
 
 
 @template("gitlab")
 def create_issue(state: State, draw: Draw) -> Made:
     """Create an issue."""
     project, user = draw.one(state.code.projects), draw.one(list(state.code.users))
-    title = draw.one(("Update the screenshots", "Test on a slow network", "Remove the old logo", "Sign the releases"))
-    steps = (*_opened(project), click("Issues"), click("New issue"), put("Title", title), put("Assignee", user))
+    title = draw.one(
+        ("Update the screenshots", "Test on a slow network", "Remove the old logo", "Sign the releases")
+    )
+    steps = (
+        *_opened(project),
+        click("Issues"),
+        click("New issue"),
+        put("Title", title),
+        put("Assignee", user),
+    )
     number = len(project.issues) + 1
     check = content(f"{CODE}{project.path}/-/issues/{number}", "main", title, user)
     intent = f'Create an issue in {_name(project)} with the title "{title}" and assign it to {user}.'
@@ -136,7 +152,9 @@ def comment_on_request(state: State, draw: Draw) -> Made:
     """Comment on a merge request."""
     project = draw.one(state.code.projects)
     request = draw.one(project.requests)
-    text = draw.one(("Looks good to me", "Please add a test", "I will check it tomorrow", "Is this still needed?"))
+    text = draw.one(
+        ("Looks good to me", "Please add a test", "I will check it tomorrow", "Is this still needed?")
+    )
     steps = (*_opened(project), click("Merge requests"), click(request.title), put("Comment", text))
     check = content(f"{CODE}{project.path}/-/merge_requests/{request.number}", "#comments", text)
     intent = f'Comment "{text}" on the merge request "{request.title}" of {_name(project)}.'
@@ -172,7 +190,8 @@ def star(state: State, draw: Draw) -> Made:
 @template("gitlab")
 def create_project(state: State, draw: Draw) -> Made:
     """Create a project."""
-    name = f"{draw.one(('lunar', 'solar', 'polar', 'coastal'))}-{draw.one(('atlas', 'diary', 'garden', 'notes'))}"
+    first, second = draw.one(("lunar", "solar", "polar")), draw.one(("atlas", "diary", "garden", "notes"))
+    name = f"{first}-{second}"
     visibility = draw.one(("Private", "Public"))
     steps = (click("New project"), put("Project name", name), pick(visibility), push("Create project"))
     check = content(f"{CODE}/{state.code.me}/{name}", "#about", visibility)
@@ -207,7 +226,7 @@ def post_clone_address(state: State, draw: Draw) -> Made:
     steps = (*_opened(project), goto("__REDDIT__/submit"), put("Title", title))
     steps += (put("Body", f"It has {project.stars} stars"), put("Forum", forum), push("Create post"))
     intent = (
-        f'Post in the forum {forum} with the title "{title}" and the number of stars of {_name(project)} in the form '
-        '"It has N stars" as the body.'
+        f'Post in the forum {forum} with the title "{title}" and the number of stars of {_name(project)}'
+        ' in the form "It has N stars" as the body.'
     )
     return change(intent, content("last", "main", title, f"It has {project.stars} stars"), *steps)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from agentgym_servers._frame.draw import Draw
+from typing import TYPE_CHECKING
+
 from agentgym_servers.webarena.sites.forum_data import TOPICS, Post
-from agentgym_servers.webarena.sites.state import State
 from agentgym_servers.webarena.tasks.steps import Step, click, fill, push, put
 from agentgym_servers.webarena.tasks.template import Made, answer, change, content, exactly, reach, template
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.webarena.sites.state import State
 
 __all__: list[str] = []
 
@@ -26,7 +30,9 @@ def top_author(state: State, draw: Draw) -> Made:
     """Who wrote the post with the most points."""
     name = draw.one(list(TOPICS))
     steps = (click("Forums"), click(name), click("Sort by top"))
-    return exactly(f"Who wrote the post with the most points in the forum {name}?", _top(state, name).author, *steps)
+    return exactly(
+        f"Who wrote the post with the most points in the forum {name}?", _top(state, name).author, *steps
+    )
 
 
 @template("reddit")
@@ -69,8 +75,17 @@ def submit(state: State, draw: Draw) -> Made:
     """Write a post."""
     name = draw.one(list(TOPICS))
     subject = draw.one(TOPICS[name].split(","))
-    title, body = f"Who knows a shop for {subject}?", draw.one(("I live in a small town.", "Prices do not matter."))
-    steps = (click("Submit a post"), put("Title", title), put("Body", body), put("Forum", name), push("Create post"))
+    title, body = (
+        f"Who knows a shop for {subject}?",
+        draw.one(("I live in a small town.", "Prices do not matter.")),
+    )
+    steps = (
+        click("Submit a post"),
+        put("Title", title),
+        put("Body", body),
+        put("Forum", name),
+        push("Create post"),
+    )
     check = content("last", "main", title, body)
     return change(f'Post in the forum {name}: title "{title}", body "{body}"', check, *steps)
 
@@ -79,7 +94,9 @@ def submit(state: State, draw: Draw) -> Made:
 def comment(state: State, draw: Draw) -> Made:
     """Write a comment."""
     post = draw.one(state.forum.posts)
-    text = draw.one(("Saved for the weekend.", "Which size do you use?", "My club recommends it.", "Photos please!"))
+    text = draw.one(
+        ("Saved for the weekend.", "Which size do you use?", "My club recommends it.", "Photos please!")
+    )
     steps = (*_opened(post), put("Comment", text), push("Post comment"))
     check = content(f"{FORUM}{post.path}", "#comments", text)
     return change(f'Comment on the post "{post.title}" in the forum {post.forum}: "{text}"', check, *steps)
@@ -117,7 +134,9 @@ def subscribe(state: State, draw: Draw) -> Made:
 def biography(state: State, draw: Draw) -> Made:
     """Change the biography."""
     topic = draw.one(list(TOPICS))
-    text = f"I write about {topic} from {draw.one(('the north', 'the coast', 'a small island', 'the hills'))}."
+    text = (
+        f"I write about {topic} from {draw.one(('the north', 'the coast', 'a small island', 'the hills'))}."
+    )
     check = content(f"{FORUM}/user/{state.forum.me}", "#bio", text)
     steps = (click("My profile"), click("Edit biography"), fill("Biography", text))
     return change(f'Change my biography to "{text}"', check, *steps)
@@ -131,7 +150,13 @@ def edit(state: State, draw: Draw) -> Made | None:
         return None
     post = draw.one(own)
     text = draw.one(("Edit: solved!", "Edit: thanks to all!", "Edit: I tried again."))
-    steps = (click("My profile"), click(post.title), click("Edit post"), put("Body", f" {text}"), push("Save post"))
+    steps = (
+        click("My profile"),
+        click(post.title),
+        click("Edit post"),
+        put("Body", text),
+        push("Save post"),
+    )
     check = content(f"{FORUM}{post.path}", "#body", text)
     return change(f'Add the line "{text}" to my post "{post.title}".', check, *steps)
 
@@ -142,7 +167,11 @@ def create_forum(state: State, draw: Draw) -> Made:
     name = f"{draw.one(list(TOPICS))}_{draw.one(('beginners', 'market', 'photos', 'archive'))}"
     about = draw.one(("Be kind", "No links please", "Questions are welcome"))
     steps = (click("Create a forum"), put("Name", name), put("Description", about), push("Create"))
-    return change(f'Create a forum {name} with the description "{about}".', content(f"{FORUM}/f/{name}", "main", name, about), *steps)
+    return change(
+        f'Create a forum {name} with the description "{about}".',
+        content(f"{FORUM}/f/{name}", "main", name, about),
+        *steps,
+    )
 
 
 @template("reddit")

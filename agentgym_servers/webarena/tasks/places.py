@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from agentgym_servers._frame.draw import Draw
+from typing import TYPE_CHECKING
+
 from agentgym_servers.webarena.sites.map_data import KINDS, MODES, Place, route
-from agentgym_servers.webarena.sites.state import State
 from agentgym_servers.webarena.sites.wiki import wiki_path
 from agentgym_servers.webarena.tasks.steps import Step, click, fill, goto, pick, put
 from agentgym_servers.webarena.tasks.template import Made, answer, change, content, exactly, reach, template
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.webarena.sites.state import State
 
 __all__: list[str] = []
 
@@ -23,7 +27,13 @@ def _place(place: Place) -> tuple[Step, ...]:
 
 
 def _way(start: Place, end: Place, mode: str) -> tuple[Step, ...]:
-    return (click("Directions"), put("From", start.name), put("To", end.name), pick(mode), Step("click", "button", "Get directions"))
+    return (
+        click("Directions"),
+        put("From", start.name),
+        put("To", end.name),
+        pick(mode),
+        Step("click", "button", "Get directions"),
+    )
 
 
 def _two(state: State, draw: Draw) -> tuple[Place, Place]:
@@ -42,7 +52,11 @@ def founded(state: State, draw: Draw) -> Made:
 def fact_of_sight(state: State, draw: Draw) -> Made:
     """A fact about a sight."""
     sight, fact = draw.one(state.wiki.of("sight")), draw.one(("Architect", "Opened", "Height"))
-    ask = {"Architect": "Who designed the {}?", "Opened": "When did the {} open?", "Height": "How high is the {}?"}
+    ask = {
+        "Architect": "Who designed the {}?",
+        "Opened": "When did the {} open?",
+        "Height": "How high is the {}?",
+    }
     return answer(ask[fact].format(sight.title), sight.facts[fact].removesuffix(" m"), _article(sight.title))
 
 
@@ -50,7 +64,11 @@ def fact_of_sight(state: State, draw: Draw) -> Made:
 def elevation(state: State, draw: Draw) -> Made:
     """The elevation of a mountain."""
     peak = draw.one(state.wiki.of("mountain"))
-    return answer(f"How many metres high is {peak.title}? Write it as on its page.", peak.facts["Elevation"].removesuffix(" m"), _article(peak.title))
+    return answer(
+        f"How many metres high is {peak.title}? Write it as on its page.",
+        peak.facts["Elevation"].removesuffix(" m"),
+        _article(peak.title),
+    )
 
 
 @template("wikipedia")
@@ -76,7 +94,9 @@ def population_of_headquarters(state: State, draw: Draw) -> Made:
     """The population of the town of a company."""
     company = draw.one(state.wiki.of("company"))
     town = state.wiki.articles[company.facts["Headquarters"]]
-    intent = f"How many people live in the town where {company.title} has its headquarters? Write it as on its page."
+    intent = (
+        f"How many people live in the town of the headquarters of {company.title}? Write it as its page does."
+    )
     return answer(intent, town.facts["Population"], _article(company.title), click(town.title))
 
 
@@ -94,7 +114,9 @@ def lifetime(state: State, draw: Draw) -> Made:
     """How old somebody became."""
     who = draw.one(state.wiki.of("person"))
     age = int(who.facts["Died"]) - int(who.facts["Born"])
-    return answer(f"How many years lie between the birth and the death of {who.title}?", str(age), _article(who.title))
+    return answer(
+        f"How many years lie between the birth and the death of {who.title}?", str(age), _article(who.title)
+    )
 
 
 @template("map")
@@ -124,7 +146,11 @@ def postcode(state: State, draw: Draw) -> Made:
 def closing(state: State, draw: Draw) -> Made:
     """When a place closes."""
     place = draw.one(state.map.places)
-    return answer(f"At what time does the {place.name} close? Answer as HH:MM.", f"{place.closes:02d}:00", *_place(place))
+    return answer(
+        f"At what time does the {place.name} close? Answer as HH:MM.",
+        f"{place.closes:02d}:00",
+        *_place(place),
+    )
 
 
 @template("map")
@@ -133,7 +159,9 @@ def distance(state: State, draw: Draw) -> Made:
     start, end = _two(state, draw)
     mode = draw.one(list(MODES))
     by = {"car": "by car", "bicycle": "by bicycle", "foot": "on foot"}[mode]
-    intent = f"How long is the way {by} from the {start.name} to the {end.name}? Answer in km with one decimal."
+    intent = (
+        f"How long is the way {by} from the {start.name} to the {end.name}? Answer in km with one decimal."
+    )
     return answer(intent, route(start, end, mode).distance.removesuffix(" km"), *_way(start, end, mode))
 
 
@@ -142,7 +170,9 @@ def travel_time(state: State, draw: Draw) -> Made:
     """The time between two places."""
     start, end = _two(state, draw)
     mode = draw.one(("car", "bicycle"))
-    intent = f"How long does it take by {mode} from the {start.name} to the {end.name}? Write it as the map does."
+    intent = (
+        f"How long does it take by {mode} from the {start.name} to the {end.name}? Write it as the map does."
+    )
     return answer(intent, route(start, end, mode).time, *_way(start, end, mode))
 
 
@@ -152,7 +182,11 @@ def nearest(state: State, draw: Draw) -> Made:
     kind = draw.one(("cafe", "hotel"))
     place = draw.one([each for each in state.map.places if each.kind != kind])
     best = state.map.near(place, kind)[0]
-    return exactly(f"Which {kind} is nearest to the {place.name}?", best.name, fill("Search places", f"{kind} near {place.name}"))
+    return exactly(
+        f"Which {kind} is nearest to the {place.name}?",
+        best.name,
+        fill("Search places", f"{kind} near {place.name}"),
+    )
 
 
 @template("map")
@@ -160,14 +194,20 @@ def count_kind(state: State, draw: Draw) -> Made:
     """The number of places of a kind in a town."""
     kind, town = draw.one(list(KINDS)), draw.one(state.map.towns)
     count = sum(each.town == town for each in state.map.of(kind))
-    return answer(f"How many places of the kind {kind} does the map have in {town}?", str(count), fill("Search places", f"{kind} in {town}"))
+    return answer(
+        f"How many places of the kind {kind} does the map have in {town}?",
+        str(count),
+        fill("Search places", f"{kind} in {town}"),
+    )
 
 
 @template("map")
 def open_place(state: State, draw: Draw) -> Made:
     """Open the page of a place."""
     place = draw.one(state.map.places)
-    return reach(f"Open the page of the {place.name} on the map.", f"{MAP}/place/{place.number}", *_place(place))
+    return reach(
+        f"Open the page of the {place.name} on the map.", f"{MAP}/place/{place.number}", *_place(place)
+    )
 
 
 @template("map")
@@ -186,7 +226,9 @@ def museum_of_birthplace(state: State, draw: Draw) -> Made:
     town = who.facts["Birthplace"]
     museum = next(each for each in state.map.of("museum") if each.town == town)
     steps = (goto(WIKI + wiki_path(who.title)), goto(f"{MAP}/"), fill("Search places", f"museum in {town}"))
-    return exactly(f"What is the name of the museum in the town where {who.title} was born?", museum.name, *steps)
+    return exactly(
+        f"What is the name of the museum in the town where {who.title} was born?", museum.name, *steps
+    )
 
 
 @template("map", "wikipedia")
@@ -196,4 +238,6 @@ def hotel_near_sight(state: State, draw: Draw) -> Made:
     library = next(each for each in state.map.of("library") if each.town == sight.facts["Town"])
     steps = (goto(WIKI + wiki_path(sight.title)), goto(f"{MAP}/"))
     steps += (fill("Search places", f"library in {library.town}"), click(library.name))
-    return answer(f"What is the phone number of the library in the town of the {sight.title}?", library.phone, *steps)
+    return answer(
+        f"What is the phone number of the library in the town of the {sight.title}?", library.phone, *steps
+    )

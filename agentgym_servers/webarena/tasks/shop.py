@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from agentgym_servers._frame.draw import Draw
+from typing import TYPE_CHECKING
+
 from agentgym_servers.webarena.sites.shop_data import CATEGORIES, STATUSES, Product, money
-from agentgym_servers.webarena.sites.state import State
 from agentgym_servers.webarena.tasks.steps import Step, click, fill, goto, pick, push, put
 from agentgym_servers.webarena.tasks.template import Made, answer, change, content, exactly, reach, template
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.webarena.sites.state import State
 
 __all__: list[str] = []
 
@@ -36,7 +40,7 @@ def worst_review(state: State, draw: Draw) -> Made | None:
     """Who gave the lowest rating."""
     product = draw.one(state.shop.products)
     reviews = sorted(state.shop.reviews_of(product.number), key=lambda each: each.rating)
-    if len(reviews) < 2 or reviews[0].rating == reviews[1].rating:  # noqa: PLR2004 - the lowest is one
+    if not reviews[1:] or reviews[0].rating == reviews[1].rating:
         return None
     intent = f"Which customer gave the lowest rating to the {product.name}?"
     return exactly(intent, reviews[0].author, *_found(product))
@@ -54,7 +58,9 @@ def count_reviews(state: State, draw: Draw) -> Made:
 def cheapest(state: State, draw: Draw) -> Made:
     """The cheapest product of a category."""
     category = draw.one(list(CATEGORIES))
-    best = min((each for each in state.shop.products if each.category == category), key=lambda each: each.price)
+    best = min(
+        (each for each in state.shop.products if each.category == category), key=lambda each: each.price
+    )
     steps = (click(category), click("Sort by price, low to high"))
     return exactly(f"What is the cheapest product in the category {category}?", best.name, *steps)
 
@@ -80,9 +86,15 @@ def spent(state: State, draw: Draw) -> Made:
     """What complete orders of a year cost."""
     year = draw.one(("2022", "2023"))
     status = draw.one(("Complete", "Canceled", "Pending"))
-    orders = [each for each in state.shop.orders_of(state.shop.me) if each.date[:4] == year and each.status == status]
+    orders = [
+        each
+        for each in state.shop.orders_of(state.shop.me)
+        if each.date[:4] == year and each.status == status
+    ]
     total = money(sum(each.total for each in orders))[1:]
-    intent = f"What is the total of my orders of {year} with the status {status}? Answer 0.00 if there are none."
+    intent = (
+        f"What is the total of my orders of {year} with the status {status}? Answer 0.00 if there are none."
+    )
     return answer(intent, total, click("My orders"))
 
 
@@ -111,7 +123,9 @@ def add_to_wishlist(state: State, draw: Draw) -> Made:
     """Put a product onto the wish list."""
     product = draw.one(state.shop.products)
     check = content(f"{SHOP}/wishlist", "main", product.name)
-    return change(f"Add the {product.name} to my wish list.", check, *_found(product), push("Add to wish list"))
+    return change(
+        f"Add the {product.name} to my wish list.", check, *_found(product), push("Add to wish list")
+    )
 
 
 @template("shopping")
@@ -123,7 +137,9 @@ def change_address(state: State, draw: Draw) -> Made:
     steps = (goto(f"{SHOP}/account"), click("Change address"), put("Street", street))
     steps += (put("Town", other.town), put("Postcode", other.postcode), push("Save address"))
     check = content(f"{SHOP}/account", "#account", f"{street}, {other.town} {other.postcode}")
-    return change(f"I have moved. My address is now {street}, {other.town} {other.postcode}. Update it.", check, *steps)
+    return change(
+        f"I have moved. My address is now {street}, {other.town} {other.postcode}. Update it.", check, *steps
+    )
 
 
 @template("shopping")
@@ -164,8 +180,8 @@ def draft_refund(state: State, draw: Draw) -> Made:
     why = draw.one(("it broke on the first day", "a part was missing", "I ordered the wrong size"))
     text = f"Please refund order {order.label} of {money(order.total)}, {why}."
     intent = (
-        f"Draft a refund message for my order {order.label} in the contact form: it must contain the number and the "
-        f"total of the order, and the reason: {why}. Do not send it."
+        f"Draft a refund message for my order {order.label} in the contact form: it must contain the number"
+        f" and the total of the order, and the reason: {why}. Do not send it."
     )
     check = content("last", "#message|value", order.label, money(order.total)[1:], why)
     return change(intent, check, click("My orders"), click("Contact us"), put("Message", text))
@@ -175,10 +191,20 @@ def draft_refund(state: State, draw: Draw) -> Made:
 def reorder(state: State, draw: Draw) -> Made:
     """Order the same again."""
     order = draw.one(state.shop.orders_of(state.shop.me))
-    steps = (click("My orders"), click(order.label), push("Reorder"), click("Proceed to checkout"), push("Place order"))
+    steps = (
+        click("My orders"),
+        click(order.label),
+        push("Reorder"),
+        click("Proceed to checkout"),
+        push("Place order"),
+    )
     label = f"{state.shop.orders[-1].number + 1:09d}"
     names = [state.shop.products[number].name for number, _ in order.lines]
-    return change(f"Order the same again as in my order {order.label}.", content(f"{SHOP}/orders/{label}", "#lines", *names), *steps)
+    return change(
+        f"Order the same again as in my order {order.label}.",
+        content(f"{SHOP}/orders/{label}", "#lines", *names),
+        *steps,
+    )
 
 
 @template("shopping")
@@ -189,7 +215,9 @@ def cancel(state: State, draw: Draw) -> Made | None:
         return None
     order = draw.one(pending)
     check = content(f"{SHOP}/orders/{order.label}", "#order", "Canceled")
-    return change(f"Cancel my order {order.label}.", check, click("My orders"), click(order.label), push("Cancel order"))
+    return change(
+        f"Cancel my order {order.label}.", check, click("My orders"), click(order.label), push("Cancel order")
+    )
 
 
 @template("shopping")

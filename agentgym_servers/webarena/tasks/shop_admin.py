@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from agentgym_servers._frame.draw import Draw
+from typing import TYPE_CHECKING
+
 from agentgym_servers.webarena.sites.shop_data import MONTHS, STATUSES, money
-from agentgym_servers.webarena.sites.state import State
 from agentgym_servers.webarena.tasks.steps import click, fill, pick, push, replaced
 from agentgym_servers.webarena.tasks.template import Made, answer, change, content, exactly, reach, template
+
+if TYPE_CHECKING:
+    from agentgym_servers._frame.draw import Draw
+    from agentgym_servers.webarena.sites.state import State
 
 __all__: list[str] = []
 
@@ -20,7 +24,12 @@ def bestseller(state: State, draw: Draw) -> Made | None:
     (first, count), (_, second) = state.shop.sold(year)[:2]
     if count == second:
         return None
-    return exactly(f"What is the best-selling product of {year}?", first.name, click("Bestsellers"), click(f"Year {year}"))
+    return exactly(
+        f"What is the best-selling product of {year}?",
+        first.name,
+        click("Bestsellers"),
+        click(f"Year {year}"),
+    )
 
 
 @template("shopping_admin")
@@ -72,7 +81,9 @@ def count_status(state: State, draw: Draw) -> Made:
     """The number of orders with a status."""
     status = draw.one(STATUSES)
     count = sum(each.status == status for each in state.shop.orders)
-    return answer(f"How many orders have the status {status}?", str(count), click("Orders"), click(f"Show {status}"))
+    return answer(
+        f"How many orders have the status {status}?", str(count), click("Orders"), click(f"Show {status}")
+    )
 
 
 @template("shopping_admin")
@@ -105,7 +116,9 @@ def sales(state: State, draw: Draw) -> Made | None:
     """The sales of a month."""
     year, month = draw.one(MONTHS)
     name = f"{year}-{month:02d}"
-    total = sum(each.total for each in state.shop.orders if each.date[:7] == name and each.status == "Complete")
+    total = sum(
+        each.total for each in state.shop.orders if each.date[:7] == name and each.status == "Complete"
+    )
     if not total:
         return None
     return answer(f"What were the sales of complete orders in {name}?", money(total)[1:], click("Sales"))
@@ -155,7 +168,9 @@ def cancel_order(state: State, draw: Draw) -> Made:
 def notify(state: State, draw: Draw) -> Made:
     """Write a comment on an order."""
     order = draw.one(state.shop.orders)
-    text = draw.one(("the parcel leaves tomorrow", "one item is sold out", "the carrier needs a phone number"))
+    text = draw.one(
+        ("the parcel leaves tomorrow", "one item is sold out", "the carrier needs a phone number")
+    )
     steps = (click("Orders"), fill("Search orders", order.label), click(order.label), fill("Comment", text))
     check = content(f"{ADMIN}/orders/{order.label}", "#comments", text)
     return change(f'Notify the customer of the order {order.label} that "{text}".', check, *steps)
@@ -166,4 +181,9 @@ def list_status(state: State, draw: Draw) -> Made:
     """List orders of a status."""
     status = draw.one(STATUSES)
     url = f"{ADMIN}/orders?status={status}"
-    return reach(f"Show the list of all orders with the status {status}.", url, click("Orders"), click(f"Show {status}"))
+    return reach(
+        f"Show the list of all orders with the status {status}.",
+        url,
+        click("Orders"),
+        click(f"Show {status}"),
+    )

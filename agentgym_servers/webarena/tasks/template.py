@@ -1,7 +1,7 @@
 """Templates of tasks: each makes a task of the data of a state of the sites.
 
-A template is a function with the decorator `template`. It returns the question, its check and its solution; or
-None where the data do not allow it, such as where two products are the cheapest.
+A template is a function with the decorator `template`. It returns the question, its check and its solution,
+or None where the data do not allow it, such as where two products are the cheapest.
 """
 
 from __future__ import annotations
