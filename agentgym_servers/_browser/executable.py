@@ -14,7 +14,15 @@ VARIABLE = "AGENTGYM_CHROMIUM"
 
 HOW_TO_INSTALL = f"apt-get install chromium, or set {VARIABLE} to the path of Chromium or Chrome"
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# The first one has no windows, and so needs less than half of the processor time of the others.
+_NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+)
 _MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 
 

@@ -190,7 +190,8 @@ def test_an_oracle_that_knows_the_world_plays_no_other(environment):
 def test_the_oracles_need_nothing_of_the_servers():
     program = """if True:
         import sys
-        sys.modules.update(dict.fromkeys(["fastapi", "uvicorn", "bm25s", "rapidfuzz", "minigrid", "playwright"]))
+        absent = ["fastapi", "uvicorn", "bm25s", "rapidfuzz", "minigrid", "playwright"]
+        sys.modules.update(dict.fromkeys(absent))
         import agentgym_gym
         from agentgym_gym.evaluate import load_oracle
         for environment in agentgym_gym.environments():

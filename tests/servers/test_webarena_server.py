@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import subprocess
 import sys
 import time
+from pathlib import Path
 
 import httpx
 import pytest
@@ -92,7 +93,7 @@ def test_all_twelve_actions(start):
     assert page.endswith("PREVIOUS ACTION: goto [http://shopping.test]")
     number = env.number("textbox 'Search products'")
     page = env.type("textbox 'Search products'", "mug", 0)
-    assert f"textbox 'Search products' required: False\n" not in page  # it has a value now
+    assert "textbox 'Search products' required: False\n" not in page  # it has a value now
     assert f"PREVIOUS ACTION: type [{number}] [mug] where [{number}] is textbox 'Search products'" in page
     assert "Results for: mug" in env.step("press [Enter]")
     assert env.reply["reward"] == 1.0
@@ -210,16 +211,23 @@ def test_a_killed_server_leaves_no_browser():
         time.sleep(0.2)
 
 
+def processes():
+    """Return the parent and the state of each process by its id."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            state, parent = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
+            found[int(path.parent.name)] = (int(parent), state)
+    return found
+
+
 def descendants(pid):
-    rows = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    parents = {int(line.split()[0]): int(line.split()[1]) for line in rows.splitlines()}
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
+    everything, found = processes(), {pid}
+    while more := {child for child, (parent, _) in everything.items() if parent in found} - found:
         found |= more
     return found - {pid}
 
 
 def alive(pids):
-    rows = subprocess.run(["ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True).stdout
-    states = {int(line.split()[0]): line.split()[1] for line in rows.splitlines()}
-    return {pid for pid in pids if not states.get(pid, "Z").startswith("Z")}
+    everything = processes()
+    return {pid for pid in pids if everything.get(pid, (0, "Z"))[1] != "Z"}

@@ -1,7 +1,7 @@
 """A browser without pictures and scripts: plays solutions of WebArena's tasks on the sites, in this process.
 
-It follows links, fills forms and presses buttons, by their names. Layout, tabs and keys are for the tests with
-Chromium.
+It follows links, fills forms and presses buttons, by their names. Layout, tabs and keys are for the tests
+with Chromium.
 """
 
 from __future__ import annotations
