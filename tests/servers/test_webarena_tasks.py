@@ -87,4 +87,4 @@ def test_no_solution_is_longer_than_an_episode():
 
 def test_the_world_is_the_same_everywhere():
     text = json.dumps([[WORLD.task(n).intent, WORLD.task(n).check] for n in range(TASKS)])
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "?"
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "ae996a15c8f5f935"
