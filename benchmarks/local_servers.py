@@ -24,6 +24,9 @@ from agentgym_gym.testing import ScriptedAgent
 TASKS = usually(40, quick=2)
 AT_ONCE = 32
 EPISODES = usually(256, quick=32)
+OTHERS = {"WebArena"}
+"""Servers whose steps are of another kind: those of a browser are measured by ``webarena.py``."""
+
 LIMITS_MS = {"WebShop": 5.0, "BabyAI": 3.0}
 """Maximum milliseconds of a step."""
 
@@ -53,7 +56,7 @@ def main() -> None:
     steps: dict[str, float] = {}
     many: dict[str, int] = {}
     for environment in environments():
-        if environment.local_server is None:
+        if environment.local_server is None or environment.name in OTHERS:
             continue
         server = LocalServer(environment.local_server)
         try:

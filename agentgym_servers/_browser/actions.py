@@ -15,7 +15,7 @@ _FENCED = re.compile(r"```(.*?)```", re.DOTALL)
 _MOST_SHOWN = 500  # characters of a reply in an error message
 _MOST_DIGITS = 9
 
-# What is in the brackets of each action that has some.
+# The arguments in the brackets of each action that has some.
 _ARGUMENTS = {
     "click": re.compile(r"click ?\[(\d+)\]"),
     "hover": re.compile(r"hover ?\[(\d+)\]"),

@@ -34,7 +34,7 @@ class ActionFailed(Exception):
 
 @dataclass(frozen=True)
 class Seen:
-    """What is shown.
+    """The current tab.
 
     Attributes:
         text: The titles of the tabs, and the page as text.

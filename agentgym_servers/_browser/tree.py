@@ -13,13 +13,13 @@ __all__ = ["Element", "Numbers", "PageText", "page_text"]
 
 _HIDDEN_PROPERTIES = {"focusable", "editable", "readonly", "level", "settable", "multiline", "invalid"}
 
-# Roles that say nothing where the element has neither a name nor a property.
+# Roles without information where the element has neither a name nor a property.
 _BARE_ROLES = {"generic", "img", "list", "strong", "paragraph", "banner", "navigation", "listitem"}
 _BARE_ROLES |= {"Section", "LabelText", "Legend"}
 
 _ROOT_BOX = (0.0, 0.0, 10.0, 10.0)
 _STATIC = re.compile(r"\[\d+\] StaticText (.+)", re.DOTALL)
-_LINES_BEFORE = 3  # a text that one of so many lines before it contains is left out
+_LINES_BEFORE = 3  # a text that one of these lines before it contains is left out
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class _Walk:
 
 
 def _line(node: Mapping[str, Any]) -> str | None:
-    """Return the role, the name and the properties of an element; None if it says nothing."""
+    """Return the role, the name and the properties of an element; None if these are empty."""
     if node.get("ignored") or "name" not in node or "role" not in node:
         return None
     role, name = node["role"]["value"], str(node["name"].get("value", ""))

@@ -45,7 +45,7 @@ class NoPage(Exception):
 
 
 class Stage:
-    """What all environments of a server share: the tasks, the browser and the sites.
+    """The shared parts of all environments of a server: the tasks, the browser and the sites.
 
     Args:
         world: The tasks.
@@ -92,7 +92,7 @@ class Episode:
     """One environment.
 
     Args:
-        stage: What all environments share.
+        stage: The parts that all environments share.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -103,7 +103,7 @@ class Episode:
         self._seen: Seen | None = None
         self._previous = "None"
         self._done = False
-        # An environment that the server forgets, since nobody asked for it, still has a context.
+        # An environment that the server forgets, since it was idle, still has a context.
         self._open: list[Tabs] = []
         weakref.finalize(self, _close_later, self._open, asyncio.get_running_loop())
 

@@ -29,7 +29,7 @@ async def evaluate(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses:
 
     Args:
         check: ``eval`` of the task, with addresses in place of placeholders.
-        answer: What the agent answered.
+        answer: The answer of the agent.
         tabs: The tabs at the end of the episode; pages may be opened in them.
         addresses: Where the sites are.
 
@@ -112,10 +112,10 @@ def matches_url(references: str, url: str) -> bool:
         references: ``reference_url`` of the task: addresses with `` |OR| `` between them.
         url: The address of the page.
     """
-    wanted = [each.rstrip("/") for each in references.split(" |OR| ")]
+    gold = [each.rstrip("/") for each in references.split(" |OR| ")]
     base, query = _split(url.rstrip("/"))
     bases, queries = [], dict[str, set[str]]()
-    for each in wanted:
+    for each in gold:
         its_base, its_query = _split(each)
         bases.append(its_base)
         for name, values in its_query.items():

@@ -1,6 +1,6 @@
 """The functions that checks of WebArena's task files may call, parsed and not evaluated.
 
-Those of the shop ask the interface of Magento, which only the user's own sites have.
+Those of the shop use the interface of Magento, which only the user's own sites have.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _post_url(url: str) -> str:
 
 
 async def _shop(tabs: Tabs, shop: str, path: str) -> Any:
-    """Ask the interface of the user's shop."""
+    """Return a reply of the interface of the user's shop."""
     api = tabs.context.request
     token = await (await api.post(f"{shop}/rest/default/V1/integration/admin/token", data=ADMIN)).json()
     reply = await api.get(f"{shop}/rest/V1/{path}", headers={"Authorization": f"Bearer {token}"})

@@ -174,7 +174,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     }
     for method, routes in (("POST", posts), ("GET", gets)):
         for path, handle in routes.items():
-            # Not in the description: clients tell AgentGym's server by its lack of one.
+            # Not in the description: clients recognize AgentGym's server by its lack of one.
             app.add_route(path, _guarded(handle), methods=[method], include_in_schema=False)
     return app
 

@@ -1,6 +1,6 @@
 """Serves the sites to the browser: a proxy on the loopback that sends no request any further.
 
-The browser sends every request to it, whatever the host. A header, which the context of the episode adds,
+The browser sends every request to it, for any host. A header, which the context of the episode adds,
 selects the state of the sites: each episode has its own.
 """
 
@@ -120,6 +120,6 @@ def _write(writer: asyncio.StreamWriter, response: Response) -> None:
     lines = [f"HTTP/1.1 {int(response.status)} {HTTPStatus(response.status).phrase}"]
     lines += ["Content-Type: text/html; charset=utf-8", f"Content-Length: {len(content)}"]
     lines += ["Cache-Control: no-store", "X-Content-Type-Options: nosniff"]
-    # No header may hold a line end, whatever a form contained.
+    # No header may hold a line end, which a form may contain.
     lines += [f"{name}: {value}".replace("\r", "").replace("\n", "") for name, value in response.headers]
     writer.write("\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + content)

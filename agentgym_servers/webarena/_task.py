@@ -21,7 +21,7 @@ class Task:
 
     Attributes:
         sites: The sites it needs.
-        intent: What the agent is to do.
+        intent: The task of the agent, in words.
         start_urls: The addresses of the tabs at its start.
         check: ``eval`` of WebArena's task files, with addresses in place of the placeholders.
         state: The number of the state that the sites of ours begin in.

@@ -203,8 +203,7 @@ def test_a_killed_server_leaves_no_browser():
         Env(client, 0)
         below = descendants(server.process.pid)
     assert len(below) > 3
-    server.process.kill()
-    server.process.wait()
+    server.stop()  # by SIGKILL
     deadline = time.monotonic() + 60
     while alive(below):
         assert time.monotonic() < deadline, alive(below)

@@ -69,7 +69,7 @@ def tag(element: str, /, *children: Child, **attributes: str | int | bool | None
 
     Args:
         element: Its name.
-        children: What is inside: text is escaped.
+        children: Its content: text is escaped.
         attributes: Its attributes: an underscore at the end is left out, others are hyphens.
     """
     written = []

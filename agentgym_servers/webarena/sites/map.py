@@ -23,9 +23,9 @@ def _home(visit: Visit) -> Response:
 
 
 def _found(visit: Visit, query: str) -> list[Place]:
-    data, wanted = visit.state.map, query.lower()
+    data, text = visit.state.map, query.lower()
     for joint in (" near ", " in "):
-        kind, found, where = wanted.partition(joint)
+        kind, found, where = text.partition(joint)
         kind = next((each for each in KINDS if kind.startswith(each) or kind.rstrip("s") == each), "")
         if not found or not kind:
             continue
@@ -34,9 +34,7 @@ def _found(visit: Visit, query: str) -> list[Place]:
         places = [each for each in data.places if where.strip() in each.name.lower()]
         return data.near(places[0], kind) if places else []
     return [
-        each
-        for each in data.places
-        if wanted and wanted in f"{each.name}, {each.address} {each.kind}".lower()
+        each for each in data.places if text and text in f"{each.name}, {each.address} {each.kind}".lower()
     ]
 
 
@@ -72,7 +70,7 @@ def _directions(visit: Visit) -> Response:
         field("To", "end", end),
         choice("Travel by", "mode", MODES, mode),
     )
-    ask = form("/directions", *fields, submit="Get directions", method="get")
+    query_form = form("/directions", *fields, submit="Get directions", method="get")
     by_name = {each.name.lower(): each for each in visit.state.map.places}
     ends = by_name.get(start.lower()), by_name.get(end.lower())
     answer = tag("p", "Enter the names of two places.")
@@ -80,4 +78,4 @@ def _directions(visit: Visit) -> Response:
         way = route(ends[0], ends[1], mode)
         about = [("From", start), ("To", end), ("By", mode), ("Distance", way.distance), ("Time", way.time)]
         answer = facts(about, id="route")
-    return visit.page("Directions", tag("h1", "Directions"), ask, answer)
+    return visit.page("Directions", tag("h1", "Directions"), query_form, answer)

@@ -1,4 +1,4 @@
-"""What the sites share: requests, responses, routes and accounts."""
+"""The common parts of the sites: requests, responses, routes and accounts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Site:
         key: Its name in WebArena's tasks, such as ``shopping``.
         title: Its title, at the end of the title of each page.
         menu: Texts and paths of the links on top of each page.
-        root: What all paths begin with.
+        root: The beginning of all paths.
         accounts: Whether users sign in.
     """
 

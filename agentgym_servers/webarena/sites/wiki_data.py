@@ -26,7 +26,7 @@ class Article:
         title: Its title.
         kind: ``town``, ``person``, ``company``, ``sight`` or ``mountain``.
         text: The first paragraph, in which the titles of other articles are links.
-        facts: What the box on the page lists.
+        facts: The entries of the box on the page.
     """
 
     title: str

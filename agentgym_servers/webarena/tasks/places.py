@@ -52,12 +52,14 @@ def founded(state: State, draw: Draw) -> Made:
 def fact_of_sight(state: State, draw: Draw) -> Made:
     """A fact about a sight."""
     sight, fact = draw.one(state.wiki.of("sight")), draw.one(("Architect", "Opened", "Height"))
-    ask = {
+    questions = {
         "Architect": "Who designed the {}?",
         "Opened": "When did the {} open?",
         "Height": "How high is the {}?",
     }
-    return answer(ask[fact].format(sight.title), sight.facts[fact].removesuffix(" m"), _article(sight.title))
+    return answer(
+        questions[fact].format(sight.title), sight.facts[fact].removesuffix(" m"), _article(sight.title)
+    )
 
 
 @template("wikipedia")

@@ -83,7 +83,7 @@ def order_status(state: State, draw: Draw) -> Made:
 
 @template("shopping")
 def spent(state: State, draw: Draw) -> Made:
-    """What complete orders of a year cost."""
+    """The total of the orders of a year with one status."""
     year = draw.one(("2022", "2023"))
     status = draw.one(("Complete", "Canceled", "Pending"))
     orders = [

@@ -105,8 +105,8 @@ def approve(state: State, draw: Draw) -> Made | None:
         return None
     review = draw.one(single)
     product = state.shop.products[review.product]
-    said = f"{review.title} {review.rating} of 5 by {review.author}"
-    check = content(f"__SHOPPING__/product/{product.number}", ".reviews", said)
+    text = f"{review.title} {review.rating} of 5 by {review.author}"
+    check = content(f"__SHOPPING__/product/{product.number}", ".reviews", text)
     intent = f"Approve the review of the {product.name} by {review.author}."
     return change(intent, check, click("Reviews"), push(f"Approve review by {review.author}"))
 

@@ -24,7 +24,7 @@ class Made:
     """A task made by a template.
 
     Attributes:
-        intent: What the agent is to do.
+        intent: The task of the agent, in words.
         check: ``eval`` of WebArena's task files.
         steps: The solution.
     """
@@ -68,7 +68,7 @@ def template(*sites: str) -> Callable[[Maker], Maker]:
 
 
 def _check(**parts: Any) -> dict[str, Any]:
-    empty = {"reference_answers": None, "reference_url": "", "program_html": []}
+    empty: dict[str, Any] = {"reference_answers": None, "reference_url": "", "program_html": []}
     return {"eval_types": [], **empty, **parts}
 
 
