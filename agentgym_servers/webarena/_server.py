@@ -37,7 +37,7 @@ __all__ = ["create_app"]
 logger = logging.getLogger("agentgym_servers")
 
 _STEP_SECONDS = 60.0
-_PAGE = "<!doctype html>\n<html lang=en>\n<title>{0}</title>\n<h1>{0}</h1>\n<p>{1}</p>\n"
+_PAGE = "<!doctype html>\n<html lang=en>\n<title>{0} {1}</title>\n<h1>{1}</h1>\n<p>{2}</p>\n"
 _FAILED_RESET = {"observation": "TimeoutError", "sites": "Error", "object": "Error"}
 
 
@@ -89,7 +89,8 @@ class _Server:
                 episode = await env.started(self)
                 text = await asyncio.wait_for(episode.reset(task), _STEP_SECONDS)
         except Exception as error:  # noqa: BLE001 - any failure is this reply
-            logger.info("a reset failed: %s", fault(error))
+            level = logging.WARNING if isinstance(error, Error) else logging.INFO
+            logger.log(level, "a reset failed: %s", fault(error))
             return _FAILED_RESET
         return {"observation": text, "sites": list(task.sites), "object": task.intent}
 
@@ -200,7 +201,7 @@ def _failed() -> Response:
         "The server encountered an internal error and was unable to complete your request. Either the server"
         " is overloaded or there is an error in the application."
     )
-    return HTMLResponse(_PAGE.format("500 Internal Server Error", text), 500)
+    return HTMLResponse(_PAGE.format(500, "Internal Server Error", text), 500)
 
 
 async def _body(request: Request) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def _guarded(handle: Callable[[Request], Awaitable[Any]]) -> Callable[[Request],
             return _json(await handle(request))
         except _BadJson:
             text = "The browser (or proxy) sent a request that this server could not understand."
-            return HTMLResponse(_PAGE.format("400 Bad Request", text), 400)
+            return HTMLResponse(_PAGE.format(400, "Bad Request", text), 400)
         except Full:
             raise
         except (Failed, KeyError, TypeError, ValueError, NoPage) as error:

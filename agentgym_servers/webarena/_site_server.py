@@ -61,7 +61,9 @@ class SiteServer:
             self._server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, ValueError):
+        # Cancelled when the server stops; asyncio would print a traceback for that.
+        stops = (OSError, asyncio.IncompleteReadError, ValueError, asyncio.CancelledError)
+        with contextlib.suppress(*stops):
             while await self._serve_one(reader, writer):
                 pass
         writer.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -86,6 +88,7 @@ def test_a_page_is_as_agentgyms_server_shows_it(start):
     assert env.page == first  # in another context too
 
 
+@pytest.mark.slow
 def test_all_twelve_actions(start):
     env = start(0)
     page = env.goto("http://onestopmarket.com")
@@ -121,25 +124,26 @@ def test_all_twelve_actions(start):
     assert (env.reply["reward"], env.reply["terminated"]) == (0.0, True)
 
 
-@pytest.mark.parametrize(
-    ("action", "failure"),
-    [
-        ("click [99999]", "'99999'"),
-        ("goto [file:///etc/passwd]", "Invalid URL"),
-        ("goto [chrome://version]", "Invalid URL"),
-        ("goto [homepage.com]", "Invalid URL"),
-        ("tab_focus [7]", "list index out of range"),
-        ("press [NoSuchKey]", "Unknown key"),
-    ],
-)
-def test_an_action_that_fails_leaves_the_page(start, action, failure):
+FAILING = {
+    "click [99999]": "'99999'",
+    "goto [file:///etc/passwd]": "Invalid URL",
+    "goto [chrome://version]": "Invalid URL",
+    "goto [homepage.com]": "Invalid URL",
+    "tab_focus [7]": "list index out of range",
+    "press [NoSuchKey]": "Unknown key",
+}
+
+
+def test_an_action_that_fails_leaves_the_page(start):
     env = start(0)
     before = env.page.partition("\nPREVIOUS")[0]
-    assert env.step(action).partition("\nPREVIOUS")[0] == before
-    assert env.reply["reward"] == 0.0
-    assert failure in env.reply["info"]["fail_error"]
+    for action, failure in FAILING.items():
+        assert env.step(action).partition("\nPREVIOUS")[0] == before
+        assert env.reply["reward"] == 0.0
+        assert failure in env.reply["info"]["fail_error"]
 
 
+@pytest.mark.slow
 def test_no_other_host_is_reached(start, client):
     env = start(0)
     port = client.base_url.port
@@ -166,6 +170,7 @@ def test_what_an_episode_changes_is_its_own_and_gone_after_a_reset(start):
     assert "heading 'My orders'" in one.goto("http://onestopmarket.com/orders")
 
 
+@pytest.mark.slow
 def test_markup_that_an_agent_writes_stays_text(start):
     env = start(0)
     env.goto("http://reddit.com/submit")
@@ -177,6 +182,7 @@ def test_markup_that_an_agent_writes_stays_text(start):
     assert "Tab 0 (current): <script>document.title" in env.page
 
 
+@pytest.mark.slow
 def test_failures_have_the_form_of_agentgyms_server(client, start):
     failed = {"observation": "TimeoutError", "sites": "Error", "object": "Error"}
     its = start(0).its
@@ -208,6 +214,24 @@ def test_a_killed_server_leaves_no_browser():
     while alive(below):
         assert time.monotonic() < deadline, alive(below)
         time.sleep(0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_browser_that_died_is_replaced():
+    server = LocalServer("webarena", start_seconds=START_SECONDS)
+    with httpx.Client(base_url=server.start(), timeout=120) as client:
+        env = Env(client, 0)
+        for pid in descendants(server.process.pid):
+            if "--headless" in (Path("/proc") / str(pid) / "cmdline").read_text():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        env.step("scroll [down]")
+        assert env.reply["info"] is None
+        assert "OBJECTIVE" in env.reset(0)
+        env.step("scroll [down]")
+        assert env.reply["reward"] == 1.0
+    server.stop()
 
 
 def processes():
