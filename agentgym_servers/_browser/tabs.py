@@ -223,9 +223,10 @@ class Tabs:
     async def _see(self) -> Seen:
         page, pages = self.shown, self.context.pages
         watch = await self._watch(page)
-        *titles, content, tree, snapshot = await asyncio.gather(
+        *titles, content, frames, tree, snapshot = await asyncio.gather(
             *(each.title() for each in pages),
             page.content(),
+            watch.session.send("Page.getFrameTree"),
             watch.session.send("Accessibility.getFullAXTree"),
             watch.session.send(
                 "DOMSnapshot.captureSnapshot", {"computedStyles": [], "includeDOMRects": False}
@@ -233,7 +234,7 @@ class Tabs:
         )
         numbers = self._numbers.setdefault(page, Numbers())
         numbers.last = self._last_number
-        numbers.show(tree["nodes"][0]["nodeId"])
+        numbers.show(frames["frameTree"]["frame"]["loaderId"])
         shown = page_text(tree["nodes"], snapshot, numbers)
         self._last_number = numbers.last
         names = [f"Tab {n}{' (current)' * (pages[n] is page)}: {title}" for n, title in enumerate(titles)]

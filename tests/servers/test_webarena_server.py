@@ -86,6 +86,16 @@ def test_a_page_is_as_agentgyms_server_shows_it(start):
     assert any(line.endswith("textbox 'Search projects' required: False") for line in lines)
     first, env = env.page, start(0)
     assert env.page == first  # in another context too
+    seen = set()
+    for url in (
+        "http://onestopmarket.com",
+        "http://openstreetmap.org",
+        "http://gitlab.com",
+        "http://reddit.com",
+    ):
+        numbers = set(re.findall(r"^\t*\[(\d+)\]", env.goto(url), re.MULTILINE))
+        assert numbers.isdisjoint(seen)  # an old number never names an element of another page
+        seen |= numbers
 
 
 @pytest.mark.slow

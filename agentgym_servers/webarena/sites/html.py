@@ -25,6 +25,7 @@ __all__ = [
 _STYLE = (
     "body{font:14px/1.3 sans-serif;margin:8px;max-width:1200px}"
     "nav a,nav form{margin-right:10px;display:inline}"
+    "ul{list-style:none;padding:0}"
     "h1{font-size:20px;margin:8px 0}"
     "h2{font-size:16px;margin:8px 0}"
     "p,ul,table{margin:4px 0}"
