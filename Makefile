@@ -99,6 +99,7 @@ dist: $(VENV)/.dev ## build and check sdist and wheel, and run the wheel on each
 validate: $(VENV)/.dev ## check that each task of each local server can be won; of SearchQA, every fiftieth
 	@for name in $(VALIDATED); do $(BIN)/agentgym validate $$name || exit 1; done
 	$(BIN)/agentgym validate SearchQA --tasks $$(seq 0 50 221327 | paste -sd , -)
+	$(BIN)/agentgym validate WebArena # which needs Chromium
 
 screenshot: $(VENV)/.dev ## take docs/report.png and docs/report-matrix.png, of the report in Chromium
 	$(BIN)/python docs/screenshot.py

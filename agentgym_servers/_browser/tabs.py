@@ -223,14 +223,13 @@ class Tabs:
     async def _see(self) -> Seen:
         page, pages = self.shown, self.context.pages
         watch = await self._watch(page)
-        *titles, content, frames, tree, snapshot = await asyncio.gather(
-            *(each.title() for each in pages),
+        send = watch.session.send
+        titles, content, frames, tree, snapshot = await asyncio.gather(
+            asyncio.gather(*(each.title() for each in pages)),
             page.content(),
-            watch.session.send("Page.getFrameTree"),
-            watch.session.send("Accessibility.getFullAXTree"),
-            watch.session.send(
-                "DOMSnapshot.captureSnapshot", {"computedStyles": [], "includeDOMRects": False}
-            ),
+            send("Page.getFrameTree"),
+            send("Accessibility.getFullAXTree"),
+            send("DOMSnapshot.captureSnapshot", {"computedStyles": [], "includeDOMRects": False}),
         )
         numbers = self._numbers.setdefault(page, Numbers())
         numbers.last = self._last_number

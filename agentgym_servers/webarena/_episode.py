@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentgym_servers._browser.chromium import Chromium
     from agentgym_servers.webarena._task import Task, World
 
-__all__ = ["Episode", "NoPage", "Stage"]
+__all__ = ["Episode", "NoPage", "Stage", "fault"]
 
 logger = logging.getLogger("agentgym_servers")
 

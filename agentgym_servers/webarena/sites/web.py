@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from agentgym_servers.webarena.sites.html import Html, document, form, link, tag
+from agentgym_servers.webarena.sites.html import document, form, link, tag
 from agentgym_servers.webarena.sites.html import field as html_field
 
 if TYPE_CHECKING:
@@ -190,6 +190,3 @@ def _login(visit: Visit) -> Response:
 
 def _logout(visit: Visit) -> Response:
     return redirect(f"{visit.site.root}/", ("Set-Cookie", f"{COOKIE}=; Path=/; Max-Age=0"))
-
-
-Empty = Html("")

@@ -26,7 +26,7 @@ def _top(state: State, forum: str) -> Post:
 
 
 @template("reddit")
-def top_author(state: State, draw: Draw) -> Made:
+def _top_author(state: State, draw: Draw) -> Made:
     """Who wrote the post with the most points."""
     name = draw.one(list(TOPICS))
     steps = (click("Forums"), click(name), click("Sort by top"))
@@ -36,7 +36,7 @@ def top_author(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def points(state: State, draw: Draw) -> Made:
+def _points(state: State, draw: Draw) -> Made:
     """The points of a post."""
     post = draw.one(state.forum.posts)
     intent = f'How many points does the post "{post.title}" in the forum {post.forum} have?'
@@ -44,7 +44,7 @@ def points(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def best_comment(state: State, draw: Draw) -> Made:
+def _best_comment(state: State, draw: Draw) -> Made:
     """Who wrote the comment with the most points."""
     post = draw.one(state.forum.posts)
     best = max(post.comments, key=lambda each: each.score)
@@ -53,7 +53,7 @@ def best_comment(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def count_comments(state: State, draw: Draw) -> Made:
+def _count_comments(state: State, draw: Draw) -> Made:
     """The number of comments on the newest post."""
     name = draw.one(list(TOPICS))
     post = state.forum.posts_of(name)[0]
@@ -62,7 +62,7 @@ def count_comments(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def count_posts(state: State, draw: Draw) -> Made:
+def _count_posts(state: State, draw: Draw) -> Made:
     """The number of posts of a user."""
     post = draw.one(state.forum.posts)
     count = sum(each.author == post.author for each in state.forum.posts)
@@ -71,7 +71,7 @@ def count_posts(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def submit(state: State, draw: Draw) -> Made:
+def _submit(state: State, draw: Draw) -> Made:
     """Write a post."""
     name = draw.one(list(TOPICS))
     subject = draw.one(TOPICS[name].split(","))
@@ -91,7 +91,7 @@ def submit(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def comment(state: State, draw: Draw) -> Made:
+def _comment(state: State, draw: Draw) -> Made:
     """Write a comment."""
     post = draw.one(state.forum.posts)
     text = draw.one(
@@ -103,7 +103,7 @@ def comment(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def vote(state: State, draw: Draw) -> Made:
+def _vote(state: State, draw: Draw) -> Made:
     """Vote for or against the newest post."""
     name, down = draw.one(list(TOPICS)), draw.chance(0.4)
     post = state.forum.posts_of(name)[0]
@@ -113,7 +113,7 @@ def vote(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def vote_top(state: State, draw: Draw) -> Made:
+def _vote_top(state: State, draw: Draw) -> Made:
     """Vote for the post with the most comments."""
     name = draw.one(list(TOPICS))
     post = _top(state, name)
@@ -123,7 +123,7 @@ def vote_top(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def subscribe(state: State, draw: Draw) -> Made:
+def _subscribe(state: State, draw: Draw) -> Made:
     """Subscribe to a forum."""
     name = draw.one(list(TOPICS))
     check = content(f"{FORUM}/f/{name}", "#subscription", "You are subscribed.")
@@ -131,7 +131,7 @@ def subscribe(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def biography(state: State, draw: Draw) -> Made:
+def _biography(state: State, draw: Draw) -> Made:
     """Change the biography."""
     topic = draw.one(list(TOPICS))
     text = (
@@ -143,7 +143,7 @@ def biography(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def edit(state: State, draw: Draw) -> Made | None:
+def _edit(state: State, draw: Draw) -> Made | None:
     """Add to an own post."""
     own = [each for each in state.forum.posts if each.author == state.forum.me]
     if not own:
@@ -162,7 +162,7 @@ def edit(state: State, draw: Draw) -> Made | None:
 
 
 @template("reddit")
-def create_forum(state: State, draw: Draw) -> Made:
+def _create_forum(state: State, draw: Draw) -> Made:
     """Create a forum."""
     name = f"{draw.one(list(TOPICS))}_{draw.one(('beginners', 'market', 'photos', 'archive'))}"
     about = draw.one(("Be kind", "No links please", "Questions are welcome"))
@@ -175,7 +175,7 @@ def create_forum(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def sort_forum(state: State, draw: Draw) -> Made:
+def _sort_forum(state: State, draw: Draw) -> Made:
     """Open a forum in an order."""
     name = draw.one(list(TOPICS))
     sort, text = draw.one((("top", "Sort by top"), ("comments", "Sort by most commented")))
@@ -185,7 +185,7 @@ def sort_forum(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def open_post(state: State, draw: Draw) -> Made:
+def _open_post(state: State, draw: Draw) -> Made:
     """Open a post."""
     post = draw.one(state.forum.posts)
     subject = next(each for each in TOPICS[post.forum].split(",") if each in post.title)

@@ -42,14 +42,14 @@ def _two(state: State, draw: Draw) -> tuple[Place, Place]:
 
 
 @template("wikipedia")
-def founded(state: State, draw: Draw) -> Made:
+def _founded(state: State, draw: Draw) -> Made:
     """When a town was founded."""
     town = draw.one(state.wiki.of("town"))
     return answer(f"In which year was {town.title} founded?", town.facts["Founded"], _article(town.title))
 
 
 @template("wikipedia")
-def fact_of_sight(state: State, draw: Draw) -> Made:
+def _fact_of_sight(state: State, draw: Draw) -> Made:
     """A fact about a sight."""
     sight, fact = draw.one(state.wiki.of("sight")), draw.one(("Architect", "Opened", "Height"))
     questions = {
@@ -63,7 +63,7 @@ def fact_of_sight(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def elevation(state: State, draw: Draw) -> Made:
+def _elevation(state: State, draw: Draw) -> Made:
     """The elevation of a mountain."""
     peak = draw.one(state.wiki.of("mountain"))
     return answer(
@@ -74,7 +74,7 @@ def elevation(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def birthplace_of_founder(state: State, draw: Draw) -> Made:
+def _birthplace_of_founder(state: State, draw: Draw) -> Made:
     """The birthplace of the founder of a company."""
     company = draw.one(state.wiki.of("company"))
     founder = state.wiki.articles[company.facts["Founder"]]
@@ -83,7 +83,7 @@ def birthplace_of_founder(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def higher(state: State, draw: Draw) -> Made:
+def _higher(state: State, draw: Draw) -> Made:
     """The higher of two mountains."""
     one, two = draw.some(state.wiki.of("mountain"), 2)
     best = max((one, two), key=lambda each: int(each.facts["Elevation"].removesuffix(" m").replace(",", "")))
@@ -92,7 +92,7 @@ def higher(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def population_of_headquarters(state: State, draw: Draw) -> Made:
+def _population_of_headquarters(state: State, draw: Draw) -> Made:
     """The population of the town of a company."""
     company = draw.one(state.wiki.of("company"))
     town = state.wiki.articles[company.facts["Headquarters"]]
@@ -103,7 +103,7 @@ def population_of_headquarters(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def open_architect(state: State, draw: Draw) -> Made:
+def _open_architect(state: State, draw: Draw) -> Made:
     """Open the article on the architect of a sight."""
     sight = draw.one(state.wiki.of("sight"))
     who = sight.facts["Architect"]
@@ -112,7 +112,7 @@ def open_architect(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def lifetime(state: State, draw: Draw) -> Made:
+def _lifetime(state: State, draw: Draw) -> Made:
     """How old somebody became."""
     who = draw.one(state.wiki.of("person"))
     age = int(who.facts["Died"]) - int(who.facts["Born"])
@@ -122,21 +122,21 @@ def lifetime(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def phone(state: State, draw: Draw) -> Made:
+def _phone(state: State, draw: Draw) -> Made:
     """The phone number of a place."""
     place = draw.one(state.map.places)
     return answer(f"What is the phone number of the {place.name}?", place.phone, *_place(place))
 
 
 @template("map")
-def place_address(state: State, draw: Draw) -> Made:
+def _place_address(state: State, draw: Draw) -> Made:
     """The address of a place."""
     place = draw.one(state.map.places)
     return answer(f"What is the full address of the {place.name}?", place.address, *_place(place))
 
 
 @template("map")
-def postcode(state: State, draw: Draw) -> Made:
+def _postcode(state: State, draw: Draw) -> Made:
     """The postcode of the only museum, library or pharmacy of a town."""
     kind, town = draw.one(("museum", "library", "pharmacy", "bakery")), draw.one(state.map.towns)
     place = next(each for each in state.map.of(kind) if each.town == town)
@@ -145,7 +145,7 @@ def postcode(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def closing(state: State, draw: Draw) -> Made:
+def _closing(state: State, draw: Draw) -> Made:
     """When a place closes."""
     place = draw.one(state.map.places)
     return answer(
@@ -156,7 +156,7 @@ def closing(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def distance(state: State, draw: Draw) -> Made:
+def _distance(state: State, draw: Draw) -> Made:
     """The distance between two places."""
     start, end = _two(state, draw)
     mode = draw.one(list(MODES))
@@ -168,7 +168,7 @@ def distance(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def travel_time(state: State, draw: Draw) -> Made:
+def _travel_time(state: State, draw: Draw) -> Made:
     """The time between two places."""
     start, end = _two(state, draw)
     mode = draw.one(("car", "bicycle"))
@@ -179,7 +179,7 @@ def travel_time(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def nearest(state: State, draw: Draw) -> Made:
+def _nearest(state: State, draw: Draw) -> Made:
     """The nearest cafe or hotel."""
     kind = draw.one(("cafe", "hotel"))
     place = draw.one([each for each in state.map.places if each.kind != kind])
@@ -192,7 +192,7 @@ def nearest(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def count_kind(state: State, draw: Draw) -> Made:
+def _count_kind(state: State, draw: Draw) -> Made:
     """The number of places of a kind in a town."""
     kind, town = draw.one(list(KINDS)), draw.one(state.map.towns)
     count = sum(each.town == town for each in state.map.of(kind))
@@ -204,7 +204,7 @@ def count_kind(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def open_place(state: State, draw: Draw) -> Made:
+def _open_place(state: State, draw: Draw) -> Made:
     """Open the page of a place."""
     place = draw.one(state.map.places)
     return reach(
@@ -213,7 +213,7 @@ def open_place(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def show_way(state: State, draw: Draw) -> Made:
+def _show_way(state: State, draw: Draw) -> Made:
     """Show the directions between two places."""
     start, end = _two(state, draw)
     mode = draw.one(list(MODES))
@@ -222,7 +222,7 @@ def show_way(state: State, draw: Draw) -> Made:
 
 
 @template("map", "wikipedia")
-def museum_of_birthplace(state: State, draw: Draw) -> Made:
+def _museum_of_birthplace(state: State, draw: Draw) -> Made:
     """The museum of the town where somebody was born."""
     who = draw.one(state.wiki.of("person"))
     town = who.facts["Birthplace"]
@@ -234,12 +234,16 @@ def museum_of_birthplace(state: State, draw: Draw) -> Made:
 
 
 @template("map", "wikipedia")
-def hotel_near_sight(state: State, draw: Draw) -> Made:
+def _hotel_near_sight(state: State, draw: Draw) -> Made:
     """The phone number of the library of the town of a sight."""
     sight = draw.one(state.wiki.of("sight"))
     library = next(each for each in state.map.of("library") if each.town == sight.facts["Town"])
-    steps = (goto(WIKI + wiki_path(sight.title)), goto(f"{MAP}/"))
-    steps += (fill("Search places", f"library in {library.town}"), click(library.name))
+    steps = (
+        goto(WIKI + wiki_path(sight.title)),
+        goto(f"{MAP}/"),
+        fill("Search places", f"library in {library.town}"),
+        click(library.name),
+    )
     return answer(
         f"What is the phone number of the library in the town of the {sight.title}?", library.phone, *steps
     )

@@ -61,7 +61,8 @@ def template(*sites: str) -> Callable[[Maker], Maker]:
     """
 
     def add(make: Maker) -> Maker:
-        TEMPLATES.append(Template(f"{make.__module__.rpartition('.')[2]}.{make.__name__}", sites, make))
+        name = f"{make.__module__.rpartition('.')[2]}.{make.__name__.lstrip('_')}"
+        TEMPLATES.append(Template(name, sites, make))
         return make
 
     return add
