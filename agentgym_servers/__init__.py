@@ -7,7 +7,7 @@ need the extra ``servers``; importing this package does not. Each subpackage has
 
 from __future__ import annotations
 
-import logging
+import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["serve"]
 
-logger = logging.getLogger("agentgym_servers")
 
 
 def serve(
@@ -92,7 +91,7 @@ def _all_servers(max_envs: int | None, *, twin: bool) -> ASGIApp:
         raise next(error for error in missing.values() if error is not None)
     for name, error in missing.items():
         if error is not None:
-            logger.warning("without %s: %s", name, error)
+            sys.stderr.write(f"not served: {name}: {error}\n")
     from agentgym_servers._frame.mounted import Mounted  # noqa: PLC0415 - it imports what comes with the extra
 
     return Mounted(

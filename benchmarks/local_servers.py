@@ -27,6 +27,9 @@ from agentgym_gym.testing import ScriptedAgent
 TASKS = usually(40, quick=2)
 AT_ONCE = 32
 EPISODES = usually(256, quick=32)
+OTHERS = {"WebArena"}
+"""Servers whose steps are of another kind: those of a browser are measured by ``webarena.py``."""
+
 LIMITS_MS = {"WebShop": 5.0, "BabyAI": 3.0, "ALFWorld": 1.0}
 """Maximum milliseconds of a step."""
 LEAST_STEPS = {"ALFWorld": 2000}
@@ -75,7 +78,8 @@ def main() -> None:
     many: dict[str, int] = {}
     held = 0.0
     for environment in environments():
-        if environment.local_server is None or available(environment.name) is not None:
+        missing = available(environment.name) is not None
+        if environment.local_server is None or missing or environment.name in OTHERS:
             continue
         server = LocalServer(environment.local_server)
         try:

@@ -332,6 +332,31 @@ _QUIRKS = """\
 - It can type the characters up to U+03E7, and no line feed.
 - The numbers of elements differ from reset to reset."""
 
+_LOCAL_QUIRKS = """\
+- It needs Chromium or Chrome on this machine, and the extra `servers-webarena` for `playwright`. One
+  browser serves all environments. Each task is played in a context of its own, which ends with the task.
+- The sites are of this project: a shop with an admin side, a forum, a repository host, a map and a wiki,
+  with data from the seed. Their addresses in the address line are those of WebArena; in the tree they end
+  in `.test`. The browser reaches no other host.
+- Each task begins with a fresh state of the sites and with accounts that are signed in. An environment
+  never sees the changes of another one. The sites are in one of ten states, two of which only tasks of
+  `test` begin in.
+- The 812 tasks are made by 91 templates. Scores are computed by WebArena's rules for answers, addresses and
+  contents of pages. No language model judges: no task here needs one, and with `--data` a `fuzzy_match`
+  requires that the answer has all words of the reference, and a reference `N/A` that the answer is the
+  same.
+- `--data` takes a folder of WebArena's own task files with the addresses of the user's sites in
+  `sites.json`. These sites keep the changes of an episode.
+- Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. An
+  element counts as visible if any part of it is inside the window.
+- A step has no picture: `info` has one pixel in its place. `/observation_metadata` has the picture.
+- After `stop` nothing is carried out, and nothing is paid a second time.
+- An address that is not one of the sites shows a page with the reason, where AgentGym's server stays on the
+  page. Only addresses with `http://` or `https://` are opened.
+- Every character can be typed. A step waits for the page to load, not for a fixed 1.5 s (with `--data` it
+  does both). The text on an element that is missing has other words.
+- `/list_envs` returns the ids, instead of an error."""
+
 WEBARENA = Environment(
     name="WebArena",
     summary="Carry out a task on websites (a shop, a forum, a code host, a map and more) through a browser "
@@ -340,9 +365,12 @@ WEBARENA = Environment(
     grammar=_GRAMMAR,
     rules=_RULES,
     max_turns=15,
-    splits={"all": range(812)},
+    splits={"all": range(812), "train": range(648), "test": range(648, 812)},
     on_unknown="refuse",
     agentgym_readers={"react": _read_as_agentgym},
+    local_server="agentgym_servers.webarena:SERVER",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_servers.webarena._oracle:WebArenaOracle",
     quirks=_QUIRKS,
     launch="""\
 cd agentenv-webarena

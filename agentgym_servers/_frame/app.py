@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
 from agentgym_gym.local_servers import ServedWorld, ServerOptions
 from agentgym_gym.wire import SERVER_HEADER
@@ -67,6 +67,7 @@ def new_app(
     greeting: str = "ok",
     one_world: bool = False,
     plain_errors: bool = False,
+    plain_greeting: bool = False,
     prefix: str = "",
 ) -> FastAPI:
     """Return an application with one route that reports `Failed` as AgentGym's servers do.
@@ -81,6 +82,7 @@ def new_app(
         greeting: The response to ``GET /``.
         one_world: Whether the server plays the same with any options, so that the header names no world.
         plain_errors: Whether a failure is HTTP 500, as on the servers whose ids are named ``env_idx``.
+        plain_greeting: Whether the greeting is a page of text instead of JSON.
         prefix: A prefix of the routes, such as ``/maze``, which requests may leave out or repeat: AgentGym's
             clients have it in the server's URL, and this project's have it in the path.
     """
@@ -100,8 +102,8 @@ def new_app(
     app.exception_handler(RequestValidationError)(_invalid)
 
     @app.get("/", response_model=None)
-    async def greet() -> str:
-        return greeting
+    async def greet() -> str | Response:
+        return HTMLResponse(greeting) if plain_greeting else greeting
 
     return app
 

@@ -7,7 +7,7 @@ import contextlib
 import pytest
 
 from agentgym_checkout import import_or_skip
-from agentgym_gym.local_servers import LocalServer
+from agentgym_gym.local_servers import LocalServer, available
 from agentgym_pair import Pair
 
 
@@ -33,6 +33,9 @@ def pair(urls):
     envs = import_or_skip("agentenv.envs")
 
     def make(name, url=None, **options):
+        missing = available(name)
+        if missing is not None:
+            pytest.skip(missing)
         both = Pair(envs, name, url or urls(name), **options)
         stack.callback(both.close)
         return both

@@ -258,8 +258,10 @@ def test_check_tells_each_environment(init, checked, textcraft_url):
         assert all(any(env_id in text for text in texts) for env_id in (MAZE, CRAFT))
 
 
-def test_check_says_what_is_missing_of_each_environment(init, checked):
-    """Neither has a local server."""
+def test_check_says_what_is_missing_of_each_environment(init, checked, monkeypatch):
+    """Neither has a local server: one needs Java, the other a browser."""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.setenv("AGENTGYM_CHROMIUM", "/nowhere/chromium")
     init("--env", "SciWorld", "--env", "WebArena")
     wrong = [found["text"] for found in checked() if found["check"] == "environment"]
     assert len(wrong) == 2

@@ -20,7 +20,7 @@ from gymnasium.utils.env_checker import check_env
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, environments, errors
 from agentgym_gym.evaluate import NullAgent, RandomAgent, evaluate, evaluate_async, load_oracle
-from agentgym_gym.local_servers import LocalServer, servers
+from agentgym_gym.local_servers import LocalServer, available, servers
 
 LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 32
@@ -34,6 +34,9 @@ each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e
 
 @pytest.fixture
 def url(environment, local_url):
+    missing = available(environment.name)
+    if missing is not None:
+        pytest.skip(missing)
     return local_url(environment.name.lower())
 
 
@@ -128,7 +131,9 @@ def test_what_is_asked_wrongly_is_an_answer(environment, url):
                 assert reply.status_code != 500 or reply.text == "Internal Server Error"
         assert client.get("/nowhere").status_code == client.post("/nowhere").status_code == 404
         assert [client.get(path).status_code for path in ("/docs", "/redoc")] == [404, 404]
-        assert client.get("/").json() == environment.wire.greeting
+        greeting = client.get("/")
+        found = greeting.text if environment.wire.plain_greeting else greeting.json()
+        assert found == environment.wire.greeting
 
 
 WRONG = (
@@ -145,23 +150,32 @@ WRONG = (
 def test_whatever_is_written_is_answered_and_a_refused_reset_leaves_the_task_as_it_was(environment, url):
     with httpx.Client(base_url=url + prefix(environment), timeout=60) as client:
         made = client.post("/create", json={"id": 1}).json()
-        its = {"id": made["id"]} if isinstance(made, dict) else {"env_idx": made}
+        made = made if isinstance(made, dict) else {"env_idx": made}
+        its = {name: made[name] for name in ("id", "env_idx") if name in made}
         assert client.post("/reset", json=task_of(its, 1)).status_code == 200
         before = client.get("/observation", params=its).json()
         if environment.name not in EVERY_NUMBER_IS_A_TASK:
             reply = client.post("/reset", json=task_of(its, 10**30))
-            assert reply.status_code == 500 or list(reply.json()) == ["error"]
+            assert (
+                reply.status_code == 500 or list(reply.json()) == ["error"] or FAILED in reply.json().values()
+            )
             assert client.get("/observation", params=its).json() == before
         for action in ("", "\0", "\ud800", "{}", "9" * 1_000_000, "\n" * 1_000, "Action: " * 100_000):
             reply = client.post("/step", content=json.dumps({**its, "action": action}), headers=JSON)
             assert reply.status_code == 200, action[:9]
             reply = reply.json()
-            assert "error" in reply or (reply["reward"], isinstance(reply["done"], bool)) == (0, True)
+            done = reply.get("done", reply.get("terminated"))
+            assert "error" in reply or (reply["reward"], isinstance(done, bool)) == (0, True)
+
+
+FAILED = "TimeoutError"  # what WebArena's server has for each reset that fails
 
 
 def task_of(its, task):
     """Return the body of a reset: the field of the task has another name on each server."""
-    names = ("data_idx", "game", "seed") if "id" in its else ("session_id", "item_id", "id")
+    names = (
+        ("data_idx", "game", "seed") if "id" in its else ("session_id", "item_id", "idx", "seed", "id")
+    )
     return its | dict.fromkeys(names, task) | {"world_type": "Text"}  # the last is ALFWorld's
 
 
@@ -179,7 +193,8 @@ def test_an_oracle_that_knows_the_world_plays_no_other(environment):
 def test_the_oracles_need_nothing_of_the_servers():
     program = """if True:
         import sys
-        sys.modules.update(dict.fromkeys(["fastapi", "uvicorn", "bm25s", "rapidfuzz", "minigrid"]))
+        absent = ["fastapi", "uvicorn", "bm25s", "rapidfuzz", "minigrid", "playwright"]
+        sys.modules.update(dict.fromkeys(absent))
         import agentgym_gym
         from agentgym_gym.evaluate import load_oracle
         for environment in agentgym_gym.environments():
@@ -229,6 +244,8 @@ def test_killed_and_restarted_they_play_the_same():
         server.start()
         played = []
         for environment in LOCAL:
+            if available(environment.name) is not None:
+                continue
             url = f"{server.url}/{environment.name.lower()}"
             env = stack.enter_context(contextlib.closing(AgentGymEnv(environment.name, server=url)))
             task = some_tasks(environment, 3)[1]
@@ -248,6 +265,9 @@ def test_killed_and_restarted_they_play_the_same():
 
 @pytest.mark.slow
 def test_one_command_evaluates_all_of_them_and_the_readme_shows_it(tmp_path):
+    missing = [each.name for each in LOCAL if available(each.name) is not None]
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
     command = ["agentgym_gym", "eval", str(ROOT / "examples" / "local_servers.toml"), "--out", str(tmp_path)]
     subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True, capture_output=True, timeout=300)
     rows = []
@@ -280,6 +300,8 @@ def test_a_sample_of_its_tasks_is_validated(environment, url):
 @pytest.mark.slow
 @each_environment
 def test_a_thousand_episodes_leave_nothing_behind(environment, local_server, url, report_at_end):
+    if environment.name == "WebArena":
+        pytest.skip("each episode has a browser context: test_webarena_server.py plays fewer")
     tasks = some_tasks(environment, 5)
     base = f"/{environment.name.lower()}{prefix(environment)}"
     action = str(environment.grammar.examples[0])

@@ -17,7 +17,7 @@ import pytest
 
 import programs
 from agentgym_gym import local_servers as local
-from agentgym_gym.errors import BadOption, MissingExtra, NoServer, UnknownEnvironment
+from agentgym_gym.errors import BadOption, MissingExtra, NoServer, SetupError, UnknownEnvironment
 from agentgym_gym.local_servers import (
     LocalServer,
     available,
@@ -237,6 +237,30 @@ def test_a_missing_extra_is_named(monkeypatch):
     ):
         with pytest.raises(MissingExtra, match=r"pip install '\.\[servers\]'"):
             start()
+
+
+def test_a_missing_program_is_named(monkeypatch):
+    if importlib.util.find_spec("playwright") is None:
+        pytest.skip("needs playwright")
+    monkeypatch.setenv("AGENTGYM_CHROMIUM", "/nowhere/chromium")
+    assert "apt-get install chromium" in available("WebArena")
+    with pytest.raises(SetupError, match="AGENTGYM_CHROMIUM"):
+        LocalServer("WebArena").start()
+
+
+def test_a_server_of_all_lists_those_that_are_missing():
+    variables = {**ENVIRONMENT, "AGENTGYM_CHROMIUM": "/nowhere/chromium"}
+    command = [sys.executable, "-m", "agentgym_servers", "all", "--exit-with-parent"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = programs.start(command, env=variables, **pipes)
+    url = process.stdout.readline().split()[-1]
+    names = httpx.get(url).json()["servers"]
+    _, console = process.communicate(timeout=60)
+    assert "webarena" not in names
+    assert "textcraft" in names
+    (line,) = [line for line in console.splitlines() if "webarena" in line]
+    assert line.startswith("not served: webarena: ")
+    assert "install" in line
 
 
 def test_asking_imports_nothing_heavy(run):

@@ -1,0 +1,1 @@
+"""The browser frame: one Chromium process, one context for each episode, pages as text, actions as text."""

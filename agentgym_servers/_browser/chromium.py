@@ -1,0 +1,87 @@
+"""Starts one Chromium for a server, and opens a context for each episode."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from playwright.async_api import Error, async_playwright
+
+from agentgym_servers._browser.executable import find_chromium
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, BrowserContext, Playwright, StorageState
+
+__all__ = ["VIEWPORT", "Chromium"]
+
+VIEWPORT = (1280, 720)
+"""Width and height of a page in pixels, as in WebArena."""
+
+ACTION_MS = 10_000
+"""Time limit of one operation of the browser, in milliseconds."""
+
+
+class Chromium:
+    """One browser process, which starts on first use and again after a crash.
+
+    The driver of `playwright` ends the browser when this process ends, however it ends.
+
+    Args:
+        proxy: The address of a proxy for every request, such as ``http://127.0.0.1:1234``; None for none.
+    """
+
+    def __init__(self, proxy: str | None = None) -> None:
+        self._proxy = proxy
+        self._starting = asyncio.Lock()
+        self._playwright: Playwright | None = None
+        self._browser: Browser | None = None
+
+    async def context(
+        self, headers: dict[str, str] | None = None, storage: StorageState | str | None = None
+    ) -> BrowserContext:
+        """Open a context: cookies, storage and tabs of its own.
+
+        Args:
+            headers: Headers of each of its requests.
+            storage: Cookies and storage to begin with; or the path of a JSON file with these.
+
+        Raises:
+            playwright.async_api.Error: The browser cannot be started.
+        """
+        browser = await self._running()
+        context = await browser.new_context(
+            viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]},
+            device_scale_factor=1,
+            accept_downloads=False,
+            service_workers="block",
+            extra_http_headers=headers,
+            storage_state=storage,
+        )
+        context.set_default_timeout(ACTION_MS)
+        return context
+
+    async def _running(self) -> Browser:
+        async with self._starting:
+            if self._browser is None or not self._browser.is_connected():
+                if self._playwright is None:
+                    self._playwright = await async_playwright().start()
+                self._browser = await self._playwright.chromium.launch(
+                    executable_path=find_chromium(),
+                    proxy={"server": self._proxy} if self._proxy else None,
+                    args=["--disable-gpu", "--mute-audio"],
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                )
+            return self._browser
+
+    async def close(self) -> None:
+        """End the browser."""
+        browser, self._browser = self._browser, None
+        driver, self._playwright = self._playwright, None
+        with contextlib.suppress(Error):
+            if browser is not None:
+                await browser.close()
+        if driver is not None:
+            await driver.stop()

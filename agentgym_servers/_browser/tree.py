@@ -1,0 +1,187 @@
+"""A page as text: its accessibility tree, as far as it is inside the window."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentgym_servers._browser.chromium import VIEWPORT
+
+__all__ = ["Element", "Numbers", "PageText", "page_text"]
+
+_HIDDEN_PROPERTIES = {"focusable", "editable", "readonly", "level", "settable", "multiline", "invalid"}
+
+# Roles without information where the element has neither a name nor a property.
+_BARE_ROLES = {"generic", "img", "list", "strong", "paragraph", "banner", "navigation", "listitem"}
+_BARE_ROLES |= {"Section", "LabelText", "Legend"}
+
+_ROOT_BOX = (0.0, 0.0, 10.0, 10.0)
+_STATIC = re.compile(r"\[\d+\] StaticText (.+)", re.DOTALL)
+_LINES_BEFORE = 3  # a text that one of these lines before it contains is left out
+
+
+@dataclass(frozen=True)
+class Element:
+    """An element of a page.
+
+    Attributes:
+        node: Its number in the browser.
+        text: Its line without indentation.
+        box: Left, top, width and height in the window, in pixels.
+    """
+
+    node: int
+    text: str
+    box: tuple[float, float, float, float]
+
+    @property
+    def center(self) -> tuple[float, float]:
+        """The middle of the box."""
+        left, top, width, height = self.box
+        return left + width / 2, top + height / 2
+
+
+@dataclass(frozen=True)
+class PageText:
+    """A page as text.
+
+    Attributes:
+        text: The lines.
+        elements: The elements by the number before them.
+    """
+
+    text: str
+    elements: Mapping[str, Element]
+
+
+@dataclass
+class Numbers:
+    """The numbers of elements: counted from 1 in an episode, so that they are the same in each process.
+
+    The browser's own depend on what else its process has shown. An element keeps its number as long as its
+    document is shown.
+    """
+
+    last: int = 0
+    document: str = ""
+    _known: dict[int, int] = field(default_factory=dict)
+
+    def show(self, document: str) -> None:
+        """Forget the elements of any other document."""
+        if document != self.document:
+            self.document, self._known = document, {}
+
+    def of(self, node: int) -> str:
+        """Return the number of an element, by its number in the browser."""
+        if node not in self._known:
+            self.last += 1
+            self._known[node] = self.last
+        return str(self._known[node])
+
+
+def page_text(nodes: Sequence[Mapping[str, Any]], snapshot: Mapping[str, Any], numbers: Numbers) -> PageText:
+    """Return the text of a page.
+
+    Args:
+        nodes: The accessibility tree, by ``Accessibility.getFullAXTree``.
+        snapshot: The layout, by ``DOMSnapshot.captureSnapshot``.
+        numbers: The numbers of the episode.
+    """
+    by_id = {node["nodeId"]: node for node in reversed(nodes)}  # the first of those that are there twice
+    walk = _Walk(by_id, _boxes(snapshot), numbers)
+    walk.add(nodes[0]["nodeId"])
+    return PageText("\n".join(_without_repeats(walk.lines)), walk.elements)
+
+
+class _Walk:
+    """Collects the lines of a tree, without recursion, as pages may be deep."""
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Mapping[str, Any]],
+        boxes: Mapping[int, tuple[float, float, float, float]],
+        numbers: Numbers,
+    ) -> None:
+        self._nodes = nodes
+        self._boxes = boxes
+        self._numbers = numbers
+        self.lines: list[str] = []
+        self.elements: dict[str, Element] = {}
+
+    def add(self, root: str) -> None:
+        """Add an element and all below it, in their order."""
+        left = [(root, 0)]
+        seen = set()
+        while left:
+            node_id, depth = left.pop()
+            node = self._nodes.get(node_id)
+            if node is None or node_id in seen:
+                continue
+            seen.add(node_id)
+            below = depth + self._add_one(node, depth)
+            left.extend((child, below) for child in reversed(node.get("childIds", ())))
+
+    def _add_one(self, node: Mapping[str, Any], depth: int) -> int:
+        """Add one element; return 1, or 0 if it is not shown."""
+        backend = node.get("backendDOMNodeId")
+        line = _line(node)
+        if line is None or backend is None:
+            return 0
+        is_root = node["role"]["value"] == "RootWebArea"
+        box = _ROOT_BOX if is_root else self._boxes.get(backend)
+        if box is None or not (is_root or _visible(box)):
+            return 0
+        number = self._numbers.of(backend)
+        text = f"[{number}] {line}"
+        self.lines.append("\t" * depth + text)
+        self.elements[number] = Element(backend, text, box)
+        return 1
+
+
+def _line(node: Mapping[str, Any]) -> str | None:
+    """Return the role, the name and the properties of an element; None if these are empty."""
+    if node.get("ignored") or "name" not in node or "role" not in node:
+        return None
+    role, name = node["role"]["value"], str(node["name"].get("value", ""))
+    properties = [
+        f"{each['name']}: {each['value']['value']}"
+        for each in node.get("properties", ())
+        if each["name"] not in _HIDDEN_PROPERTIES and "value" in each["value"]
+    ]
+    if not name.strip() and ((role in _BARE_ROLES and not properties) or role == "listitem"):
+        return None
+    return " ".join([f"{role} {name!r}", *properties])
+
+
+def _boxes(snapshot: Mapping[str, Any]) -> dict[int, tuple[float, float, float, float]]:
+    """Return the boxes of the first document's nodes in the window, by their numbers in the browser."""
+    document = snapshot["documents"][0]
+    left, top = document.get("scrollOffsetX", 0), document.get("scrollOffsetY", 0)
+    backend = document["nodes"]["backendNodeId"]
+    layout = document["layout"]
+    return {
+        backend[index]: (x - left, y - top, width, height)
+        for index, (x, y, width, height) in zip(layout["nodeIndex"], layout["bounds"], strict=True)
+    }
+
+
+def _visible(box: tuple[float, float, float, float]) -> bool:
+    x, y, width, height = box
+    if width == 0 or height == 0:
+        return False
+    return x < VIEWPORT[0] and y < VIEWPORT[1] and x + width > 0 and y + height > 0
+
+
+def _without_repeats(lines: Sequence[str]) -> list[str]:
+    """Return the lines without those texts that one of the lines before them has."""
+    kept: list[str] = []
+    for line in lines:
+        match = _STATIC.search(line)
+        if match is not None:
+            text = match.group(1)[1:-1]
+            if not text or any(text in before for before in kept[-_LINES_BEFORE:]):
+                continue
+        kept.append(line)
+    return kept

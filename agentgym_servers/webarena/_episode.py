@@ -1,0 +1,222 @@
+"""One environment: a task being played in a browser context of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from playwright.async_api import Error
+
+from agentgym_servers._browser.actions import Command, read_action
+from agentgym_servers._browser.tabs import ActionFailed, Seen, Tabs
+from agentgym_servers.webarena._evaluation import evaluate
+from agentgym_servers.webarena._site_server import HEADER, SiteServer
+from agentgym_servers.webarena.sites import host_of
+from agentgym_servers.webarena.sites.web import COOKIE, signed_in_cookie
+
+if TYPE_CHECKING:
+    from agentgym_servers._browser.chromium import Chromium
+    from agentgym_servers.webarena._task import Task, World
+
+__all__ = ["Episode", "NoPage", "Stage", "fault"]
+
+logger = logging.getLogger("agentgym_servers")
+
+# One transparent pixel: a picture of each step would take longer than the step.
+_NO_PICTURE = (
+    "data:image/png;base64,"
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
+_BLANK = {
+    "1": {
+        "backend_id": 1,
+        "text": "[1] RootWebArea '' focused: True url: about:blank",
+        "union_bound": [0.0, 0.0, 10.0, 10.0],
+    }
+}
+_ACCOUNTS = ("shopping", "shopping_admin", "reddit", "gitlab")
+
+
+class NoPage(Exception):
+    """There is nothing to show: no task was started."""
+
+
+class Stage:
+    """The shared parts of all environments of a server: the tasks, the browser and the sites.
+
+    Args:
+        world: The tasks.
+        browser: The browser.
+        sites: The server of the sites; None if the sites are the user's.
+    """
+
+    def __init__(self, world: World, browser: Chromium, sites: SiteServer | None) -> None:
+        self.world, self.browser, self.sites = world, browser, sites
+        self.at_once = asyncio.Semaphore(8)  # more pages at a time only make each slower
+
+    async def open(self, task: Task) -> Tabs:
+        """Open a context for a task, with the state of the sites and the accounts of its own."""
+        token, state = "", self.world.fresh_state(task)
+        headers = None
+        if self.sites is not None and state is not None:
+            token = self.sites.add(state)
+            headers = {HEADER: token}
+        context = await self.browser.context(headers, None if task.storage is None else str(task.storage))
+        if self.sites is not None:
+            sites = self.sites
+            context.on("close", lambda _: sites.remove(token))
+        if state is not None:
+            names = {site: next(iter(state.accounts(site))) for site in _ACCOUNTS}
+            await context.add_cookies(
+                [
+                    {"name": COOKIE, "value": signed_in_cookie(name), "domain": host_of(site), "path": "/"}
+                    for site, name in names.items()
+                ]
+            )
+        tabs = Tabs(context, self.world.settle_seconds)
+        try:
+            for url in task.start_urls:
+                await tabs.open(url)
+            tabs.page = context.pages[0]
+            await tabs.page.bring_to_front()
+        except BaseException:
+            await tabs.close()
+            raise
+        return tabs
+
+
+class Episode:
+    """One environment.
+
+    Args:
+        stage: The parts that all environments share.
+    """
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self.turn = asyncio.Lock()
+        self._task: Task | None = None
+        self._tabs: Tabs | None = None
+        self._seen: Seen | None = None
+        self._previous = "None"
+        self._done = False
+        # An environment that the server forgets, since it was idle, still has a context.
+        self._open: list[Tabs] = []
+        weakref.finalize(self, _close_later, self._open, asyncio.get_running_loop())
+
+    async def reset(self, task: Task) -> str:
+        """Start a task; return the tabs and the page as text."""
+        await self.close()
+        async with self._stage.at_once:
+            tabs = await self._stage.open(task)
+            self._open.append(tabs)
+            self._task, self._tabs, self._previous, self._done = task, tabs, "None", False
+            self._seen = await tabs.see()
+        return self._seen.text
+
+    @property
+    def prompt(self) -> str:
+        """The page with its address, the task and the last action.
+
+        Raises:
+            NoPage: No task was started.
+        """
+        if self._task is None or self._seen is None:
+            raise NoPage
+        return (
+            f"OBSERVATION:\n{self._seen.text}\nURL: {self._stage.world.addresses.shown(self._seen.url)}\n"
+            f"OBJECTIVE: {self._task.intent}\nPREVIOUS ACTION: {self._previous}"
+        )
+
+    async def step(self, reply: str) -> dict[str, Any]:
+        """Carry out the action of a reply.
+
+        Raises:
+            NoPage: No task was started.
+            NotAnAction: The reply has no action.
+            Error: The page cannot be read.
+        """
+        if self._task is None or self._seen is None:
+            raise NoPage
+        command = read_action(self._stage.world.addresses.opened(reply))
+        if self._done or self._tabs is None:
+            return self._result(0.0, "The task has ended: reset the environment.", terminated=True)
+        self._previous = self._described(command)
+        async with self._stage.at_once:
+            if command.verb == "stop":
+                return await self._stop(self._task, self._tabs, command.text)
+            reward, failure = 1.0, ""
+            try:
+                await self._tabs.act(command)
+            except ActionFailed as error:
+                reward, failure = 0.0, str(error)
+            self._seen = await self._tabs.see()
+        return self._result(reward, failure, terminated=False)
+
+    async def _stop(self, task: Task, tabs: Tabs, answer: str) -> dict[str, Any]:
+        """Score the episode, whose context is then closed."""
+        reward = await evaluate(task.check, answer, tabs, self._stage.world.addresses)
+        self._done = True
+        await self.close()
+        return self._result(reward, "", terminated=True)
+
+    def _described(self, command: Command) -> str:
+        """Return the action as the next page shows it."""
+        if not command.element:
+            return str(command)
+        element = self._seen.page.elements.get(command.element) if self._seen else None
+        if element is None:
+            return (
+                f'The action "{command.verb}" on element "[{command.element}]" failed: the page has no such'
+                " element."
+            )
+        return f"{command} where [{command.element}] is {element.text.partition(' ')[2]}"
+
+    def _result(self, reward: float, failure: str, *, terminated: bool) -> dict[str, Any]:
+        if self._seen is None:
+            raise NoPage
+        info = {
+            "page": {"url": self._seen.url, "content": self._seen.content},
+            "fail_error": failure,
+            "observation_metadata": self._metadata(_NO_PICTURE),
+        }
+        result = {"observation": self.prompt, "reward": reward, "terminated": terminated, "truncated": False}
+        return {**result, "info": info}
+
+    def _metadata(self, picture: str) -> dict[str, Any]:
+        nodes: dict[str, Any] = _BLANK
+        if self._seen is not None:
+            nodes = {
+                number: {"backend_id": each.node, "text": each.text, "union_bound": list(each.box)}
+                for number, each in self._seen.page.elements.items()
+            }
+        return {"image": picture, "text": {"obs_nodes_info": nodes}}
+
+    async def metadata(self) -> dict[str, Any]:
+        """Return the elements of the page, and a picture of it."""
+        picture = _NO_PICTURE
+        if self._tabs is not None:
+            png = base64.b64encode(await self._tabs.picture()).decode("ascii")
+            picture = f"data:image/png;base64,{png}"
+        return self._metadata(picture)
+
+    async def close(self) -> None:
+        """Close the context."""
+        self._tabs = None
+        while self._open:
+            await self._open.pop().close()
+
+
+def _close_later(tabs: list[Tabs], loop: asyncio.AbstractEventLoop) -> None:
+    """Close the contexts of an environment that was forgotten."""
+    if tabs and not loop.is_closed():
+        for each in tabs:
+            asyncio.run_coroutine_threadsafe(each.close(), loop)
+
+
+def fault(error: Exception) -> str:
+    """Return an exception of the browser on one line."""
+    return error.message.splitlines()[0] if isinstance(error, Error) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,62 @@
+"""A task, whether generated or from a user's file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from agentgym_servers.webarena.sites.addresses import Addresses
+    from agentgym_servers.webarena.sites.state import State
+    from agentgym_servers.webarena.tasks.steps import Step
+
+__all__ = ["Task", "World"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task.
+
+    Attributes:
+        sites: The sites it needs.
+        intent: The task of the agent, in words.
+        start_urls: The addresses of the tabs at its start.
+        check: ``eval`` of WebArena's task files, with addresses in place of the placeholders.
+        state: The number of the state that the sites of ours begin in.
+        storage: A file with cookies and storage to begin with.
+        template: The name of the template, or its number in a user's file.
+        steps: The solution; none for a user's tasks.
+    """
+
+    sites: tuple[str, ...]
+    intent: str
+    start_urls: tuple[str, ...]
+    check: Mapping[str, Any]
+    state: int = 0
+    storage: Path | None = None
+    template: str = ""
+    steps: tuple[Step, ...] = ()
+
+
+class World(Protocol):
+    """The tasks of a server.
+
+    Attributes:
+        addresses: Where the sites are.
+        settle_seconds: How long a page takes to change after an action.
+    """
+
+    addresses: Addresses
+    settle_seconds: float
+
+    def task(self, task_id: int) -> Task:
+        """Return a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+
+    def fresh_state(self, task: Task) -> State | None:
+        """Return the state of the sites at the start of a task; None if they are the user's."""

@@ -1,0 +1,95 @@
+"""The generated world: a task for each id, each in one of the states of the sites."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from agentgym_servers._frame.draw import Draw
+from agentgym_servers.webarena._task import Task
+from agentgym_servers.webarena.sites.addresses import OWN_ADDRESSES
+from agentgym_servers.webarena.sites.state import STATES, State, fresh_state, state_of
+from agentgym_servers.webarena.tasks import TEMPLATES
+
+if TYPE_CHECKING:
+    from agentgym_servers.webarena.tasks.template import Made, Template
+
+__all__ = ["FIRST_TEST_TASK", "TASKS", "GeneratedWorld", "world_of"]
+
+TASKS = 812
+"""The number of tasks, as in WebArena."""
+
+FIRST_TEST_TASK = 648
+"""The first task of the split ``test``, whose states of the sites no earlier task has."""
+
+_TRAIN_STATES = 8
+_ROUNDS = 12  # of all templates; the tasks of a state are found in the first two
+
+
+class GeneratedWorld:
+    """The tasks of a seed.
+
+    Args:
+        seed: The seed.
+    """
+
+    addresses = OWN_ADDRESSES
+    settle_seconds = 0.0
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def task(self, task_id: int) -> Task:
+        """Return a task.
+
+        Raises:
+            LookupError: There is no such task.
+        """
+        if not 0 <= task_id < TASKS:
+            raise LookupError(f"there is no task {task_id}; they are 0 to {TASKS - 1}")
+        number, first, after = _share_of(task_id)
+        return _tasks(self._seed, number, after - first)[task_id - first]
+
+    def fresh_state(self, task: Task) -> State:
+        """Return the state of the sites at the start of a task."""
+        return fresh_state(self._seed, task.state)
+
+
+def _share_of(task_id: int) -> tuple[int, int, int]:
+    """Return the state of a task, the first task of that state, and the first of the next one."""
+    start, end, states, before = 0, FIRST_TEST_TASK, _TRAIN_STATES, 0
+    if task_id >= FIRST_TEST_TASK:
+        start, end, states, before = FIRST_TEST_TASK, TASKS, STATES - _TRAIN_STATES, _TRAIN_STATES
+    size = (end - start) // states
+    share = min((task_id - start) // size, states - 1)
+    first = start + share * size
+    return before + share, first, end if share == states - 1 else first + size
+
+
+@functools.lru_cache(maxsize=4 * STATES)
+def _tasks(seed: int, number: int, count: int) -> list[Task]:
+    """Return the tasks of one state: one of each template in turn, each intent once."""
+    state = state_of(seed, number)
+    tasks: dict[str, Task] = {}
+    first = number * len(TEMPLATES) // STATES  # so that no template is left out in all states
+    ordered = TEMPLATES[first:] + TEMPLATES[:first]
+    for turn in range(_ROUNDS):
+        for each in ordered:
+            made = each.make(state, Draw("webarena", seed, number, each.name, turn))
+            if made is not None and made.intent not in tasks and len(tasks) < count:
+                tasks[made.intent] = _task(each, made, number)
+    if len(tasks) < count:
+        raise RuntimeError(f"only {len(tasks)} of {count} tasks were found for the state {number}")
+    return list(tasks.values())
+
+
+def _task(template: Template, made: Made, number: int) -> Task:
+    start = OWN_ADDRESSES.local[f"__{template.sites[0].upper()}__"]
+    check = OWN_ADDRESSES.fill_all(made.check)
+    return Task(template.sites, made.intent, (start,), check, number, None, template.name, made.steps)
+
+
+@functools.lru_cache(maxsize=8)
+def world_of(seed: int) -> GeneratedWorld:
+    """Return the world of a seed."""
+    return GeneratedWorld(seed)

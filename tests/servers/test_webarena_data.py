@@ -1,0 +1,182 @@
+"""A user's own tasks of WebArena's schema, on sites with addresses of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from copy import deepcopy
+
+import httpx
+import pytest
+
+import programs
+from agentgym_gym.errors import BadOption
+from agentgym_gym.local_servers import available
+from agentgym_servers.webarena.sites.state import fresh_state
+from agentgym_servers.webarena.sites.web import signed_in_cookie
+from plain_sites import plain_sites
+
+pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")
+
+TASK = {
+    "sites": ["shopping"],
+    "task_id": 0,
+    "require_login": True,
+    "storage_state": None,
+    "start_url": "__SHOPPING__",
+    "geolocation": None,
+    "intent_template": "Open the page of {{what}}",
+    "instantiation_dict": {"what": "my account"},
+    "intent": "Open the page of my account",
+    "require_reset": False,
+    "eval": {
+        "eval_types": ["string_match"],
+        "reference_answers": {"must_include": ["7"]},
+        "reference_url": "",
+        "program_html": [],
+    },
+    "intent_template_id": 12,
+}
+
+
+def task(number, **changes):
+    made = deepcopy(TASK) | {"task_id": number}
+    made["eval"] |= changes.pop("check", {})
+    return made | changes
+
+
+def page(url, locator, **required):
+    return {"url": url, "locator": locator, "required_contents": required}
+
+
+def write(folder, tasks, addresses):
+    (folder / "test.raw.json").write_text(json.dumps(tasks))
+    (folder / "sites.json").write_text(json.dumps(addresses))
+
+
+def load(folder):
+    from agentgym_servers.webarena._data import DataWorld
+
+    return DataWorld(folder)
+
+
+@pytest.mark.slow
+def test_a_users_tasks_are_played_and_scored_on_the_users_sites(tmp_path):
+    state = fresh_state(0, 3)
+    product, post = state.shop.products[5], state.forum.posts[0]
+    store_cookies(tmp_path / ".auth" / "shopping_state.json", state.shop.me)
+    signed_in = {"storage_state": "./.auth/shopping_state.json"}
+    account = {"eval_types": ["url_match"], "reference_url": "__SHOPPING__/account"}
+    in_cart = page(
+        "__SHOPPING__/cart",
+        "document.querySelector('#cart').outerText",
+        must_include=[f"x |OR| {product.name}"],
+    )
+    commented = page("func:reddit_get_post_url('__last_url__')", "", must_include=["Post comment"])
+    tasks = [
+        task(0),
+        task(1, check=account, **signed_in),
+        task(2, check=content(in_cart)),
+        task(3, start_url="__REDDIT__ |AND| __SHOPPING__", check=content(commented)),
+        task(4, check={"reference_answers": {"fuzzy_match": ["The red mug"]}}),
+    ]
+    shop, forum = "http://onestopmarket.com", "http://reddit.com"
+    with plain_sites(state, "shopping", "reddit") as addresses:
+        write(tmp_path, tasks, addresses)
+        with served(tmp_path) as url, httpx.Client(base_url=url, timeout=120) as client:
+            play = Player(client)
+            assert client.get("/").headers["agentgym-server"].endswith("(WebArena, data)")
+            assert [play(0, f"stop [{text}]")["reward"] for text in ("7", "There are 7.", "70")] == [1, 1, 0]
+            reply = play(1, f"goto [{shop}/account]", "stop []")
+            assert (reply["reward"], f"URL: {shop}/account" in reply["observation"]) == (1, True)
+            assert play(2, "stop []")["reward"] == 0
+            button = number(play(2, f"goto [{shop}/product/{product.number}]"), "'Add to cart'")
+            reply = play(2, f"goto [{shop}/product/{product.number}]", f"click [{button}]", "stop []")
+            assert reply["reward"] == 1
+            reply = play(3, f"goto [{forum}{post.path}]", "stop []")
+            assert (reply["reward"], " | Tab 1: " in reply["observation"]) == (1, True)
+            assert [play(4, f"stop [{text}]")["reward"] for text in ("the mug is red", "a mug")] == [1, 0]
+
+
+def content(target):
+    return {"eval_types": ["program_html"], "program_html": [target]}
+
+
+def store_cookies(path, user):
+    cookie = {"name": "session", "value": signed_in_cookie(user), "domain": "127.0.0.1", "path": "/"}
+    cookie |= {"expires": -1, "httpOnly": False, "secure": False, "sameSite": "Lax"}
+    path.parent.mkdir()
+    path.write_text(json.dumps({"cookies": [cookie], "origins": []}))
+
+
+class Player:
+    """One environment, in which tasks are played."""
+
+    def __init__(self, client):
+        self.client = client
+        self.env = client.post("/create").json()
+
+    def __call__(self, number, *actions):
+        reply = self.client.post("/reset", json={**self.env, "seed": 0, "idx": number}).json()
+        assert reply["observation"] != "TimeoutError"
+        for action in actions:
+            reply = self.client.post("/step", json={**self.env, "action": f"```{action}```"}).json()
+        return reply
+
+
+@contextlib.contextmanager
+def served(folder):
+    command = [sys.executable, "-m", "agentgym_servers", "webarena", "--data", str(folder), "--port", "0"]
+    process = programs.start(command, stdout=subprocess.PIPE, text=True, env=programs.environment())
+    try:
+        yield process.stdout.readline().split()[-1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def number(reply, name):
+    nodes = reply["info"]["observation_metadata"]["text"]["obs_nodes_info"]
+    return next(number for number, node in nodes.items() if "button" in node["text"] and name in node["text"])
+
+
+ADDRESSES = {"__SHOPPING__": "http://localhost:7770/"}
+
+
+def test_a_file_for_each_task_is_read_too(tmp_path):
+    (tmp_path / "config_files").mkdir()
+    for number in (3, 8):
+        (tmp_path / "config_files" / f"{number}.json").write_text(json.dumps(task(number)))
+    (tmp_path / "sites.json").write_text(json.dumps(ADDRESSES))
+    world = load(tmp_path)
+    assert world.task(8).start_urls == ("http://localhost:7770",)
+    assert world.task(8).template == "12"
+    with pytest.raises(LookupError):
+        world.task(4)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "addresses", "message"),
+    [
+        ([], ADDRESSES, "has no tasks"),
+        ([task(0)], {}, "task 0 needs the address of __SHOPPING__"),
+        ([task(0), task(0)], ADDRESSES, "task 0 is there twice"),
+        ([{"task_id": 0}], ADDRESSES, "lacks sites, intent, start_url, eval"),
+        ([task(0, check={"eval_types": ["taste"]})], ADDRESSES, "eval_types is"),
+        ([task(0, check={"program_html": [page("func:exec('1')", "")]})], ADDRESSES, "calls func:exec"),
+        ([task(0, storage_state=".auth/none.json")], ADDRESSES, "needs the cookies of"),
+        ([3], ADDRESSES, "should have a task"),
+        ([task(0)], [], "should map placeholders"),
+    ],
+)
+def test_a_folder_that_is_wrong_is_refused_with_the_reason(tmp_path, tasks, addresses, message):
+    write(tmp_path, tasks, addresses)
+    with pytest.raises(BadOption, match=message):
+        load(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(BadOption, match="is not a folder"):
+        load(tmp_path / "none")

@@ -1,0 +1,149 @@
+"""The rules of WebArena that need no browser: reading an action, scores, and a page as text."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("playwright", reason="needs playwright")
+
+from agentgym_servers._browser.actions import Command, NotAnAction, read_action
+from agentgym_servers._browser.tree import Numbers, page_text
+from agentgym_servers.webarena._evaluation import matches_answer, matches_url
+from agentgym_servers.webarena._world import world_of
+from agentgym_servers.webarena.sites.addresses import OWN_ADDRESSES
+
+
+@pytest.mark.parametrize(
+    ("action", "command"),
+    [
+        ("click [12]", Command("click", "12")),
+        ("click[12]", Command("click", "12")),
+        ("hover [3] please", Command("hover", "3")),
+        ("type [4] [tea pot] [1]", Command("type", "4", "tea pot", enter=True)),
+        ("type [4] [tea pot]", Command("type", "4", "tea pot", enter=True)),
+        ("type [4] [a [b] c] [0]", Command("type", "4", "a [b] c")),
+        ("press [Control+a]", Command("press", text="Control+a")),
+        ("scroll [down]", Command("scroll", text="down")),
+        ("scroll up", Command("scroll", text="up")),
+        ("goto [http://homepage.com]", Command("goto", text="http://homepage.com")),
+        ("new_tab", Command("new_tab")),
+        ("tab_focus [2]", Command("tab_focus", text="2")),
+        ("stop [$42]", Command("stop", text="$42")),
+        ("stop", Command("stop")),
+        ("stop []", Command("stop")),
+    ],
+)
+def test_an_action_is_read(action, command):
+    assert read_action(f"I think so. In summary, ```{action}``` and ```click [1]```") == command
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        ("click [1]", "Cannot parse action from response click [1]"),
+        ("``` ```", "list index out of range"),
+        ("```click [one]```", "Invalid click action click [one]"),
+        ("```type [1] []```", "Invalid type action type [1] [] [1]"),
+        ("```noop```", "Invalid action noop"),
+        ("```scroll [left]```", "Invalid scroll action scroll [left]"),
+        ("```tab_focus [" + "9" * 5000 + "]```", "Exceeds the limit (9 digits)"),
+    ],
+)
+def test_what_is_no_action_is_answered_as_agentgyms_server_does(reply, message):
+    with pytest.raises(NotAnAction) as error:
+        read_action(reply)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("references", "answer", "right"),
+    [
+        ({"exact_match": "Mini Shop"}, " 'mini shop' ", True),
+        ({"exact_match": "Mini Shop"}, "the mini shop", False),
+        ({"must_include": ["7"]}, "It is 7.", True),
+        ({"must_include": ["7"]}, "It is 17", False),
+        ({"must_include": ["12.50", "red"]}, "$12.50, in Red", True),
+        ({"must_include": ["12.50", "red"]}, "$12.50", False),
+        ({"fuzzy_match": ["on Main Street"]}, "It is on the street, Main", True),
+        ({"fuzzy_match": ["on Main Street"]}, "on Park Street", False),
+        ({"fuzzy_match": "N/A"}, "n/a", True),
+        ({"fuzzy_match": "N/A"}, "there is none", False),
+        ({"exact_match": "a", "must_include": ["b"]}, "a", False),
+    ],
+)
+def test_answers(references, answer, right):
+    assert matches_answer(references, answer) is right
+
+
+@pytest.mark.parametrize(
+    ("references", "url", "right"),
+    [
+        ("http://shop/orders/7", "http://shop/orders/7/", True),
+        ("http://shop/orders/7", "http://shop/orders/8", False),
+        ("http://shop/a?sort=top", "http://shop/a?page=2&sort=top", True),
+        ("http://shop/a?sort=top", "http://shop/a?sort=new", False),
+        ("http://shop/a |OR| http://shop/b", "http://shop/b", True),
+        ("http://shop/a?x=1 |OR| http://shop/b?x=2", "http://shop/b?x=1", True),
+    ],
+)
+def test_addresses(references, url, right):
+    assert matches_url(references, url) is right
+
+
+def test_addresses_are_shown_as_webarenas():
+    for placeholder, local in OWN_ADDRESSES.local.items():
+        shown = OWN_ADDRESSES.shown(f"{local}/a?b=c")
+        assert ".test" not in shown
+        assert OWN_ADDRESSES.opened(shown) == f"{local}/a?b=c" == OWN_ADDRESSES.fill(f"{placeholder}/a?b=c")
+        assert OWN_ADDRESSES.opened(shown.replace("http:", "https:")) == f"{local}/a?b=c"
+
+
+def node(number, role, name, children=(), **properties):
+    made = {
+        "nodeId": str(number),
+        "backendDOMNodeId": number,
+        "role": {"value": role},
+        "name": {"value": name},
+    }
+    listed = [{"name": key, "value": {"value": value}} for key, value in properties.items()]
+    return made | {"childIds": [str(child) for child in children], "properties": listed}
+
+
+def test_a_tree_is_written_as_agentgyms_server_does():
+    """As in its recordings: bare roles, what is outside the window, and repeated texts are left out."""
+    nodes = [
+        node(9, "RootWebArea", "Mini Shop", [4, 5, 6, 7, 8], focused=True, url="http://shop/"),
+        node(4, "heading", "Mini Shop", [14], level=1),
+        node(14, "StaticText", "Mini Shop"),
+        node(5, "generic", "", [15]),
+        node(15, "link", "It's blue", focusable=True, url="http://shop/blue"),
+        node(6, "form", "", [16]),
+        node(16, "textbox", "Search", required=False),
+        node(7, "StaticText", "below"),
+        node(8, "StaticText", "tall"),
+    ]
+    boxes = {4: (8, 8, 100, 30), 14: (8, 8, 50, 30), 5: (8, 40, 9, 9), 15: (8, 50, 9, 9), 6: (8, 60, 9, 9)}
+    boxes |= {16: (8, 60, 9, 9), 7: (8, 900, 9, 9), 8: (8, 700, 9, 90)}
+    layout = {"nodeIndex": list(range(len(boxes))), "bounds": list(boxes.values())}
+    snapshot = {"documents": [{"nodes": {"backendNodeId": list(boxes)}, "layout": layout}]}
+    numbers = Numbers()
+    page = page_text(nodes, snapshot, numbers)
+    assert page.text == (
+        "[1] RootWebArea 'Mini Shop' focused: True url: http://shop/\n"
+        "\t[2] heading 'Mini Shop'\n"
+        '\t[4] link "It\'s blue" url: http://shop/blue\n'
+        "\t[5] form ''\n"
+        "\t\t[6] textbox 'Search' required: False\n"
+        "\t[7] StaticText 'tall'"
+    )
+    assert page.elements["4"].center == (12.5, 54.5)
+    assert page_text(nodes, snapshot, numbers).text == page.text
+    snapshot["documents"][0]["scrollOffsetY"] = 300
+    assert "[8] StaticText 'below'" in page_text(nodes, snapshot, numbers).text
+
+
+def test_a_solution_has_actions_that_the_grammar_accepts():
+    from agentgym_servers.webarena._oracle import _action
+
+    for number in range(0, 812, 5):
+        assert [str(_action(step, 1)) for step in world_of(0).task(number).steps][-1].startswith("stop [")
