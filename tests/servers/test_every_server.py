@@ -173,9 +173,7 @@ FAILED = "TimeoutError"  # what WebArena's server has for each reset that fails
 
 def task_of(its, task):
     """Return the body of a reset: the field of the task has another name on each server."""
-    names = (
-        ("data_idx", "game", "seed") if "id" in its else ("session_id", "item_id", "idx", "seed", "id")
-    )
+    names = ("data_idx", "game", "seed") if "id" in its else ("session_id", "item_id", "idx", "seed", "id")
     return its | dict.fromkeys(names, task) | {"world_type": "Text"}  # the last is ALFWorld's
 
 
