@@ -50,7 +50,8 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
     Returns:
         For each stage ``stage`` and ``minutes``; for an evaluation also ``evaluations`` by name; for
         fine-tuning ``loss`` of each step; for GRPO ``curve``; for an evaluation after it ``changes`` since
-        fine-tuning. After several seeds of GRPO, ``after-grpo`` has the ``changes`` of all their episodes together.
+        fine-tuning. After several seeds of GRPO, ``after-grpo`` has the ``changes`` of all their episodes
+        together.
     """
     results = []
     marks = sorted(folder.glob(f"*/{ENDED}"), key=lambda mark: (mark.stat().st_mtime, mark.parent.name))
