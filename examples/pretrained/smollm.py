@@ -226,7 +226,7 @@ class Stages(Commands):
             name: The folder of the runs.
             model: The model.
             env: The environment; None for all.
-            most: The number of tasks to play once each; None to play all as often as the recipe says.
+            most: The number of tasks to play once each; None to play all as often as in the recipe.
         """
         variables = {
             "CHECKPOINT": str(model),
