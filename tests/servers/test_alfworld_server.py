@@ -124,5 +124,5 @@ def test_the_parts_of_the_test_tasks_are_selected_like_splits(url, split, parity
 
 
 def test_an_unknown_split_is_refused_with_the_names():
-    with pytest.raises(BadOption, match="'dev' is not one of .*'test_seen', 'test_unseen', 'train'"):
+    with pytest.raises(BadOption, match=r"'dev' is not one of .*'test_seen', 'test_unseen', 'train'"):
         ALFWORLD.split("dev")
