@@ -52,7 +52,7 @@ BARS = {
 @pytest.mark.parametrize("name", BARS)
 def test_a_benchmark_prints_one_line_with_its_bars(name):
     command = [sys.executable, "-W", "error", str(FOLDER / f"{name}.py"), "--quick"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (ended.returncode, ended.stderr) == (0, "")
     (line,) = ended.stdout.splitlines()
     result = json.loads(line)
@@ -71,6 +71,6 @@ def test_every_benchmark_is_in_the_table():
 @pytest.mark.slow
 def test_a_limit_of_open_files_that_is_too_low_is_named():
     command = ["sh", "-c", 'ulimit -n 600 && exec "$0" "$@"', sys.executable, str(FOLDER / "side_by_side.py")]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 1
     assert "the hard limit of RLIMIT_NOFILE is 600" in ended.stderr.splitlines()[-1]

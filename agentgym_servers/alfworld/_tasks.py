@@ -14,7 +14,7 @@ from agentgym_servers._frame.draw import Draw
 from agentgym_servers.alfworld._goals import LOOK, TYPES, Goal
 from agentgym_servers.alfworld._house import House, State
 from agentgym_servers.alfworld._rooms import KINDS, UNSEEN, Room, room_of
-from agentgym_servers.alfworld._things import LAMP, Thing, camel_case, kind_of, things_of
+from agentgym_servers.alfworld._things import LAMP, TOOLS, Thing, camel_case, kind_of, things_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -112,7 +112,7 @@ def _pairs(room: Room, kind: str) -> Iterable[tuple[str, str]]:
     """Return the objects and receptacles for which a task of a type can be set in a room."""
     present = {kind_of(name) for name in room.receptacles}
     treatment = TYPES[kind].treatment
-    tool = Goal(kind, "", "", "").tool
+    tool = TOOLS.get(treatment, "")
     if tool and tool not in present:
         return
     for each in things_of(room.kind):

@@ -91,7 +91,7 @@ def test_a_refused_reset_leaves_the_game_as_it_was(client):
     before = view(client, "detail", env_id)
     refused = 'world_type must be one of "Text", "Embody" and "Hybrid"'
     assert reset(client, env_id, 5, "text") == {"error": refused}
-    for game in (-1, 2620, 10**30):
+    for game in (-1, 2620, 30_000, 10**30):
         assert reset(client, env_id, game) == {"error": "There is no such game: they go from 0 to 2619."}
     assert view(client, "detail", env_id) == before
     assert reset(client, 10**9, 0) == {"error": "The id 1000000000 is not valid."}
@@ -124,7 +124,5 @@ def test_the_parts_of_the_test_tasks_are_selected_like_splits(url, split, parity
 
 
 def test_an_unknown_split_is_refused_with_the_names():
-    with pytest.raises(
-        BadOption, match=r"'dev' is not one of \['test', 'test_seen', 'test_unseen', 'train'\]"
-    ):
+    with pytest.raises(BadOption, match=r"'dev' is not one of .*'test_seen', 'test_unseen', 'train'"):
         ALFWORLD.split("dev")
