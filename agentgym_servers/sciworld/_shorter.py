@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 __all__ = ["shorter"]
 
@@ -16,7 +17,9 @@ _OPEN = re.compile(r"open door to (?P<room>.+)")
 _GO = re.compile(r"go to (?P<room>.+)")
 _TAKE = re.compile(r"pick up (?P<thing>.+)")
 _MOVE = re.compile(r"move (?P<thing>.+?) to (?P<place>.+)")
+_PASSIVE = re.compile(r"wait1|(?:examine|use thermometer) .+")
 _LONG = 10  # the number of moves of `wait`
+_MEASUREMENT = 2  # the number of actions of one: look at it, and use the thermometer
 _PUT = re.compile(r"(?:move|drop|put down|pour|dunk|eat) .+")
 
 
@@ -28,7 +31,7 @@ def shorter(path: Iterable[str]) -> list[str]:
 
 
 def _without_failures(path: Sequence[str]) -> list[str]:
-    """Remove uses of broken devices: a thing is put into one, taken back at once, and put into another one."""
+    """Remove uses of broken devices: a thing is put into one, taken back, and put into another one."""
     kept = list(path)
     for start in range(len(kept) - 1, -1, -1):
         length, thing, device = _trial(kept[start:])
@@ -52,12 +55,15 @@ def _trial(path: Sequence[str]) -> tuple[int, str, str]:
 
 
 def _with_long_waits(path: Sequence[str]) -> list[str]:
-    """Replace ten waits by one that is as long."""
+    """Replace ten actions that only pass time by one that takes as long; the last measurement stays."""
     kept: list[str] = []
-    for action in path:
-        kept.append(action)
-        if kept[-_LONG:] == ["wait1"] * _LONG:
-            kept[-_LONG:] = ["wait"]
+    for passive, group in groupby(path, key=lambda action: bool(_PASSIVE.fullmatch(action))):
+        run = list(group)
+        last = 0 if set(run) == {"wait1"} else _MEASUREMENT
+        while passive and len(run) - last >= _LONG:
+            kept.append("wait")
+            del run[:_LONG]
+        kept += run
     return kept
 
 
