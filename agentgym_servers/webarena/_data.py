@@ -46,10 +46,11 @@ class DataWorld:
         self.settle_seconds = _SETTLE_SECONDS
         self._tasks: dict[int, Task] = {}
         for path, written in _written(folder):
-            number = written.get("task_id")
+            task = self._task(folder, path, written)
+            number: int = written["task_id"]
             if number in self._tasks:
                 raise BadOption(f"{path}: the task {number} is there twice; remove one of them")
-            self._tasks[number] = self._task(folder, path, written)
+            self._tasks[number] = task
         if not self._tasks:
             raise BadOption(f"{folder} has no tasks; put task files of WebArena's schema (*.json) into it")
 
