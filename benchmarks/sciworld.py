@@ -1,9 +1,9 @@
 """A step, the start and the memory of the local server of SciWorld, beside the package `scienceworld` itself.
 
-Both play the same actions of the same tasks, in turns: the package in this process, as AgentGym's server uses
-it, and the server over HTTP. Each environment of the package is a Java process. Those of the server share one,
-whose growth by 64 environments is measured. Memory is the proportional set size (PSS), which only Linux
-reports.
+Both play the same actions of the same tasks, in turns: the package in this process, as AgentGym's server
+uses it, and the server over HTTP. Each environment of the package is a Java process. Those of the server
+share one, whose growth by 64 environments is measured. Memory is the proportional set size (PSS), which only
+Linux reports.
 
 Prints JSON: the medians, and each ratio with its target. Run it with ``python benchmarks/sciworld.py``.
 """

@@ -52,7 +52,7 @@ ROOMS = {
     "formats": ("agentgym_gym.formats",),
     "inspect": ("agentgym_gym.evaluate",),
     "oracles": ("agentgym_servers",),
-    "ray": ("agentgym_gym.evaluate",),
+    "ray": ("agentgym_gym._cli", "agentgym_gym.evaluate"),
     "rollout": ("agentgym_gym.rollout",),
     "servers": ("agentgym_servers", "agentgym_gym._cli"),
     "support": ("agentgym_gym.evaluate", "agentgym_servers", "verl_bridge"),
