@@ -15,6 +15,7 @@ __all__ = ["shorter"]
 _FREE = frozenset({"look around", "inventory", "task"})
 _OPEN = re.compile(r"open door to (?P<room>.+)")
 _GO = re.compile(r"go to (?P<room>.+)")
+_CONTAINER = re.compile(r"open (?!door to )(?P<name>.+)")
 _TAKE = re.compile(r"pick up (?P<thing>.+)")
 _MOVE = re.compile(r"move (?P<thing>.+?) to (?P<place>.+)")
 _PASSIVE = re.compile(r"wait1|(?:examine|use thermometer) .+")
@@ -26,7 +27,7 @@ _PUT = re.compile(r"(?:move|drop|put down|pour|dunk|eat) .+")
 def shorter(path: Iterable[str]) -> list[str]:
     """Return a path without the actions that should not be needed."""
     busy = [action for action in path if action not in _FREE]
-    useful = _without_failures(_without_second_takes(busy))
+    useful = _without_vain_searches(_without_failures(_without_second_takes(busy)))
     return _with_long_waits(_without_second_openings(_without_detours(useful)))
 
 
@@ -40,6 +41,20 @@ def _without_failures(path: Sequence[str]) -> list[str]:
         if length and any(action.startswith(f"move {thing} to {goal}") for action in later):
             del kept[start : start + length]
     return kept
+
+
+def _without_vain_searches(path: Sequence[str]) -> list[str]:
+    """Remove openings of containers before the room is left, unless a later action names the container."""
+    kept: list[str] = []  # in reverse
+    leaving = False
+    for i in range(len(path) - 1, -1, -1):
+        container = _CONTAINER.fullmatch(path[i])
+        if container is None:
+            leaving = _is_walk(path[i])
+        if container and leaving and not any(container["name"] in later for later in path[i + 1 :]):
+            continue
+        kept.append(path[i])
+    return kept[::-1]
 
 
 def _trial(path: Sequence[str]) -> tuple[int, str, str]:

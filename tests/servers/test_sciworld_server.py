@@ -121,6 +121,10 @@ def test_a_shorter_path_omits_what_was_done_before():
         *("open door to hallway", "go to hallway", "open door to bedroom", "go to bedroom", "pick up pot"),
         *("go to hallway", "open door to kitchen", "go to kitchen", "move pot to stove", "pick up pot"),
     ]
+    walk = ["open door to hallway", "go to hallway"]
+    assert shorter(["open freezer", "open oven", *walk, "move pot to freezer"]) == [
+        *("open freezer", *walk, "move pot to freezer"),
+    ]
     sink = ["move pot to sink", "activate sink", "deactivate sink", "pick up pot"]
     stove = ["move pot to stove", "activate stove", "pick up pot"]
     furnace = ["move pot to blast furnace", "activate blast furnace", *["wait1"] * 23]
