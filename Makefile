@@ -11,7 +11,7 @@ SEED ?= 1
 MUTANTS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-VALIDATED := TextCraft Maze Wordle BabyAI WebShop SQLGym Weather Movie Academia Sheet TODOList
+VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie Academia Sheet TODOList
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help

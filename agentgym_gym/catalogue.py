@@ -59,6 +59,8 @@ class Environment:
         max_turns: AgentGym's turn limit.
         splits: Task ids by split; the first split is the default. If it is ``all``, the others divide its
             tasks; no two of the others share a task.
+        parts: Further selections of tasks, by names that are selected like those of splits: parts of splits,
+            and tasks that only some servers have.
         unwinnable: Reasons, by task id, why a task cannot be won within the turn limit, or why no way to win
             it is known. The ids are those of this project's own server, with the world of seed 0 if it has
             seeds.
@@ -78,6 +80,7 @@ class Environment:
     rules: str
     max_turns: int
     splits: Mapping[str, Sequence[int]]
+    parts: Mapping[str, Sequence[int]] = field(default_factory=dict)
     unwinnable: Mapping[int, str] = field(default_factory=dict)
     score_range: tuple[float, float] = (0.0, 1.0)
     on_unknown: OnUnknown = "forward"
@@ -129,17 +132,18 @@ class Environment:
         return replace(self.wire, **options) if options else self.wire  # type: ignore[type-var]
 
     def split(self, name: str | None) -> Sequence[int]:
-        """Return the task ids of a split; None selects the default split.
+        """Return the task ids of a split or of another selection; None selects the default split.
 
         Raises:
             BadOption: There is no such split.
         """
         if name is None:
             return next(iter(self.splits.values()))
+        selectable = {**self.splits, **self.parts}
         try:
-            return self.splits[name]
+            return selectable[name]
         except (KeyError, TypeError):
-            raise BadOption(f"split={name!r} is not one of {sorted(self.splits)} of {self.name}") from None
+            raise BadOption(f"split={name!r} is not one of {sorted(selectable)} of {self.name}") from None
 
     def sample_tasks(self, count: int, seed: int = 0, split: str | None = None) -> list[int]:
         """Return randomly drawn task ids, as ``agentgym eval --sample`` draws them.
@@ -174,8 +178,8 @@ class Environment:
         return len(self.splits["all"]) if "all" in self.splits else sum(map(len, self.splits.values()))
 
     def has_task(self, task_id: int) -> bool:
-        """Return whether any split contains the task."""
-        return any(task_id in tasks for tasks in self.splits.values())
+        """Return whether any split, or another selection, contains the task."""
+        return any(task_id in tasks for named in (self.splits, self.parts) for tasks in named.values())
 
 
 def make_splits(

@@ -27,6 +27,7 @@ import sysconfig
 import tempfile
 import threading
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -94,16 +95,25 @@ class LocalServer:
     Args:
         name: As for `server_kind`; or ``all``.
         port: The port; 0 selects a free one at each start.
+        arguments: More command-line arguments of ``python -m agentgym_servers``.
         start_seconds: Seconds within which it must announce its address.
 
     Attributes:
         process: The server's process; None before the first start, and in a forked child.
     """
 
-    def __init__(self, name: str, *, port: int = 0, start_seconds: float = START_SECONDS) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        port: int = 0,
+        arguments: Sequence[str] = (),
+        start_seconds: float = START_SECONDS,
+    ) -> None:
         self.process: subprocess.Popen[str] | None = None
         self._name = name
         self._port = port
+        self._arguments = arguments
         self._start_seconds = start_seconds
         self._url: str | None = None
         _known.add(self)
@@ -169,7 +179,7 @@ class LocalServer:
 
     def _spawn(self, errors: IO[bytes]) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", PACKAGE, self._name]
-        command += ["--port", str(self._port), "--exit-with-parent"]
+        command += ["--port", str(self._port), "--exit-with-parent", *self._arguments]
         try:
             return subprocess.Popen(  # noqa: S603 - our own module, and a name that was looked up
                 command,

@@ -2,8 +2,8 @@
 
 Both play the same actions of the same tasks, in turns: the package in this process, as AgentGym's server
 does, and the server over HTTP. Each environment of the package is a Java process. Those of the server share
-one, whose growth by 64 environments is measured. Memory is the proportional set size (PSS); only Linux reports
-it.
+one, whose growth by 64 environments is measured. Memory is the proportional set size (PSS); only Linux
+reports it.
 
 Prints JSON: the medians, and each ratio with its target. Run it with ``python benchmarks/sciworld.py``.
 """

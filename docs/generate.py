@@ -141,11 +141,15 @@ def _score(environment: Environment) -> str:
 
 
 def _facts(environment: Environment) -> str:
-    splits = ", ".join(f"`{n}` {min(t)}..{max(t)} ({len(t):,})" for n, t in environment.splits.items())
+    splits, parts = (
+        ", ".join(f"`{n}` {min(t)}..{max(t)} ({len(t):,})" for n, t in named.items())
+        for named in (environment.splits, environment.parts)
+    )
     unknown = {"forward": "sent in the agent's words", "refuse": "rejected with advice, and not sent"}
     rows = {
         "id": ", ".join(f"`{each}`" for each in environment.ids),
         "tasks": splits,
+        **({"selected like splits": parts} if parts else {}),
         "turn limit": str(environment.max_turns),
         "score": _score(environment),
         "an action outside the grammar is": unknown[environment.on_unknown],

@@ -20,7 +20,13 @@ BARS = {
     "heavy_tails": ["faster_by_the_mean"],
     "importing": ["beside_gymnasium"],
     "isolation": ["thread_ms", "process_ms"],
-    "local_servers": ["WebShop_step", "BabyAI_step"],
+    "local_servers": [
+        "WebShop_step",
+        "BabyAI_step",
+        "ALFWorld_step",
+        "ALFWorld_steps_a_second",
+        "ALFWorld_memory",
+    ],
     "memory": ["theirs_beside_ours"],
     "model_requests": [
         "share_of_the_ideal",

@@ -43,7 +43,7 @@ def complete_split(incomplete: str) -> list[str]:
     With several environments, each split has the name of its environment, as in ``Maze=train``.
     """
     given = _given()
-    names = [(each.name, split) for each in given or environments() for split in each.splits]
+    names = [(each.name, split) for each in given or environments() for split in (*each.splits, *each.parts)]
     if len(given) > 1 or "=" in incomplete:
         words = [f"{name}={split}" for name, split in names]
     else:

@@ -25,7 +25,10 @@ def envs(
                 {
                     "id": environment.id,
                     "aliases": list(environment.ids[1:]),
-                    "tasks": {name: len(tasks) for name, tasks in environment.splits.items()},
+                    "tasks": {
+                        name: len(tasks)
+                        for name, tasks in {**environment.splits, **environment.parts}.items()
+                    },
                     "max_turns": environment.max_turns,
                     "score_range": list(environment.score_range),
                     "formats": list(FORMATS),

@@ -15,6 +15,8 @@ from agentgym_gym.errors import BadOption
 
 __all__ = ["ServeOptions", "serve"]
 
+LOOPBACK = "127.0.0.1"
+
 
 def _complete(incomplete: str) -> list[str]:
     return [name for name in (*local_servers.servers(), local_servers.ALL) if name.startswith(incomplete)]
@@ -32,7 +34,7 @@ class ServeOptions:
             autocompletion=_complete,
         ),
     ]
-    host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1"
+    host: Annotated[str | None, typer.Option(help="address to listen on", show_default=LOOPBACK)] = None
     port: Annotated[int, typer.Option(help="port to listen on (0 = any free port)")] = 0
     max_envs: Annotated[
         int | None,
@@ -53,6 +55,17 @@ class ServeOptions:
         typer.Option(metavar="NAME", help="host name to accept besides loopback names (repeatable)"),
     ] = None
     twin: Annotated[bool, typer.Option("--twin", help="play exactly as AgentGym's server")] = False
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="serve on every machine of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT",
+        ),
+    ] = None
+    per_machine: Annotated[
+        int | None,
+        typer.Option(min=1, help="servers on each machine of the Ray cluster", show_default="1"),
+    ] = None
 
 
 @command(ServeOptions)
@@ -61,16 +74,50 @@ def serve(options: ServeOptions) -> None:
 
     The server prints its address once it accepts connections; every client that can reach the address can use
     it. With all, each environment is served under its own path.
+
+    With --ray, a server listens on its machine's address in the cluster, and several of one machine on
+    consecutive ports. A server that ends is started again on its port.
     """
+    name = options.name if ":" not in options.name else _server_path(options.name)
+    if options.ray is not None:
+        _serve_on_ray(name, options, options.ray)
+        return
+    if options.per_machine is not None:
+        raise BadOption("--per-machine is for a Ray cluster: add --ray, or remove it")
     local_servers.serve(
-        options.name if ":" not in options.name else _server_path(options.name),
-        host=options.host,
+        name,
+        host=options.host or LOOPBACK,
         port=options.port,
         max_envs=options.max_envs,
         seed=options.seed,
         data=options.data,
         allow_hosts=options.allow_host or (),
         twin=options.twin,
+    )
+
+
+def _serve_on_ray(name: str, options: ServeOptions, cluster: str) -> None:
+    """Serve on the machines of a cluster.
+
+    Raises:
+        BadOption: An option is for one machine only.
+        AgentGymError: As for `serve_on_ray`.
+    """
+    from agentgym_gym._cli.ray_servers import serve_on_ray  # noqa: PLC0415 - only this option needs it
+
+    if options.host is not None:
+        raise BadOption("--host and --ray exclude each other: each server listens on its machine's address")
+    given = {"--max-envs": options.max_envs, "--seed": options.seed, "--data": options.data}
+    arguments = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
+    arguments += [part for allowed in options.allow_host or () for part in ("--allow-host", allowed)]
+    arguments += ["--twin"] if options.twin else []
+    serve_on_ray(
+        cluster,
+        name,
+        port=options.port,
+        per_machine=options.per_machine or 1,
+        arguments=arguments,
+        print_line=typer.echo,
     )
 
 

@@ -16,16 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._agentgym_parsers import (
-    INVALID_ACTION,
-    answers,
-    code_action,
-    json_call,
-    known,
-    react_action,
-)
+from agentgym_gym.envs._agentgym_parsers import react_action
 from agentgym_gym.envs._alfworld_names import household_name
-from agentgym_gym.errors import BadArguments
+from agentgym_gym.envs._alfworld_readers import read_code_as_action, read_function_calling
 from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
@@ -297,64 +290,6 @@ def _with_actions(observation: str, actions: Sequence[str]) -> str:
     return f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}"
 
 
-# AgentGym's functions: the start of the action, the word between its arguments, and the argument names.
-_FUNCTIONS = {
-    "goto": ("go to", "", ("recep",)),
-    "take": ("take", "from", ("obj", "recep")),
-    "put": ("put", "in/on", ("obj", "recep")),
-    "toggle": ("toggle", "", ("obj",)),
-    "open": ("open", "", ("recep",)),
-    "close": ("close", "", ("recep",)),
-    "heat": ("heat", "with", ("obj", "recep")),
-    "cool": ("cool", "with", ("obj", "recep")),
-    "clean": ("clean", "with", ("obj", "recep")),
-    "examine": ("examine", "with", ("recep", "obj")),
-    "inventory": ("inventory", "", ()),
-    "look": ("look", "", ()),
-    "use": ("use", "", ("obj",)),
-}
-_SIGNATURES = {name: arguments for name, (_, _, arguments) in _FUNCTIONS.items()} | {"toggle": ("recep",)}
-
-
-def _sentence(name: str, values: list[Any]) -> str:
-    """Return the action text that AgentGym's client builds for a function and its arguments."""
-    verb, between, _ = _FUNCTIONS[name]
-    return f"{verb} {f' {between} '.join(map(str, values))}" if values else verb
-
-
-@answers(INVALID_ACTION)
-def _read_function_calling(reply: str) -> str:
-    """Return the text that AgentGym's ``AlfWorldEnvClient`` would send for a JSON reply.
-
-    The client writes as many arguments as the reply has; without arguments it sends only the verb.
-    """
-    name, given = json_call(reply)
-    name = known(name.strip(), _FUNCTIONS)
-    names = _FUNCTIONS[name][2]
-    if given not in ("", []) and not (isinstance(given, dict) and set(given) <= set(names)):
-        raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
-    names = names[: len(given)]
-    if not all(each in given for each in names):
-        raise BadArguments(f"the first argument of {name} is missing")
-    return _sentence(name, [given[each] for each in names])
-
-
-@answers(INVALID_ACTION)
-def _read_code_as_action(reply: str) -> str:
-    """Return the text that AgentGym's ``AlfWorldEnvClient`` would send for a Python reply."""
-    return code_action(reply, _SIGNATURES, _action_of_call)
-
-
-def _action_of_call(name: str, given: dict[str, Any]) -> str:
-    names = _SIGNATURES[name]
-    if name == "examine" and not given.get("obj", ""):
-        given.pop("obj", None)
-        names = names[:1]
-    if len(given) < len(names):
-        raise BadArguments(f"the arguments of {name} are: {', '.join(names)}")
-    return _sentence(name, [given[each] for each in names])
-
-
 _QUIRKS = """\
 - All environments of a server take turns: while one is reset the others wait, and so does `GET /`, which was
   seen to take 10.8 s. Allow for it in the time limits, or start several servers.
@@ -368,6 +303,26 @@ _QUIRKS = """\
 - The tasks of the split `test` come from ALFWorld's `valid_train`, not from its `valid_seen` and
   `valid_unseen`: scores do not compare with those reported for ALFWorld itself."""
 
+_LOCAL_QUIRKS = """\
+- Rooms, objects and tasks are generated from a seed (`--seed`), as 2,620 tasks in 120 rooms. The kinds of
+  objects and receptacles, the six types of tasks and which receptacle may hold which object are those of
+  ALFRED; the types are in the proportions of ALFWorld's training games. No planner and no file of ALFWorld is
+  needed, and a reset takes a few milliseconds.
+- Of the tasks of `test`, those with even ids (`test_seen`) are in rooms of training tasks, and those with odd
+  ids (`test_unseen`) in twelve rooms that no training task is in. On AgentGym's server all are in rooms of
+  training.
+- `--data DIR` plays ALFWorld's own games, where you have them; [how](../servers.md#alfworlds-own-games).
+  `official_train`, `valid_seen` and `valid_unseen` select all of them; the generated world has no such tasks.
+- An action is executed exactly if `available_actions` lists it; they are in alphabetical order. An object is
+  laid down by `put mug 1 in/on desk 1`.
+- Receptacles and objects are listed in alphabetical order, and `help` describes the commands in other words.
+- An object needed for a task never lies where it belongs at the start.
+- `world_type` is checked and has no effect. On AgentGym's server it has none either.
+- A negative task id is refused like any other task that does not exist. On AgentGym's it counts from the end.
+- Each error describes the failure. On AgentGym's some name a part of the program.
+- Environments do not wait for each other, and are deleted after an hour without a request.
+- It has `/list_envs`, which lists the ids of its environments."""
+
 ALFWORLD = Environment(
     name="ALFWorld",
     summary="Do a household task in text, such as cleaning a mug (Shridhar et al., 2021, arXiv:2010.03768).",
@@ -376,11 +331,22 @@ ALFWORLD = Environment(
     rules=_RULES,
     max_turns=30,
     splits={"train": range(2420), "test": range(2420, 2620)},
+    parts={
+        "test_seen": range(2420, 2620, 2),
+        "test_unseen": range(2421, 2620, 2),
+        # Only on a local server with ALFWorld's own games, of which there are that many.
+        "official_train": range(10_000, 13_553),
+        "valid_seen": range(20_000, 20_140),
+        "valid_unseen": range(30_000, 30_134),
+    },
     agentgym_readers={
         "react": react_action,
-        "function_calling": _read_function_calling,
-        "code_as_action": _read_code_as_action,
+        "function_calling": read_function_calling,
+        "code_as_action": read_code_as_action,
     },
+    local_server="agentgym_servers.alfworld:SERVER",
+    local_quirks=_LOCAL_QUIRKS,
+    oracle="agentgym_servers.alfworld._oracle:ALFWorldOracle",
     quirks=_QUIRKS,
     launch="cd agentenv-alfworld && bash ./setup.sh && alfworld --host 127.0.0.1 --port 36001",
     transcript=(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.rollout._records import EpisodeRecord
 
-__all__ = ["RayCluster", "RayEpisodeWorker"]
+__all__ = ["RayCluster", "RayEpisodeWorker", "connect_to_ray", "error_of"]
 
 _WORKERS_EACH = 32
 """Workers per process. An event loop could serve more, but oracles and parsers use CPU time."""
@@ -58,20 +58,10 @@ class RayCluster:
     def __init__(
         self, address: str = "auto", *, concurrency: int = 16, variables: Mapping[str, str] | None = None
     ) -> None:
-        try:
-            import ray  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise MissingExtra("A Ray cluster", extra="ray", module="ray") from None
-        _require_listener(address)
-        self._ray = ray
-        self._began = not ray.is_initialized()
-        try:
-            ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise SetupError(f"there is no Ray cluster at {address!r:.200}: {error}") from error
+        self._ray, self._began = connect_to_ray(address)
         own = {name: value for name, value in os.environ.items() if name.startswith("AGENTGYM_")}
         self._variables = {**own, **(variables or {})}
-        cpus = int(ray.cluster_resources().get("CPU", 1))
+        cpus = int(self._ray.cluster_resources().get("CPU", 1))
         self._hosts = [self._new_host() for _ in range(min(max(1, cpus), -(-concurrency // _WORKERS_EACH)))]
         self._next = itertools.cycle(range(len(self._hosts)))
         self._ids = itertools.count()
@@ -113,6 +103,44 @@ class RayCluster:
     def _new_host(self) -> Any:
         host = self._ray.remote(num_cpus=1, max_concurrency=4 * _WORKERS_EACH)(_Host)
         return host.remote(self._variables)
+
+
+def connect_to_ray(address: str) -> tuple[Any, bool]:
+    """Connect this process to a Ray cluster.
+
+    Args:
+        address: As for `RayCluster`.
+
+    Raises:
+        MissingExtra: The package ``ray`` is missing.
+        SetupError: There is no cluster at the address.
+
+    Returns:
+        The module ``ray``, and whether this process was not connected before.
+    """
+    try:
+        import ray  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MissingExtra("A Ray cluster", extra="ray", module="ray") from None
+    _require_listener(address)
+    new = not ray.is_initialized()
+    try:
+        ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise SetupError(f"there is no Ray cluster at {address!r:.200}: {error}") from error
+    return ray, new
+
+
+def error_of(error: Exception) -> AgentGymError:
+    """Return the error of this library that a failed call on a machine of a cluster had, or one for it."""
+    cause = getattr(error, "cause", error)
+    if isinstance(cause, AgentGymError):
+        return cause
+    lines = str(cause).strip().splitlines()
+    return SetupError(
+        f"cannot use the Ray cluster: {lines[0] if lines else type(cause).__name__}; install the packages of "
+        "the environments, agents and servers on each of its machines"
+    )
 
 
 def _require_listener(address: str) -> None:
@@ -167,14 +195,7 @@ class RayEpisodeWorker:
                 died = error
                 self._cluster.replace(self._number, host)
             except self._cluster.failed as error:
-                cause = getattr(error, "cause", error)
-                if isinstance(cause, AgentGymError):
-                    raise cause from None
-                lines = str(cause).strip().splitlines()
-                raise SetupError(
-                    f"cannot use the Ray cluster: {lines[0] if lines else type(cause).__name__}; install the "
-                    "packages of the environments and agents on each of its machines"
-                ) from error
+                raise error_of(error) from error
             else:
                 return record
         raise SetupError(

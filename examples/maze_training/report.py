@@ -52,12 +52,13 @@ def report(runs: Path, folder: Path) -> None:
     if not results:
         raise SystemExit(f"{runs} has no seed_*/*/result.json: give the --out of train.py")
     results.sort(key=lambda result: (result["algorithm"] != "grpo", result["algorithm"], result["seed"]))
-    print("algorithm  seed  before  after   gain  invalid before  after  minutes")
+    print("algorithm  seed  before  all steps  after   gain  invalid before  after  minutes")
     for result in results:
         before, after = result["before"], result["after"]
+        steps = mean(point["success"] for point in result["curve"] if "success" in point)
         print(
             f"{result['algorithm']:9}  {result['seed']:4}"
-            f"  {before['success']:6.3f}  {after['success']:5.3f}  {_gain(result):+.3f}"
+            f"  {before['success']:6.3f}  {steps:9.3f}  {after['success']:5.3f}  {_gain(result):+.3f}"
             f"  {before['invalid']:14.3f}  {after['invalid']:5.3f}  {result['minutes']:7.1f}"
         )
     for algorithm in dict.fromkeys(result["algorithm"] for result in results):

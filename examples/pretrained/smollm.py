@@ -83,7 +83,10 @@ class Stages(Commands):
         stages: dict[str, tuple[str | None, Callable[[], None]]] = {
             "model": (None, lambda: self.python("make_checkpoint.py", str(self.model))),
             "games": ("model", self.play_games),
-            "zero-shot": ("model", lambda: self.evaluate("zero-shot", self.model)),
+            "zero-shot": (
+                "model",
+                lambda: self.evaluate("zero-shot", self.model, most=self.recipe.zero_shot_tasks),
+            ),
             "sft": ("games", self.fine_tune),
             "after-sft": ("sft", lambda: self.evaluate("after-sft", self.fine_tuned)),
         }
@@ -216,13 +219,14 @@ class Stages(Commands):
             log=name,
         )
 
-    def evaluate(self, name: str, model: Path, env: str | None = None) -> None:
+    def evaluate(self, name: str, model: Path, env: str | None = None, *, most: int | None = None) -> None:
         """Evaluate a model on tasks that no training plays.
 
         Args:
             name: The folder of the runs.
             model: The model.
             env: The environment; None for all.
+            most: The number of tasks to play once each; None to play all as often as in the recipe.
         """
         variables = {
             "CHECKPOINT": str(model),
@@ -234,10 +238,11 @@ class Stages(Commands):
         for each in EVALUATIONS:
             if env in {None, each.env}:
                 run = self.folder / name / each.name
+                tasks = joined(tasks_of(each, self.recipe)[:most])
                 self.agentgym(
                     *("eval", each.env, "--agent=checkpoint:Checkpoint", f"--out={run}", "--concurrency=64"),
                     f"--max-turns={self.recipe.evaluation_turns}",
-                    *(f"--tasks={joined(tasks_of(each, self.recipe))}", f"--samples={each.samples}"),
+                    *(f"--tasks={tasks}", f"--samples={each.samples if most is None else 1}"),
                     *RESUMED,
                     variables=variables,
                 )

@@ -95,6 +95,8 @@ class SmolLM(Training):
         micro_batch: Episodes in one forward pass of GRPO.
         evaluation_turns: Turn limit of all evaluations: the turns of the longest game of fine-tuning.
         evaluation_tokens: Maximum tokens of a reply in all evaluations.
+        zero_shot_tasks: Tasks of each evaluation that the model plays once each before any training. It wins
+            none and uses all turns, so that all tasks would take hours.
     """
 
     sft_batch: int = 8
@@ -120,3 +122,4 @@ class SmolLM(Training):
 
     evaluation_turns: int = 12
     evaluation_tokens: int = 160
+    zero_shot_tasks: int = 60

@@ -32,7 +32,7 @@ from smollm_recipe import (
 from agentgym_gym.evaluate import Run, find_runs, read_run
 
 TITLES = {evaluation.name: evaluation.title for evaluation in EVALUATIONS}
-COLUMNS = {"zero-shot": "zero-shot (95 %)", "after-sft": "fine-tuned"}
+COLUMNS = {"zero-shot": "zero-shot (95 %)", "after-sft": "fine-tuned (95 %)"}
 SPEAKERS = {"user": "Environment", "assistant": "Model"}
 GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3}
 """Games of the fine-tuned model that are shown, or of the first seed of GRPO if it played the tasks."""
@@ -48,9 +48,10 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
         SystemExit: There is none.
 
     Returns:
-        For each stage ``stage`` and ``minutes``; for an evaluation also ``evaluations`` by name, and
-        ``changes`` since the model before; for fine-tuning ``loss`` of each step; for GRPO ``curve``.
-        After several seeds of GRPO, ``after-grpo`` has the ``changes`` of all their episodes together.
+        For each stage ``stage`` and ``minutes``; for an evaluation also ``evaluations`` by name; for
+        fine-tuning ``loss`` of each step; for GRPO ``curve``; for an evaluation after it ``changes`` since
+        fine-tuning. After several seeds of GRPO, ``after-grpo`` has the ``changes`` of all their episodes
+        together.
     """
     results = []
     marks = sorted(folder.glob(f"*/{ENDED}"), key=lambda mark: (mark.stat().st_mtime, mark.parent.name))
@@ -68,9 +69,8 @@ def stages_of(folder: Path) -> list[dict[str, Any]]:
         elif stage.name in played:
             runs = played[stage.name]
             result["evaluations"] = {name: figures_of(run) for name, run in runs.items()}
-            before = {"after-sft": "zero-shot"}.get(stage.name, "after-sft")
-            if stage.name.startswith("after-") and before in played:
-                result["changes"] = changes_between(played[before], runs)
+            if stage.name.startswith("after-grpo-") and "after-sft" in played:
+                result["changes"] = changes_between(played["after-sft"], runs)
         results.append(result)
     if not results:
         raise SystemExit(f"{folder} has no stage that ended: give the --out of smollm.py")
@@ -113,17 +113,14 @@ def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> dict
 def tables(results: list[dict[str, Any]]) -> str:
     """Return the tables of docs/training/pretrained.md."""
     by_stage = {result["stage"]: result for result in results}
-    stages = [name for name in COLUMNS if name in by_stage]
-    played = [by_stage[stage]["evaluations"] for stage in stages]
-    names = [name for name in TITLES if played and all(name in runs for runs in played)]
-    lines = [row("tasks", "episodes", *(COLUMNS[stage] for stage in stages), "change", "p")]
-    lines.append(row(*["---"] * (len(stages) + 4)))
-    for name in names:
-        found = [runs[name] for runs in played]
-        change = by_stage[stages[-1]].get("changes", {}).get(name)
-        lines.append(
-            row(TITLES[name], found[-1]["episodes"], *map(rate, found), *difference(change)),
-        )
+    columns = {title: by_stage[stage]["evaluations"] for stage, title in COLUMNS.items() if stage in by_stage}
+    lines = [row("tasks", *columns), row(*["---"] * (len(columns) + 1))]
+    for name, title in TITLES.items():
+        if cells := [
+            f"{rate(runs[name])}, {runs[name]['episodes']} episodes" if name in runs else ""
+            for runs in columns.values()
+        ]:
+            lines.append(row(title, *cells))
     fine_tuned = by_stage.get("after-sft", {}).get("evaluations", {})
     after = sorted(stage for stage in by_stage if stage.startswith("after-grpo-") and fine_tuned)
     if after:

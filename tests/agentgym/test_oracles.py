@@ -20,10 +20,6 @@ SHOWN_FIRST = {
 }
 
 
-def test_there_are_twelve():
-    assert len(NAMES) == 12
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_their_client_wins_each_game_with_our_oracles_replies(name, pair, report_at_end):
     both = pair(name)

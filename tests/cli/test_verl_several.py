@@ -260,10 +260,10 @@ def test_check_tells_each_environment(init, checked, textcraft_url):
 
 def test_check_says_what_is_missing_of_each_environment(init, checked):
     """Neither has a local server."""
-    init("--env", "ALFWorld", "--env", "WebArena")
+    init("--env", "SciWorld", "--env", "WebArena")
     wrong = [found["text"] for found in checked() if found["check"] == "environment"]
     assert len(wrong) == 2
-    for name in ("ALFWORLD", "WEBARENA"):
+    for name in ("SCIWORLD", "WEBARENA"):
         assert any(f"AGENTGYM_{name}_URL" in text for text in wrong)
 
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
@@ -88,6 +89,24 @@ http {{
     listen 127.0.0.1:{port};
     location / {{ proxy_pass {url}; proxy_set_header Host games.example.org; }}
   }}
+}}
+"""
+
+
+REPLICAS = """
+{user}
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body;
+  proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi;
+  scgi_temp_path {folder}/scgi;
+  include {folder}/replicas.conf;
 }}
 """
 
@@ -173,6 +192,38 @@ def passing_host(tmp_path):
     for process in started:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture
+def replicas(tmp_path, textcraft_url):
+    """Starts deploy/nginx.conf before two servers; returns its URLs of both, and the second server."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if program is None:
+        pytest.skip("nginx is not installed: apt-get install nginx-light")
+    second = LocalServer("textcraft")
+    [port] = free_ports(1)
+    text = (Path(__file__).resolve().parents[2] / "deploy" / "nginx.conf").read_text("utf-8")
+    for old, new in (
+        ("127.0.0.1:36001", urlsplit(textcraft_url).netloc),
+        ("127.0.0.1:36002", urlsplit(second.start()).netloc),
+        ("listen 8080", f"listen 127.0.0.1:{port}"),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (tmp_path / "replicas.conf").write_text(text)
+    (tmp_path / "nginx.conf").write_text(
+        REPLICAS.format(user="user root;" if os.geteuid() == 0 else "", folder=tmp_path)
+    )
+    process = subprocess.Popen(
+        [program, "-c", tmp_path / "nginx.conf", "-p", tmp_path, "-e", tmp_path / "log"]
+    )
+    try:
+        wait_for(port, process)
+        yield [f"http://127.0.0.1:{port}/{number}" for number in (1, 2)], second
+    finally:
+        process.terminate()
+        process.wait(10)
+        second.stop()
 
 
 class ForwardProxy:

@@ -16,7 +16,7 @@ import pytest
 from agentgym_gym.local_servers import servers
 
 FILES = {"todolist": "todo.jsonl"}
-IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle", "sciworld"}  # the others say env_idx
+IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle", "alfworld", "sciworld"}  # the others say env_idx
 TASKS = ("data_idx", "game", "session_id", "item_id", "id")
 
 MOST = 150

@@ -11,7 +11,7 @@ from agentgym_gym.evaluate import load_oracle
 
 __all__ = ["NAMES", "Pair", "StepResult", "address_of", "sample", "stem_of", "winning_replies"]
 
-_STEMS = {"SQLGym": "SqlGym", "TODOList": "Todo", "WebShop": "Webshop"}
+_STEMS = {"ALFWorld": "AlfWorld", "SQLGym": "SqlGym", "TODOList": "Todo", "WebShop": "Webshop"}
 _PREFIXES = {"Maze": "/maze", "Wordle": "/wordle"}
 
 NAMES = tuple(each.name for each in agentgym_gym.environments() if each.local_server)

@@ -1,0 +1,17 @@
+"""The ALFWorld server: AgentGym's protocol over a household engine of this project.
+
+`_server` has the application. `_things` and `_rooms` have the kinds of things and the rooms, `_tasks` the
+tasks, `_house` the commands, and `_game` plays one task. `_solver` searches the shortest solution, and
+`_player` one that looks for things as a player must. `_official` finds ALFWorld's own games, which
+`_textworld` plays in processes of `_textworld_worker`. The ``local_quirks`` of the environment list the
+differences from AgentGym's server.
+"""
+
+from agentgym_gym.local_servers import ServerKind
+
+__all__ = ["SERVER"]
+
+SERVER = ServerKind(
+    "ALFWorld", "agentgym_servers.alfworld._server:create_app", takes=("seed", "data"), extra="servers"
+)
+"""Household tasks in text in generated rooms."""

@@ -1,0 +1,136 @@
+"""A house in play, as values: its state, the commands of a state, and what each command does.
+
+A command is executed exactly if it is listed. The conditions of commands are those of ALFWorld's games:
+everything is done at the place of the agent, a closed receptacle hides what it holds, and a hand holds one
+object. A microwave, fridge or sink basin treats the object in the hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from agentgym_servers.alfworld._things import LAMP, OPENABLE, TOOLS, can_hold, kind_of, thing
+
+__all__ = ["CLEAN", "COOL", "HOT", "SLICED", "TOGGLED", "Command", "House", "State"]
+
+HOT, COOL, CLEAN, SLICED, TOGGLED = "hot", "cool", "clean", "sliced", "toggled"
+
+_KNIVES = ("knife", "butterknife")
+
+
+@dataclass(frozen=True)
+class State:
+    """A state of a house.
+
+    Attributes:
+        places: The receptacle of each object, in the order of `House.objects`; empty for the one held.
+        at: The place of the agent: a receptacle; empty in the middle of the room.
+        held: The object in the hand; empty if there is none.
+        opened: The receptacles that are open, of those that can be closed.
+        marks: The results of treatments: pairs of an object and a mark, such as `HOT`.
+    """
+
+    places: tuple[str, ...]
+    at: str = ""
+    held: str = ""
+    opened: frozenset[str] = frozenset()
+    marks: frozenset[tuple[str, str]] = frozenset()
+
+    def is_closed(self, receptacle: str) -> bool:
+        """Return whether a receptacle hides what it holds."""
+        return kind_of(receptacle) in OPENABLE and receptacle not in self.opened
+
+
+class Command(NamedTuple):
+    """A command: its verb, and the object and the receptacle that it names."""
+
+    verb: str
+    object: str = ""
+    receptacle: str = ""
+
+
+@dataclass(frozen=True)
+class House:
+    """The things of a house.
+
+    Attributes:
+        receptacles: The names of the receptacles.
+        objects: The names of the objects, in alphabetical order.
+    """
+
+    receptacles: tuple[str, ...]
+    objects: tuple[str, ...]
+
+    def inside(self, state: State, receptacle: str) -> list[str]:
+        """Return the objects that a receptacle holds, whether or not it is open."""
+        return [name for name, place in zip(self.objects, state.places, strict=True) if place == receptacle]
+
+    def commands(self, state: State) -> dict[str, Command]:
+        """Return the commands that can be executed, by their texts, in alphabetical order."""
+        listed = {
+            f"go to {each}": Command("go", receptacle=each) for each in self.receptacles if each != state.at
+        }
+        listed |= {verb: Command(verb) for verb in ("help", "inventory", "look")}
+        if state.held:
+            listed[f"examine {state.held}"] = Command("examine", state.held)
+        if state.at:
+            listed.update(self._commands_here(state))
+        return dict(sorted(listed.items()))
+
+    def _commands_here(self, state: State) -> Iterator[tuple[str, Command]]:
+        at, held = state.at, state.held
+        yield f"examine {at}", Command("examine", receptacle=at)
+        if kind_of(at) in OPENABLE:
+            verb = "open" if state.is_closed(at) else "close"
+            yield f"{verb} {at}", Command(verb, receptacle=at)
+        inside = [] if state.is_closed(at) else self.inside(state, at)
+        for each in inside:
+            if kind_of(each) == LAMP:
+                yield f"use {each}", Command("use", each)
+            elif not held:
+                yield f"take {each} from {at}", Command("take", each, at)
+        if held:
+            yield from self._commands_with_held(state, inside)
+
+    def _commands_with_held(self, state: State, inside: list[str]) -> Iterator[tuple[str, Command]]:
+        at, held = state.at, state.held
+        if not state.is_closed(at) and can_hold(kind_of(at), kind_of(held)):
+            yield f"put {held} in/on {at}", Command("put", held, at)
+        for verb, tool in TOOLS.items():
+            if kind_of(at) == tool and verb in thing(kind_of(held)).treatments:
+                yield f"{verb} {held} with {at}", Command(verb, held, at)
+        if kind_of(held) in _KNIVES:
+            for each in inside:
+                if "slice" in thing(kind_of(each)).treatments:
+                    yield f"slice {each} with {held}", Command("slice", each)
+
+    def after(self, state: State, command: Command) -> State:
+        """Return the state after a command that can be executed."""
+        verb, name, receptacle = command
+        if verb == "go":
+            return replace(state, at=receptacle)
+        if verb == "open":
+            return replace(state, opened=state.opened | {receptacle})
+        if verb == "close":
+            return replace(state, opened=state.opened - {receptacle})
+        if verb in ("take", "put"):
+            index = self.objects.index(name)
+            place, held = ("", name) if verb == "take" else (receptacle, "")
+            places = (*state.places[:index], place, *state.places[index + 1 :])
+            return replace(state, places=places, held=held)
+        if verb in _MARKS:
+            mark, opposite = _MARKS[verb]
+            return replace(state, marks=(state.marks - {(name, opposite)}) | {(name, mark)})
+        return state
+
+
+# The mark that a command leaves on its object, and the mark that it removes.
+_MARKS = {
+    "heat": (HOT, COOL),
+    "cool": (COOL, HOT),
+    "clean": (CLEAN, ""),
+    "slice": (SLICED, ""),
+    "use": (TOGGLED, ""),
+}

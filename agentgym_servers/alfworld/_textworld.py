@@ -1,0 +1,171 @@
+"""Plays ALFWorld's own games in child processes: each has a part of the environments."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import itertools
+import json
+import logging
+import os
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+from agentgym_gym.errors import MissingExtra
+from agentgym_servers._frame.app import Failed
+from agentgym_servers.alfworld._game import MAX_STEPS, GameTurn
+from agentgym_servers.alfworld._official import games_of
+
+__all__ = ["OfficialGames", "TextWorldGame"]
+
+logger = logging.getLogger("agentgym_servers")
+
+_WORKER = Path(__file__).with_name("_textworld_worker.py")
+_WAIT_SECONDS = 120.0  # for one response, on a busy machine; starting a process included
+_MAX_RESPONSE_BYTES = 1 << 24
+_ENDED = "The process that played this game has ended: reset the environment."
+_AT_LOCATION = "You arrive at loc "
+
+
+class _Child:
+    """A process that plays games; it starts on first use, and again after it has ended."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._games: set[int] = set()  # those of the running process
+        self._dropped: list[int] = []
+
+    async def exchange(self, game: int, **request: str) -> dict[str, Any]:
+        """Send a request about a game and return the response.
+
+        Raises:
+            Failed: TextWorld failed, or the process has ended.
+        """
+        async with self._turn:
+            process = await self._started()
+            if "path" in request:
+                self._games.add(game)
+            elif game not in self._games:
+                raise Failed(_ENDED)
+            dropped, self._dropped = self._dropped, []
+            line = json.dumps({"game": game, "drop": dropped, **request}).encode("ascii") + b"\n"
+            response = await self._response(process, line)
+        if "error" in response:
+            raise Failed(response["error"])
+        return response
+
+    def drop(self, game: int) -> None:
+        """Delete a game before the next request."""
+        self._dropped.append(game)
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._process is None or self._process.returncode is not None:
+            self._games, self._dropped = set(), []
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", str(_WORKER)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                limit=_MAX_RESPONSE_BYTES,
+                start_new_session=True,  # Ctrl-C in a terminal is for the server, whose end ends this process
+            )
+        return self._process
+
+    async def _response(self, process: asyncio.subprocess.Process, line: bytes) -> dict[str, Any]:
+        if process.stdin is None or process.stdout is None:
+            raise Failed(_ENDED)
+        response = b""
+        try:
+            process.stdin.write(line)
+            with contextlib.suppress(OSError):
+                await process.stdin.drain()
+                response = await asyncio.wait_for(process.stdout.readline(), _WAIT_SECONDS)
+        except asyncio.TimeoutError:
+            logger.warning("a game of ALFWorld took more than %g s, and its process was ended", _WAIT_SECONDS)
+        if not response.endswith(b"\n"):
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise Failed(_ENDED)
+        answered: dict[str, Any] = json.loads(response)
+        return answered
+
+
+class TextWorldGame:
+    """One game in play.
+
+    Args:
+        child: The process that plays it.
+        number: Its number there.
+        last: The first observation.
+
+    Attributes:
+        last: The result of the last action; before the first action, the first observation.
+    """
+
+    def __init__(self, child: _Child, number: int, last: GameTurn) -> None:
+        self._child = child
+        self._number = number
+        self._steps = 0
+        self.last = last
+        weakref.finalize(self, child.drop, number)
+
+    async def play(self, action: str) -> GameTurn:
+        """Play one action, which may be any text.
+
+        Raises:
+            Failed: TextWorld failed, or its process has ended.
+        """
+        state = await self._child.exchange(self._number, action=action)
+        self._steps += 1
+        observation = state["observation"]
+        if observation.startswith(_AT_LOCATION):
+            observation = observation.partition(". ")[2]
+        done = state["won"] or self._steps >= MAX_STEPS
+        self.last = GameTurn(observation, tuple(state["available_actions"]), float(state["won"]), done)
+        return self.last
+
+
+class OfficialGames:
+    """The games of a folder of ALFWorld's data.
+
+    Args:
+        folder: The folder.
+        count: The number of processes; None for the number of processors, but at most eight.
+
+    Raises:
+        MissingExtra: TextWorld is not installed.
+        BadOption: The folder has no games.
+    """
+
+    def __init__(self, folder: Path, count: int | None = None) -> None:
+        for module in ("textworld", "fast_downward"):
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtra("playing ALFWorld's own games", extra="servers-alfworld", module=module)
+        self._games = games_of(folder)
+        self._children = [_Child() for _ in range(count or min(8, os.cpu_count() or 1))]
+        self._numbers = itertools.count()
+
+    async def start(self, env_id: int, task_id: int) -> tuple[str, TextWorldGame]:
+        """Start a game; return its name and the game.
+
+        Args:
+            env_id: The environment; its games are all played in one process.
+            task_id: The id.
+
+        Raises:
+            Failed: There is no game of this id, TextWorld failed, or its process has ended.
+        """
+        path = self._games.get(task_id)
+        if path is None:
+            raise Failed("There is no such game in the folder of this server.")
+        number, child = next(self._numbers), self._children[env_id % len(self._children)]
+        state = await child.exchange(number, path=str(path))
+        # The first paragraph is TextWorld's greeting.
+        observation = "\n".join(state["observation"].split("\n\n")[1:])
+        game = TextWorldGame(child, number, GameTurn(observation, tuple(state["available_actions"])))
+        return "/".join(path.parts[-3:-1]), game

@@ -1,0 +1,265 @@
+"""ALFWorld's own games: found in its folders, and played by TextWorld as by our engine.
+
+ALFWorld's games are a download, so the tests play games of their format that are written here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from agentgym_gym import AgentGymEnv
+from agentgym_gym.envs.alfworld import ALFWORLD
+from agentgym_gym.errors import BadOption, MissingExtra
+from agentgym_gym.local_servers import server_kind
+from agentgym_servers.alfworld._game import MAX_STEPS, Game
+from agentgym_servers.alfworld._goals import TYPES
+from agentgym_servers.alfworld._official import games_of
+from agentgym_servers.alfworld._player import searching
+from agentgym_servers.alfworld._tasks import task_of
+from household_games import write_game
+
+HAS_TEXTWORLD = all(importlib.util.find_spec(name) for name in ("textworld", "fast_downward"))
+needs_textworld = pytest.mark.skipif(
+    not HAS_TEXTWORLD, reason="textworld[pddl] is not installed: the extra servers-alfworld"
+)
+
+
+def one_of_each_type():
+    """Return a test task of each type, the first of them."""
+    tasks = [task_of(0, task_id) for task_id in range(2420, 2620)]
+    return [next(task for task in tasks if task.goal.type == name) for name in TYPES]
+
+
+def empty_game(folder: Path, name: str, text: str = "{}") -> None:
+    (folder / name).mkdir(parents=True)
+    (folder / name / "game.tw-pddl").write_text(text)
+
+
+def test_games_have_the_ids_of_their_splits(tmp_path):
+    data = tmp_path / "json_2.1.1"
+    for split in ("train", "valid_seen", "valid_unseen"):
+        for number in (1, 0, 2):
+            empty_game(data / split, f"pick-Mug-{number}/trial_T")
+    empty_game(data / "train", "pick_and_place_with_movable_recep-Mug/trial_T")
+    empty_game(data / "train", "pick-AppleSliced/trial_T")
+    empty_game(data / "train", "pick-Pan/trial_T", '{"solvable": false}')
+    (data / "train" / "pick-Pot" / "trial_T").mkdir(parents=True)  # without a game
+    games = games_of(tmp_path)
+    assert games == games_of(data)
+    found = {task_id: str(path.relative_to(data).parent) for task_id, path in games.items()}
+    assert found == {
+        **{start + n: f"train/pick-Mug-{n}/trial_T" for start in (0, 10_000) for n in range(3)},
+        **{id_: f"valid_seen/pick-Mug-{n}/trial_T" for n in range(3) for id_ in (2420 + 2 * n, 20_000 + n)},
+        **{id_: f"valid_unseen/pick-Mug-{n}/trial_T" for n in range(3) for id_ in (2421 + 2 * n, 30_000 + n)},
+    }
+
+
+def test_the_sizes_of_the_splits_are_alfworlds_own():
+    sizes = {name: len(ALFWORLD.split(name)) for name in ("official_train", "valid_seen", "valid_unseen")}
+    assert sizes == {"official_train": 3553, "valid_seen": 140, "valid_unseen": 134}
+    assert ALFWORLD.has_task(30_133)
+    assert not ALFWORLD.has_task(30_134)
+
+
+def test_a_folder_without_games_is_refused(tmp_path):
+    with pytest.raises(BadOption, match=r"there is no game.tw-pddl below any of .*valid_unseen"):
+        games_of(tmp_path)
+
+
+def test_without_textworld_the_extra_is_named(tmp_path, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "textworld" else find(name))
+    with pytest.raises(MissingExtra, match=r"servers-alfworld"):
+        server_kind("alfworld").app(data=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return one_of_each_type()
+
+
+@pytest.fixture(scope="module")
+def folder(tasks, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("alfworld")
+    for task in tasks:
+        write_game(folder / "json_2.1.1" / "valid_unseen", task)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """The process of a server with the games of a folder, and its URL."""
+    command = [
+        sys.executable,
+        "-m",
+        "agentgym_servers",
+        "alfworld",
+        "--data",
+        str(folder),
+        "--exit-with-parent",
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        yield process, line.rpartition(" ")[2].strip()
+        process.stdin.close()
+        process.wait(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    with httpx.Client(base_url=server[1], timeout=300) as client:
+        yield client
+
+
+def started(client, task_id):
+    env_id = client.post("/create").json()["id"]
+    reply = client.post("/reset", json={"id": env_id, "game": task_id, "world_type": "Text"}).json()
+    return env_id, reply
+
+
+def play(client, env_id, action):
+    return client.post("/step", json={"id": env_id, "action": action}).json()
+
+
+def words(text):
+    """Return the parts of an observation in alphabetical order: TextWorld lists things in another order."""
+    return sorted(text.replace(", and ", ", ").rstrip(".").split(", "))
+
+
+def structure(text):
+    """Return an observation with its lists of things in alphabetical order."""
+    head, see, rest = text.partition("you see ")
+    listed, dot, end = rest.partition(".")
+    return head, see, words(listed), dot, end
+
+
+@needs_textworld
+@pytest.mark.slow
+@pytest.mark.parametrize("index", range(len(TYPES)), ids=list(TYPES))
+def test_textworld_and_our_engine_play_the_same_game(client, tasks, index):
+    """The same admissible commands, observations of the same structure, and the same end."""
+    tasks = sorted(tasks, key=lambda task: task.name)  # the order of the files
+    task = tasks[index]
+    env_id, reply = started(client, 30_000 + index)
+    assert reply["task_type"] == task.name
+    ours = Game(task)
+    assert structure(reply["observation"]) == structure(ours.last.observation)
+    assert reply["available_actions"] == list(ours.last.available_actions)
+    draw = random.Random(index)  # noqa: S311 - nothing secret
+    solution = [text for text, _ in searching(task, ALFWORLD.max_turns)]
+    drawn = 0
+    while not ours.last.done:
+        # Between the actions of the solution, some that change nothing which it needs, and one unknown.
+        others = [text for text in ours.last.available_actions if text.split()[0] in HARMLESS] + ["dance"]
+        aside = drawn < 8 and draw.random() < 0.4
+        action = draw.choice(others) if aside else solution.pop(0)
+        drawn += aside
+        theirs, turn = play(client, env_id, action), ours.play(action)
+        if action != "help":
+            assert structure(theirs["observation"]) == structure(turn.observation), action
+        assert (theirs["reward"], theirs["done"]) == (turn.reward, turn.done), action
+        assert theirs["available_actions"] == list(turn.available_actions), action
+    assert ours.last.reward == 1
+    over = {"error": f"The task with environment {env_id} has finished."}
+    assert play(client, env_id, "look") == over
+
+
+HARMLESS = {"look", "inventory", "help", "examine"}
+
+
+@needs_textworld
+@pytest.mark.slow
+def test_our_environment_plays_the_folder_by_its_split(server, tasks):
+    env = AgentGymEnv("ALFWorld", server=server[1], split="valid_unseen", timeout=300)
+    with contextlib.closing(env):
+        _, info = env.reset(options={"task_id": 30_000})
+        assert info["goal"] == min(tasks, key=lambda task: task.name).goal.text
+        assert info["served_by"].endswith("(ALFWorld, data)")
+        assert env.step("Thought:\nI look.\n\nAction:\nlook")[0].startswith(
+            "You are in the middle of a room."
+        )
+
+
+@needs_textworld
+@pytest.mark.slow
+def test_a_game_ends_after_fifty_actions_and_unknown_games_are_refused(client):
+    env_id, _ = started(client, 2421)
+    replies = [play(client, env_id, "dance") for _ in range(MAX_STEPS)]
+    assert [reply["done"] for reply in replies] == [False] * (MAX_STEPS - 1) + [True]
+    for task_id in (-1, 5, 30_006):
+        reply = client.post("/reset", json={"id": env_id, "game": task_id, "world_type": "Text"}).json()
+        assert reply == {"error": "There is no such game in the folder of this server."}
+
+
+@needs_textworld
+@pytest.mark.slow
+def test_a_killed_process_is_replaced_at_the_next_reset(server, client):
+    env_id, start = started(client, 2421)
+    before = children_of(server[0].pid)
+    assert before
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    assert play(client, env_id, "look") == {
+        "error": "The process that played this game has ended: reset the environment."
+    }
+    again = client.post("/reset", json={"id": env_id, "game": 2421, "world_type": "Text"}).json()
+    assert {**again, "id": 0} == {**start, "id": 0}
+    assert not before & children_of(server[0].pid)
+
+
+@needs_textworld
+@pytest.mark.slow
+def test_no_process_outlives_a_killed_server(folder):
+    command = [sys.executable, "-m", "agentgym_servers", "alfworld", "--data", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        url = process.stdout.readline().rpartition(" ")[2].strip()
+        with httpx.Client(base_url=url, timeout=300) as client:
+            started(client, 2421)
+        left = children_of(process.pid)
+        process.kill()
+    assert left
+    for _ in range(600):
+        if not any(Path(f"/proc/{pid}").exists() for pid in left):
+            return
+        time.sleep(0.1)
+    pytest.fail("a process outlives the server")
+
+
+def children_of(pid):
+    """Return the ids of the running children of a process."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent, *_ = status.read_text().rpartition(")")[2].split()
+            if int(parent) == pid and state != "Z":
+                found.add(int(status.parent.name))
+    return found
+
+
+@needs_textworld
+@pytest.mark.slow
+def test_environments_play_their_own_games_at_once(client, tasks):
+    tasks = sorted(tasks, key=lambda task: task.name)
+    games = [(index, *started(client, 30_000 + index)) for index in range(len(tasks)) for _ in range(2)]
+    solutions = [[text for text, _ in searching(task, ALFWORLD.max_turns)] for task in tasks]
+    won = set()
+    for turn in itertools.count():
+        playing = [(index, env_id) for index, env_id, _ in games if turn < len(solutions[index])]
+        if not playing:
+            break
+        for index, env_id in playing:
+            if play(client, env_id, solutions[index][turn])["reward"] == 1:
+                won.add(env_id)
+    assert len(won) == len(games)
