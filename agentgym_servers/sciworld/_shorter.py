@@ -19,7 +19,7 @@ _CONTAINER = re.compile(r"open (?!door to )(?P<name>.+)")
 _TAKE = re.compile(r"pick up (?P<thing>.+)")
 _MOVE = re.compile(r"move (?P<thing>.+?) to (?P<place>.+)")
 _PASSIVE = re.compile(r"wait1|(?:examine|use thermometer) .+")
-_LONG = 10  # the number of moves of `wait`
+_LONG = 11  # the number of moves of `wait`
 _MEASUREMENT = 2  # the number of actions of one: look at it, and use the thermometer
 _PUT = re.compile(r"(?:move|drop|put down|pour|dunk|eat) .+")
 
@@ -70,7 +70,7 @@ def _trial(path: Sequence[str]) -> tuple[int, str, str]:
 
 
 def _with_long_waits(path: Sequence[str]) -> list[str]:
-    """Replace ten actions that only pass time by one that takes as long; the last measurement stays."""
+    """Replace actions that only pass time by one that takes as long; the last measurement stays."""
     kept: list[str] = []
     for passive, group in groupby(path, key=lambda action: bool(_PASSIVE.fullmatch(action))):
         run = list(group)
