@@ -1,9 +1,9 @@
 """A step, the start and the memory of the local server of SciWorld, beside the package `scienceworld` itself.
 
 Both play the same actions of the same tasks, in turns: the package in this process, as AgentGym's server
-uses it, and the server over HTTP. Each environment of the package is a Java process. Those of the server
-share one, whose growth by 64 environments is measured. Memory is the proportional set size (PSS), which only
-Linux reports.
+does, and the server over HTTP. Each environment of the package is a Java process. Those of the server share
+one, whose growth by 64 environments is measured. Memory is the proportional set size (PSS); only Linux
+reports it.
 
 Prints JSON: the medians, and each ratio with its target. Run it with ``python benchmarks/sciworld.py``.
 """
@@ -90,13 +90,14 @@ def pss(process: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
-def java_of(process: int) -> int:
-    """Return the Java process that a process started."""
+def java_of(server: LocalServer) -> int:
+    """Return the Java process that a server started."""
+    process = server.process.pid if server.process is not None else 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         head, _, tail = stat.read_text("ascii", errors="replace").rpartition(")")
         if head.endswith("(java") and int(tail.split()[1]) == process:
             return int(stat.parent.name)
-    raise RuntimeError(f"process {process} has started no Java")
+    raise RuntimeError("the server has started no Java")
 
 
 def main() -> None:
@@ -117,7 +118,7 @@ def main() -> None:
         for task_id in TASKS:
             times["ours"] += timed(ours, task_id)
             times["package"] += timed(package, task_id)
-        java = java_of(server.process.pid)
+        java = java_of(server)
         before = pss(java)
         others = [Server(url) for _ in range(2 * ENVS)][::2]  # every second is in another process
         for number, other in enumerate(others):

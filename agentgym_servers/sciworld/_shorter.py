@@ -15,10 +15,11 @@ __all__ = ["shorter"]
 _FREE = frozenset({"look around", "inventory", "task"})
 _OPEN = re.compile(r"open door to (?P<room>.+)")
 _GO = re.compile(r"go to (?P<room>.+)")
+_CONTAINER = re.compile(r"open (?!door to )(?P<name>.+)")
 _TAKE = re.compile(r"pick up (?P<thing>.+)")
 _MOVE = re.compile(r"move (?P<thing>.+?) to (?P<place>.+)")
 _PASSIVE = re.compile(r"wait1|(?:examine|use thermometer) .+")
-_LONG = 10  # the number of moves of `wait`
+_LONG = 11  # the number of moves of `wait`
 _MEASUREMENT = 2  # the number of actions of one: look at it, and use the thermometer
 _PUT = re.compile(r"(?:move|drop|put down|pour|dunk|eat) .+")
 
@@ -26,7 +27,7 @@ _PUT = re.compile(r"(?:move|drop|put down|pour|dunk|eat) .+")
 def shorter(path: Iterable[str]) -> list[str]:
     """Return a path without the actions that should not be needed."""
     busy = [action for action in path if action not in _FREE]
-    useful = _without_failures(_without_second_takes(busy))
+    useful = _without_vain_searches(_without_failures(_without_second_takes(busy)))
     return _with_long_waits(_without_second_openings(_without_detours(useful)))
 
 
@@ -42,6 +43,20 @@ def _without_failures(path: Sequence[str]) -> list[str]:
     return kept
 
 
+def _without_vain_searches(path: Sequence[str]) -> list[str]:
+    """Remove openings of containers before the room is left, unless a later action names the container."""
+    kept: list[str] = []  # in reverse
+    leaving = False
+    for i in range(len(path) - 1, -1, -1):
+        container = _CONTAINER.fullmatch(path[i])
+        if container is None:
+            leaving = _is_walk(path[i])
+        if container and leaving and not any(container["name"] in later for later in path[i + 1 :]):
+            continue
+        kept.append(path[i])
+    return kept[::-1]
+
+
 def _trial(path: Sequence[str]) -> tuple[int, str, str]:
     """Return the number of actions that try a device at the start of a path, the thing and the device."""
     match = _MOVE.fullmatch(path[0])
@@ -55,7 +70,7 @@ def _trial(path: Sequence[str]) -> tuple[int, str, str]:
 
 
 def _with_long_waits(path: Sequence[str]) -> list[str]:
-    """Replace ten actions that only pass time by one that takes as long; the last measurement stays."""
+    """Replace actions that only pass time by one that takes as long; the last measurement stays."""
     kept: list[str] = []
     for passive, group in groupby(path, key=lambda action: bool(_PASSIVE.fullmatch(action))):
         run = list(group)
