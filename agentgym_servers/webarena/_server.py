@@ -166,7 +166,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
         BadOption: The user's folder has no valid tasks.
     """
     app = new_app("WebArena", options, plain_errors=True, plain_greeting=True)
-    server = _Server(options)
+    app.state.server = server = _Server(options)
     posts = {"/create": server.create, "/reset": server.reset, "/step": server.step, "/close": server.close}
     gets = {
         "/list_envs": server.list_envs,

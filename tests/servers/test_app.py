@@ -10,10 +10,16 @@ import httpx
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.local_servers import ServerOptions, server_kind, servers
+from agentgym_gym.local_servers import ServerOptions, available, server_kind, servers
 from in_process import in_process, posted
 
-each_server = pytest.mark.parametrize("name", servers())
+each_server = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.skipif(available(name) is not None, reason="not installed"))
+        for name in servers()
+    ],
+)
 JSON = {"content-type": "application/json"}
 LMRL = {"maze", "wordle"}  # whose routes begin with their names
 
@@ -62,7 +68,7 @@ def test_a_number_out_of_range_is_refused(wrong, must_be):
 
 
 def test_a_server_takes_the_options_that_it_says_and_no_other(tmp_path):
-    for kind in map(server_kind, servers()):
+    for kind in map(server_kind, filter(lambda name: available(name) is None, servers())):
         for option, value in (("seed", 0), ("data", tmp_path), ("speed", 1)):
             if option not in kind.takes:
                 with pytest.raises(BadOption, match=f"the {kind.title} server takes no {option}"):
@@ -81,7 +87,7 @@ def test_a_full_server_refuses_another_environment_and_reads_no_more_than_it_may
     assert len(listed(name, app)) == 2
     step = ("POST", route(name, "step"))
     fits, larger = in_process(app, (*step, {"content": b" " * 50}), (*step, {"content": b" " * 51}))
-    assert fits.status_code == 422
+    assert fits.status_code in {400, 422}  # 400 as on AgentGym's server of WebArena
     assert (larger.status_code, larger.headers["connection"]) == (413, "close")
     assert "larger than 50 bytes" in larger.json()["detail"]
 
@@ -90,9 +96,13 @@ def test_a_full_server_refuses_another_environment_and_reads_no_more_than_it_may
 def test_what_nobody_asks_for_makes_place(name):
     app = server_kind(name).app(max_envs=1, keep_seconds=1e-9)
     made = [reply.json() for reply in posted(app, *[(route(name, "create"), {"id": 0})] * 3)]
-    ids = [each["id"] if isinstance(each, dict) else each for each in made]
+    ids = [next(iter(each.values())) if len(each) == 1 else each["id"] for each in map(as_fields, made)]
     assert len(set(ids)) == 3
     assert listed(name, app) == ids[2:]
+
+
+def as_fields(made):
+    return made if isinstance(made, dict) else {"id": made}
 
 
 # --- what is read ---

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import programs
 from agentgym_gym.local_servers import LocalServer, available
 
 pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")
@@ -242,6 +244,42 @@ def test_a_browser_that_died_is_replaced():
         env.step("scroll [down]")
         assert env.reply["reward"] == 1.0
     server.stop()
+
+
+FORGETS = """if True:
+    import asyncio
+    import httpx
+    from agentgym_gym.local_servers import ServerOptions
+    from agentgym_servers.webarena._server import create_app
+
+    async def main():
+        app = create_app(ServerOptions(keep_seconds=1))
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=120) as client:
+            async def play():
+                its = (await client.post("/create")).json()
+                await client.post("/reset", json={**its, "seed": 0, "idx": 0})
+            await play()
+            stage = await app.state.server.stage()
+            print(len(stage.browser._browser.contexts), len(stage.sites._states))
+            await asyncio.sleep(1.5)
+            await play()
+            while len(stage.browser._browser.contexts) > 1:
+                await asyncio.sleep(0.1)
+            print(len(stage.browser._browser.contexts), len(stage.sites._states))
+            await stage.browser.close()
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_an_environment_that_is_forgotten_leaves_no_context():
+    command = [sys.executable, "-c", FORGETS]
+    done = programs.run(
+        command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=programs.environment()
+    )
+    assert done.stdout.splitlines() == ["1 1", "1 1"]
 
 
 def processes():
