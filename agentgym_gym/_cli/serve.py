@@ -59,7 +59,7 @@ class ServeOptions:
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="serve on every machine of a Ray cluster: auto, HOST:PORT or ray://HOST:PORT",
+            help="Ray cluster whose machines serve: auto, HOST:PORT or ray://HOST:PORT",
         ),
     ] = None
     per_machine: Annotated[

@@ -64,13 +64,13 @@ class Game:
 
     def play(self, action: str, simulator: Plays) -> None:
         """Play an action in the simulator that holds this game."""
-        action = cleaned(action)
+        action = _cleaned(action)
         reply = simulator.step(action)
         self.actions.append(action)
         self.last, self.reward = reply, reply.score - self.last.score
 
 
-def cleaned(action: str) -> str:
+def _cleaned(action: str) -> str:
     """Return an action that can be sent to Java: of limited length, without halves of surrogate pairs."""
     return action[:MAX_ACTION_CHARS].encode("utf-8", "replace").decode("utf-8")
 

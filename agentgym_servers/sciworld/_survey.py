@@ -26,7 +26,7 @@ _HEAP_MB = 512
 _SMALL = 36  # the number of variations of the largest kind that is surveyed first
 
 
-def survey(simulator: Simulator, task_id: int) -> dict[str, Any]:
+def _played(simulator: Simulator, task_id: int) -> dict[str, Any]:
     """Return how the solution of a task ends."""
     task = task_of(task_id)
     path = shortened(simulator.gold_path(task.kind, task.variation))
@@ -42,7 +42,7 @@ def survey(simulator: Simulator, task_id: int) -> dict[str, Any]:
     return {"task": task_id, "kind": task.kind, "won": won and turns <= MAX_TURNS, **ends}
 
 
-def in_order() -> Iterator[int]:
+def _in_order() -> Iterator[int]:
     """Return all tasks, those of the small kinds first."""
     kinds: dict[str, list[int]] = {}
     for task_id in range(TASK_COUNT):
@@ -61,9 +61,9 @@ def main(path: Path) -> None:
     try:
         simulator = process.simulator()
         with path.open("a") as file:
-            for task_id in in_order():
+            for task_id in _in_order():
                 if task_id not in known:
-                    file.write(f"{json.dumps(survey(simulator, task_id))}\n")
+                    file.write(f"{json.dumps(_played(simulator, task_id))}\n")
                     file.flush()
     finally:
         process.close()

@@ -91,7 +91,7 @@ def test_without_java_the_remedy_is_printed_before_anything_starts(monkeypatch, 
 
 
 @pytest.mark.skipif("scienceworld" in str(available("sciworld")), reason="the extra is missing")
-def test_without_java_all_other_servers_start(monkeypatch, tmp_path, caplog):
+def test_without_java_all_other_servers_start(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert "Java 8 or newer" in available("sciworld")
@@ -100,8 +100,8 @@ def test_without_java_all_other_servers_start(monkeypatch, tmp_path, caplog):
     app = _all_servers(None, twin=False)
     assert "sciworld" not in app._makers
     assert "maze" in app._makers
-    (line,) = [record.getMessage() for record in caplog.records if "sciworld" in record.getMessage()]
-    assert line.startswith("without sciworld: the local SciWorld server needs Java 8 or newer")
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "sciworld" in line]
+    assert line.startswith("not served: sciworld: the local SciWorld server needs Java 8 or newer")
 
 
 def test_without_the_extra_its_command_is_printed(monkeypatch):
