@@ -90,7 +90,7 @@ def agentgym(session: nox.Session) -> None:
         session.skip(
             f"AGENTGYM={checkout!r} names no checkout of AgentGym: make agentgym AGENTGYM=../AgentGym"
         )
-    _install_pinned(session, "agentgym", "--editable", ".[servers,servers-webarena]")
+    _install_pinned(session, "agentgym", "--editable", ".[servers,servers-sciworld,servers-webarena]")
     # A file at a time to each process: each starts servers of its own.
     session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/agentgym", *session.posargs)
 

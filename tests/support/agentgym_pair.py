@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import agentgym_gym
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.evaluate import load_oracle
+from agentgym_gym.local_servers import available
 
 __all__ = ["NAMES", "Pair", "StepResult", "address_of", "sample", "stem_of", "winning_replies"]
 
 _STEMS = {
     "ALFWorld": "AlfWorld",
+    "SciWorld": "Sciworld",
     "SQLGym": "SqlGym",
     "TODOList": "Todo",
     "WebArena": "Webarena",
@@ -20,8 +22,10 @@ _STEMS = {
 }
 _PREFIXES = {"Maze": "/maze", "Wordle": "/wordle"}
 
-NAMES = tuple(each.name for each in agentgym_gym.environments() if each.local_server)
-"""The environments with a local server."""
+NAMES = tuple(
+    each.name for each in agentgym_gym.environments() if each.local_server and available(each.name) is None
+)
+"""The environments with a local server that can run on this machine."""
 
 
 class StepResult(NamedTuple):
