@@ -146,6 +146,7 @@ DIFFERENCES = {
     **{(name, "react"): {"very long": TOO_LONG, "a very long word": TOO_LONG} for name in NAMES},
     # Of a long reply, the part that the server parses is sent.
     **{(name, "react"): {} for name in TOOLS},
+    ("WebArena", "react"): {"a very long thought": TOO_LONG, "very many lines": TOO_LONG},
     ("SearchQA", "react"): {"a wrong answer in tags": ENDED, "an answer and a search": ENDED},
     **{(name, "function_calling"): {} for name in ("ALFWorld", "WebShop")},
     **{(name, "code_as_action"): dict.fromkeys(RUN_THERE, UNREAD) for name in ("ALFWorld", "WebShop")},
