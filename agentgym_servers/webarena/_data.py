@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import BadOption
 from agentgym_servers.webarena._page_functions import FUNCTIONS
+from agentgym_servers.webarena._sites.addresses import REAL, Addresses
 from agentgym_servers.webarena._task import Task
-from agentgym_servers.webarena.sites.addresses import REAL, Addresses
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena.sites.state import State
+    from agentgym_servers.webarena._sites.state import State
 
 __all__ = ["SITES_FILE", "DataWorld"]
 

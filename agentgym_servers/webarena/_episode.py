@@ -14,8 +14,8 @@ from agentgym_servers._browser.actions import Command, read_action
 from agentgym_servers._browser.tabs import ActionFailed, Seen, Tabs
 from agentgym_servers.webarena._evaluation import evaluate
 from agentgym_servers.webarena._site_server import HEADER, SiteServer
-from agentgym_servers.webarena.sites import host_of
-from agentgym_servers.webarena.sites.web import COOKIE, signed_in_cookie
+from agentgym_servers.webarena._sites import host_of
+from agentgym_servers.webarena._sites.web import COOKIE, signed_in_cookie
 
 if TYPE_CHECKING:
     from agentgym_servers._browser.chromium import Chromium

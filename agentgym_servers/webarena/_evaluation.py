@@ -17,7 +17,7 @@ from agentgym_servers.webarena._page_functions import call_function, target_url
 
 if TYPE_CHECKING:
     from agentgym_servers._browser.tabs import Tabs
-    from agentgym_servers.webarena.sites.addresses import Addresses
+    from agentgym_servers.webarena._sites.addresses import Addresses
 
 __all__ = ["evaluate", "matches_answer", "matches_url"]
 

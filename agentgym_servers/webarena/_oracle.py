@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.envs.webarena import WEBARENA, ClickElement, Goto, Press, Scroll, Stop, TypeText
 from agentgym_servers._frame.world_seed import seed_of
+from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._world import world_of
-from agentgym_servers.webarena.sites.addresses import OWN_ADDRESSES
 
 if TYPE_CHECKING:
     import gymnasium
 
     from agentgym_gym.actions import Action
-    from agentgym_servers.webarena.tasks.steps import Step
+    from agentgym_servers.webarena._tasks.steps import Step
 
 __all__ = ["WebArenaOracle"]
 

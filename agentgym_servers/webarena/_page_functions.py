@@ -13,7 +13,7 @@ from playwright.async_api import Error
 
 if TYPE_CHECKING:
     from agentgym_servers._browser.tabs import Tabs
-    from agentgym_servers.webarena.sites.addresses import Addresses
+    from agentgym_servers.webarena._sites.addresses import Addresses
 
 __all__ = ["ADMIN", "FUNCTIONS", "call_function", "target_url"]
 

@@ -14,11 +14,11 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from agentgym_servers.webarena.sites import SITES, host_of
-from agentgym_servers.webarena.sites.web import Request, Response
+from agentgym_servers.webarena._sites import SITES, host_of
+from agentgym_servers.webarena._sites.web import Request, Response
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena.sites.state import State
+    from agentgym_servers.webarena._sites.state import State
 
 __all__ = ["HEADER", "SiteServer"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena.sites.addresses import Addresses
-    from agentgym_servers.webarena.sites.state import State
-    from agentgym_servers.webarena.tasks.steps import Step
+    from agentgym_servers.webarena._sites.addresses import Addresses
+    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._tasks.steps import Step
 
 __all__ = ["Task", "World"]
 

@@ -6,13 +6,13 @@ import functools
 from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.draw import Draw
+from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
+from agentgym_servers.webarena._sites.state import STATES, State, fresh_state, state_of
 from agentgym_servers.webarena._task import Task
-from agentgym_servers.webarena.sites.addresses import OWN_ADDRESSES
-from agentgym_servers.webarena.sites.state import STATES, State, fresh_state, state_of
-from agentgym_servers.webarena.tasks import TEMPLATES
+from agentgym_servers.webarena._tasks import TEMPLATES
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena.tasks.template import Made, Template
+    from agentgym_servers.webarena._tasks.template import Made, Template
 
 __all__ = ["FIRST_TEST_TASK", "TASKS", "GeneratedWorld", "world_of"]
 

@@ -14,8 +14,8 @@ import pytest
 import programs
 from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import available
-from agentgym_servers.webarena.sites.state import fresh_state
-from agentgym_servers.webarena.sites.web import signed_in_cookie
+from agentgym_servers.webarena._sites.state import fresh_state
+from agentgym_servers.webarena._sites.web import signed_in_cookie
 from plain_sites import plain_sites
 
 pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")

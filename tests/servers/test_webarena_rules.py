@@ -9,8 +9,8 @@ pytest.importorskip("playwright", reason="needs playwright")
 from agentgym_servers._browser.actions import Command, NotAnAction, read_action
 from agentgym_servers._browser.tree import Numbers, page_text
 from agentgym_servers.webarena._evaluation import matches_answer, matches_url
+from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._world import world_of
-from agentgym_servers.webarena.sites.addresses import OWN_ADDRESSES
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from agentgym_gym import find
+from agentgym_servers.webarena._sites.state import STATES, TEST_STATES
+from agentgym_servers.webarena._tasks import TEMPLATES
 from agentgym_servers.webarena._world import FIRST_TEST_TASK, TASKS, world_of
-from agentgym_servers.webarena.sites.state import STATES, TEST_STATES
-from agentgym_servers.webarena.tasks import TEMPLATES
 from text_browser import TextBrowser
 
 pytest.importorskip("playwright", reason="needs playwright")

@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
-from agentgym_servers.webarena.sites import SITES
-from agentgym_servers.webarena.sites.web import Request
+from agentgym_servers.webarena._sites import SITES
+from agentgym_servers.webarena._sites.web import Request
 
 
 def handler_of(site, state):

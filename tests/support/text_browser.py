@@ -9,9 +9,9 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
-from agentgym_servers.webarena.sites import SITES, host_of
-from agentgym_servers.webarena.sites.addresses import OWN_ADDRESSES
-from agentgym_servers.webarena.sites.web import Request, signed_in_cookie
+from agentgym_servers.webarena._sites import SITES, host_of
+from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
+from agentgym_servers.webarena._sites.web import Request, signed_in_cookie
 
 VOID = {"input", "br", "meta"}
 

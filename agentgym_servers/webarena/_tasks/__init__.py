@@ -1,7 +1,7 @@
 """The tasks: templates by site, each with its solution."""
 
-from agentgym_servers.webarena.tasks import code, forum, places, shop, shop_admin
-from agentgym_servers.webarena.tasks.template import TEMPLATES
+from agentgym_servers.webarena._tasks import code, forum, places, shop, shop_admin
+from agentgym_servers.webarena._tasks.template import TEMPLATES
 
 __all__ = ["MODULES", "TEMPLATES"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-from agentgym_servers.webarena.sites.html import Html, facts, field, form, items, join, link, tag
-from agentgym_servers.webarena.sites.web import Response, Site, Visit, redirect
+from agentgym_servers.webarena._sites.html import Html, facts, field, form, items, join, link, tag
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, redirect
 
 __all__ = ["WIKI", "wiki_path"]
 

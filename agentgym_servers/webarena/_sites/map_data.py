@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_servers.webarena.sites.words import LAST_NAMES, STREETS, TOWNS
+from agentgym_servers.webarena._sites.words import LAST_NAMES, STREETS, TOWNS
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw

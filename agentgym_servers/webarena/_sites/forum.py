@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agentgym_servers.webarena.sites.forum_data import Comment, Post
-from agentgym_servers.webarena.sites.html import (
+from agentgym_servers.webarena._sites.forum_data import Comment, Post
+from agentgym_servers.webarena._sites.html import (
     Html,
     button_form,
     field,
@@ -17,8 +17,8 @@ from agentgym_servers.webarena.sites.html import (
     tag,
     text_area,
 )
-from agentgym_servers.webarena.sites.shop_data import TODAY
-from agentgym_servers.webarena.sites.web import Response, Site, Visit, address, redirect
+from agentgym_servers.webarena._sites.shop_data import TODAY
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, redirect
 
 __all__ = ["FORUM"]
 

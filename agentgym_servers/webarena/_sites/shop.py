@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym_servers.webarena.sites.html import (
+from agentgym_servers.webarena._sites.html import (
     Html,
     button_form,
     choice,
@@ -16,8 +16,8 @@ from agentgym_servers.webarena.sites.html import (
     tag,
     text_area,
 )
-from agentgym_servers.webarena.sites.shop_data import CATEGORIES, Order, Product, Review, money
-from agentgym_servers.webarena.sites.web import Response, Site, Visit, address, redirect
+from agentgym_servers.webarena._sites.shop_data import CATEGORIES, Order, Product, Review, money
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, redirect
 
 __all__ = ["SHOP"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agentgym_servers.webarena.sites.words import people, spread
+from agentgym_servers.webarena._sites.words import people, spread
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw

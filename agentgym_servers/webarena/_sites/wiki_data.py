@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_servers.webarena.sites.words import people
+from agentgym_servers.webarena._sites.words import people
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena.sites.map_data import Map
+    from agentgym_servers.webarena._sites.map_data import Map
 
 __all__ = ["Article", "Wiki", "draw_wiki"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.webarena.sites.state import State
-from agentgym_servers.webarena.tasks.steps import Step, stop
+from agentgym_servers.webarena._sites.state import State
+from agentgym_servers.webarena._tasks.steps import Step, stop
 
 __all__ = ["TEMPLATES", "Made", "Template", "answer", "change", "content", "exactly", "reach", "template"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from agentgym_servers.webarena.sites.html import document, form, link, tag
-from agentgym_servers.webarena.sites.html import field as html_field
+from agentgym_servers.webarena._sites.html import document, form, link, tag
+from agentgym_servers.webarena._sites.html import field as html_field
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena.sites.state import State
+    from agentgym_servers.webarena._sites.state import State
 
 __all__ = ["Request", "Response", "Site", "Visit", "address", "redirect", "signed_in_cookie"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_servers.webarena.sites.map_data import KINDS, MODES, Place, route
-from agentgym_servers.webarena.sites.wiki import wiki_path
-from agentgym_servers.webarena.tasks.steps import Step, click, fill, goto, pick, put
-from agentgym_servers.webarena.tasks.template import Made, answer, change, content, exactly, reach, template
+from agentgym_servers.webarena._sites.map_data import KINDS, MODES, Place, route
+from agentgym_servers.webarena._sites.wiki import wiki_path
+from agentgym_servers.webarena._tasks.steps import Step, click, fill, goto, pick, put
+from agentgym_servers.webarena._tasks.template import Made, answer, change, content, exactly, reach, template
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena.sites.state import State
+    from agentgym_servers.webarena._sites.state import State
 
 __all__: list[str] = []
 

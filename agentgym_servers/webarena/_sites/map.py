@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agentgym_servers.webarena.sites.html import choice, facts, field, form, link, table, tag
-from agentgym_servers.webarena.sites.map_data import KINDS, MODES, Place, route
-from agentgym_servers.webarena.sites.web import Response, Site, Visit, address
+from agentgym_servers.webarena._sites.html import choice, facts, field, form, link, table, tag
+from agentgym_servers.webarena._sites.map_data import KINDS, MODES, Place, route
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, address
 
 __all__ = ["MAP"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentgym_servers.webarena.sites.html import items, link, tag
-from agentgym_servers.webarena.sites.web import Response, Site, Visit
+from agentgym_servers.webarena._sites.html import items, link, tag
+from agentgym_servers.webarena._sites.web import Response, Site, Visit
 
 __all__ = ["HOME"]
 

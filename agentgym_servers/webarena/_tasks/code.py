@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym_servers.webarena.sites.code_data import LABELS, ROLES, Project
-from agentgym_servers.webarena.sites.forum_data import TOPICS
-from agentgym_servers.webarena.tasks.steps import Step, click, fill, goto, pick, push, put
-from agentgym_servers.webarena.tasks.template import Made, answer, change, content, exactly, reach, template
+from agentgym_servers.webarena._sites.code_data import LABELS, ROLES, Project
+from agentgym_servers.webarena._sites.forum_data import TOPICS
+from agentgym_servers.webarena._tasks.steps import Step, click, fill, goto, pick, push, put
+from agentgym_servers.webarena._tasks.template import Made, answer, change, content, exactly, reach, template
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena.sites.state import State
+    from agentgym_servers.webarena._sites.state import State
 
 __all__: list[str] = []
 

@@ -7,7 +7,7 @@ import pickle
 from dataclasses import dataclass, field
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.webarena.sites import code_data, forum_data, map_data, shop_data, wiki_data
+from agentgym_servers.webarena._sites import code_data, forum_data, map_data, shop_data, wiki_data
 
 __all__ = ["STATES", "TEST_STATES", "State", "fresh_state", "state_of"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agentgym_servers.webarena.sites.code_data import LABELS, ROLES, Code, Issue, MergeRequest, Project
-from agentgym_servers.webarena.sites.html import (
+from agentgym_servers.webarena._sites.code_data import LABELS, ROLES, Code, Issue, MergeRequest, Project
+from agentgym_servers.webarena._sites.html import (
     Html,
     button_form,
     choice,
@@ -19,7 +19,7 @@ from agentgym_servers.webarena.sites.html import (
     tag,
     text_area,
 )
-from agentgym_servers.webarena.sites.web import Response, Site, Visit, address, redirect
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, redirect
 
 __all__ = ["CODE"]
 
