@@ -30,6 +30,12 @@ ONE_WORLD = {"TextCraft", "Maze", "SciWorld"}
 EVERY_NUMBER_IS_A_TASK = {"TextCraft", "Wordle"}
 
 each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e.name)
+each_oracle = pytest.mark.parametrize(
+    "environment",
+    # The simulator takes seconds to find a solution.
+    [pytest.param(e, marks=pytest.mark.slow) if e.name == "SciWorld" else e for e in LOCAL],
+    ids=lambda e: e.name,
+)
 
 
 @pytest.fixture
@@ -78,7 +84,7 @@ def test_gymnasium_has_no_complaint(environment, url):
         check_env(env.unwrapped)
 
 
-@each_environment
+@each_oracle
 def test_the_oracle_wins_and_doing_nothing_does_not(environment, env):
     tasks = some_tasks(environment, 3)
     for record in evaluate(env, load_oracle(environment), tasks):

@@ -108,7 +108,11 @@ def has_negative_task(row: dict[str, Any]) -> bool:
     return any(number < 0 for number in numbers)
 
 
-@pytest.mark.parametrize("name", servers())
+@pytest.mark.parametrize(
+    "name",
+    # Its simulator, with so many resets, takes ten seconds.
+    [pytest.param(name, marks=pytest.mark.slow) if name == "sciworld" else name for name in servers()],
+)
 def test_it_answers_as_recorded(name, recordings, local_url, report_at_end):
     missing = available(name)
     if missing is not None:

@@ -155,6 +155,7 @@ def test_an_action_is_cut_and_half_a_pair_replaced():
 
 
 @needs_java
+@pytest.mark.slow
 def test_a_task_is_the_same_in_any_process_and_beside_any_other(worker):
     alone = played(worker, GENETIC)
     other = task_of(0)
