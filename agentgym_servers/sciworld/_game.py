@@ -10,7 +10,7 @@ from agentgym_servers.sciworld._simulator import MAX_MOVES, Reply
 if TYPE_CHECKING:
     from agentgym_gym.envs._sciworld_tasks import SciWorldTask
 
-__all__ = ["FIRST_ACTION", "MAX_ACTIONS", "MAX_ACTION_CHARS", "Game", "Plays", "replay"]
+__all__ = ["FIRST_ACTION", "MAX_ACTIONS", "MAX_ACTION_CHARS", "Game", "Plays", "cleaned", "replay"]
 
 FIRST_ACTION = "look around"
 """The action whose observation is the first one of a task."""
@@ -64,13 +64,13 @@ class Game:
 
     def play(self, action: str, simulator: Plays) -> None:
         """Play an action in the simulator that holds this game."""
-        action = _cleaned(action)
+        action = cleaned(action)
         reply = simulator.step(action)
         self.actions.append(action)
         self.last, self.reward = reply, reply.score - self.last.score
 
 
-def _cleaned(action: str) -> str:
+def cleaned(action: str) -> str:
     """Return an action that can be sent to Java: of limited length, without halves of surrogate pairs."""
     return action[:MAX_ACTION_CHARS].encode("utf-8", "replace").decode("utf-8")
 
