@@ -42,8 +42,8 @@ UNWINNABLE: Mapping[int, str] = {
     **dict.fromkeys((32, 33, 50), "melt: the known solution takes more than 30 turns"),
     **dict.fromkeys((83,), "freeze: the known solution takes more than 30 turns"),
     **dict.fromkeys((4627,), "identify-life-stages-1: the known solution takes more than 30 turns"),
-    **dict.fromkeys((20, 22, 26), "boil: no way to win is known: the simulator's own path does not win"),
-    **dict.fromkeys((82, 85), "freeze: no way to win is known: the simulator's own path does not win"),
+    **dict.fromkeys((20, 22, 26), "boil: the known solution reaches the limit of 100 moves"),
+    **dict.fromkeys((82, 85), "freeze: the known solution reaches the limit of 100 moves"),
 }
 """Tasks that the known solution does not win within the turn limit, with the reason.
 
