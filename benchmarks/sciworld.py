@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import statistics
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ def java_of(server: LocalServer) -> int:
 
 def main() -> None:
     """Measure both."""
+    warnings.simplefilter("ignore", ResourceWarning)  # the package leaves its connections to Java open
     server = LocalServer("sciworld")
     package = None
     try:
