@@ -59,7 +59,7 @@ class ServeOptions:
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Ray cluster whose machines serve: auto, HOST:PORT or ray://HOST:PORT",
+            help="serve on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT",
         ),
     ] = None
     per_machine: Annotated[
