@@ -215,6 +215,7 @@ _LOCAL_QUIRKS = """\
 - `train`, `dev` and `test` are ScienceWorld's own division of the variations of each kind of task.
 - The list of tasks that cannot be won is not complete: it is of the 112 tasks whose solutions were played
   so far.
+- A step does not compute the list of valid actions, which takes most of the time of a step there and is
   discarded. `/step_visual` still returns it, in alphabetical order.
 - A task can have 500 actions, of 1,024 characters at most; the rest of a longer action is ignored.
 - A request before the first reset is answered with the remedy; there it is the error of Java or Python.
