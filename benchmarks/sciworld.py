@@ -20,7 +20,7 @@ import httpx
 from _common import at_most, report, usually
 from scienceworld import ScienceWorldEnv
 
-from agentgym_gym.envs._sciworld_tasks import task_of
+from agentgym_gym.envs.sciworld_tasks import task_of
 from agentgym_gym.local_servers import LocalServer
 
 TASKS = usually((449, 1440, 2644, 2936, 3956), quick=(2936,))

@@ -21,8 +21,8 @@ from agentgym_gym.envs._agentgym_parsers import (
     known,
     react_action,
 )
-from agentgym_gym.envs._sciworld_tasks import UNWINNABLE, splits
 from agentgym_gym.envs.sciworld_actions import GRAMMAR
+from agentgym_gym.envs.sciworld_tasks import UNWINNABLE, splits
 from agentgym_gym.errors import BadArguments, BadReply, EnvironmentFailed
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 

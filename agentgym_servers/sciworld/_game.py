@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from agentgym_servers.sciworld._simulator import MAX_MOVES, Reply
 
 if TYPE_CHECKING:
-    from agentgym_gym.envs._sciworld_tasks import SciWorldTask
+    from agentgym_gym.envs.sciworld_tasks import SciWorldTask
 
 __all__ = ["FIRST_ACTION", "MAX_ACTIONS", "MAX_ACTION_CHARS", "Game", "Plays", "cleaned", "replay"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fastapi.responses import PlainTextResponse
 from pydantic import BaseModel
 
-from agentgym_gym.envs._sciworld_tasks import task_of
+from agentgym_gym.envs.sciworld_tasks import task_of
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs

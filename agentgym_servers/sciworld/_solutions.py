@@ -11,7 +11,7 @@ import threading
 import weakref
 from functools import cache
 
-from agentgym_gym.envs._sciworld_tasks import task_of
+from agentgym_gym.envs.sciworld_tasks import task_of
 from agentgym_servers.sciworld._shorter import shorter
 from agentgym_servers.sciworld._simulator import JavaProcess, SimulatorExited
 

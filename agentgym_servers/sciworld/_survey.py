@@ -2,7 +2,7 @@
 
 All tasks take hours, so a run continues where the last one stopped. The small kinds of tasks come first, then
 the others in turn, in an order that is the same in each run. The lines that were not won belong into
-``UNWINNABLE`` of `agentgym_gym.envs._sciworld_tasks`.
+``UNWINNABLE`` of `agentgym_gym.envs.sciworld_tasks`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.envs._sciworld_tasks import TASK_COUNT, task_of
 from agentgym_gym.envs.sciworld import SCIWORLD
+from agentgym_gym.envs.sciworld_tasks import TASK_COUNT, task_of
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.sciworld._game import Game
 from agentgym_servers.sciworld._simulator import JavaProcess, Simulator

@@ -25,7 +25,7 @@ from agentgym_servers.sciworld._simulator import JavaProcess, Simulator, Simulat
 if TYPE_CHECKING:
     import asyncio
 
-    from agentgym_gym.envs._sciworld_tasks import SciWorldTask
+    from agentgym_gym.envs.sciworld_tasks import SciWorldTask
 
 __all__ = ["Worker", "WorkerPool"]
 

@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from agentgym_gym import AgentGymEnv
-from agentgym_gym.envs._sciworld_tasks import TASK_COUNT, SciWorldTask, splits, task_of
+from agentgym_gym.envs.sciworld_tasks import TASK_COUNT, SciWorldTask, splits, task_of
 from agentgym_gym.errors import MissingExtra, SetupError
 from agentgym_gym.local_servers import LocalServer, available, server_kind
 from agentgym_servers import _all_servers
