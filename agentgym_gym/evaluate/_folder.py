@@ -231,6 +231,7 @@ class RunFolder:
             )
 
     def _write_summary(self, *, finished: bool) -> None:
+        episodes = self.summary.to_json()  # first, as facts such as the usage must not be older than these
         run = {
             **self.run,
             "finished": finished,
@@ -241,7 +242,7 @@ class RunFolder:
             "git": self._git,
             "process": os.getpid(),
         }
-        _write_json(self.path / SUMMARY, {**self.summary.to_json(), "run": run})
+        _write_json(self.path / SUMMARY, {**episodes, "run": run})
 
 
 def _write_json(path: Path, value: Any) -> None:
