@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -20,7 +21,7 @@ from agentgym_gym.local_servers import LocalServer
 
 TOKEN, USER, PASSWORD = "s3cret-token", "me", "p@ss/w%rd"
 
-CONFIG = """
+MAIN = """
 {user}
 daemon off;
 pid {folder}/nginx.pid;
@@ -33,6 +34,11 @@ http {{
   fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi;
   scgi_temp_path {folder}/scgi;
+  include {folder}/http.conf;
+}}
+"""
+
+GATEWAYS = """
   ssl_certificate {folder}/server.pem;
   ssl_certificate_key {folder}/server.key;
   split_clients $request_id $drawn {{ 50% one; * two; }}
@@ -69,44 +75,12 @@ http {{
     listen unix:{folder}/games.sock;
     location / {{ proxy_pass {one}; }}
   }}
-}}
 """
 
 PASSING_HOST = """
-{user}
-daemon off;
-pid {folder}/nginx.pid;
-error_log {folder}/error.log;
-events {{ }}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/body;
-  proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-  server {{
-    listen 127.0.0.1:{port};
-    location / {{ proxy_pass {url}; proxy_set_header Host games.example.org; }}
-  }}
-}}
-"""
-
-
-REPLICAS = """
-{user}
-daemon off;
-pid {folder}/nginx.pid;
-error_log {folder}/error.log;
-events {{ }}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/body;
-  proxy_temp_path {folder}/proxy;
-  fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi;
-  scgi_temp_path {folder}/scgi;
-  include {folder}/replicas.conf;
+server {{
+  listen 127.0.0.1:{port};
+  location / {{ proxy_pass {url}; proxy_set_header Host games.example.org; }}
 }}
 """
 
@@ -129,12 +103,28 @@ def wait_for(port, process):
     raise AssertionError(f"nothing listens on port {port}")
 
 
-@pytest.fixture(scope="session")
-def nginx(textcraft_url):
-    """URLs of the gateways, and the files that clients of them need."""
+@contextlib.contextmanager
+def running_nginx(folder, http, *ports):
+    """An nginx with the block ``http``, which listens on the ports."""
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if program is None:
         pytest.skip("nginx is not installed: apt-get install nginx-light")
+    as_root = "user root;" if os.geteuid() == 0 else ""
+    (folder / "http.conf").write_text(http)
+    (folder / "nginx.conf").write_text(MAIN.format(user=as_root, folder=folder))
+    process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-p", folder, "-e", folder / "log"])
+    try:
+        for port in ports:
+            wait_for(port, process)
+        yield
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@pytest.fixture(scope="session")
+def nginx(textcraft_url):
+    """URLs of the gateways, and the files that clients of them need."""
     # Short, since the path of a unix socket is; and readable for nginx.
     with tempfile.TemporaryDirectory(prefix="gateway") as name:
         folder = Path(name)
@@ -149,80 +139,48 @@ def nginx(textcraft_url):
         (folder / "users").write_text(f"{USER}:{{PLAIN}}{PASSWORD}\n")
         names = ("certificate", "basic", "bearer", "http2", "cookies")
         ports = dict(zip(names, free_ports(len(names)), strict=True))
-        as_root = "user root;" if os.geteuid() == 0 else ""
-        config = CONFIG.format(
-            user=as_root, folder=folder, token=TOKEN, one=textcraft_url, two=second.url, **ports
-        )
-        (folder / "nginx.conf").write_text(config)
-        process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-p", folder, "-e", folder / "log"])
+        http = GATEWAYS.format(folder=folder, token=TOKEN, one=textcraft_url, two=second.url, **ports)
+        urls = {
+            name: f"http{'s' if name in {'certificate', 'http2'} else ''}://127.0.0.1:{port}"
+            for name, port in ports.items()
+        }
         try:
-            for port in ports.values():
-                wait_for(port, process)
-            urls = {
-                name: f"http{'s' if name in {'certificate', 'http2'} else ''}://127.0.0.1:{port}"
-                for name, port in ports.items()
-            }
-            yield SimpleNamespace(folder=folder, token=TOKEN, user=USER, password=PASSWORD, **urls)
+            with running_nginx(folder, http, *ports.values()):
+                yield SimpleNamespace(folder=folder, token=TOKEN, user=USER, password=PASSWORD, **urls)
         finally:
-            process.terminate()
-            process.wait(10)
             second.stop()
 
 
 @pytest.fixture
 def passing_host(tmp_path):
     """Starts an nginx that passes the host games.example.org to a server; returns its URL."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if program is None:
-        pytest.skip("nginx is not installed: apt-get install nginx-light")
-    started = []
+    with contextlib.ExitStack() as stack:
 
-    def start(url):
-        [port] = free_ports(1)
-        user = "user root;" if os.geteuid() == 0 else ""
-        (tmp_path / "nginx.conf").write_text(
-            PASSING_HOST.format(user=user, folder=tmp_path, port=port, url=url)
-        )
-        command = [program, "-c", tmp_path / "nginx.conf", "-p", tmp_path, "-e", tmp_path / "log"]
-        started.append(subprocess.Popen(command))
-        wait_for(port, started[-1])
-        return f"http://127.0.0.1:{port}"
+        def start(url):
+            [port] = free_ports(1)
+            stack.enter_context(running_nginx(tmp_path, PASSING_HOST.format(port=port, url=url), port))
+            return f"http://127.0.0.1:{port}"
 
-    yield start
-    for process in started:
-        process.terminate()
-        process.wait(10)
+        yield start
 
 
 @pytest.fixture
 def replicas(tmp_path, textcraft_url):
     """Starts deploy/nginx.conf before two servers; returns its URLs of both, and the second server."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if program is None:
-        pytest.skip("nginx is not installed: apt-get install nginx-light")
     second = LocalServer("textcraft")
     [port] = free_ports(1)
-    text = (Path(__file__).resolve().parents[2] / "deploy" / "nginx.conf").read_text("utf-8")
+    http = (Path(__file__).resolve().parents[2] / "deploy" / "nginx.conf").read_text("utf-8")
     for old, new in (
         ("127.0.0.1:36001", urlsplit(textcraft_url).netloc),
         ("127.0.0.1:36002", urlsplit(second.start()).netloc),
         ("listen 8080", f"listen 127.0.0.1:{port}"),
     ):
-        assert text.count(old) == 1
-        text = text.replace(old, new)
-    (tmp_path / "replicas.conf").write_text(text)
-    (tmp_path / "nginx.conf").write_text(
-        REPLICAS.format(user="user root;" if os.geteuid() == 0 else "", folder=tmp_path)
-    )
-    process = subprocess.Popen(
-        [program, "-c", tmp_path / "nginx.conf", "-p", tmp_path, "-e", tmp_path / "log"]
-    )
+        assert http.count(old) == 1
+        http = http.replace(old, new)
     try:
-        wait_for(port, process)
-        yield [f"http://127.0.0.1:{port}/{number}" for number in (1, 2)], second
+        with running_nginx(tmp_path, http, port):
+            yield [f"http://127.0.0.1:{port}/{number}" for number in (1, 2)], second
     finally:
-        process.terminate()
-        process.wait(10)
         second.stop()
 
 
