@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,12 +20,26 @@ from agentgym_gym._cli.ray_servers import RayServers  # noqa: E402 - not before 
 from agentgym_gym.env import AgentGymEnv  # noqa: E402
 from agentgym_gym.errors import NoServer, UnknownEnvironment  # noqa: E402
 
+# Ray leaves sockets open, which the collection of garbage then finds in some later test.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def rays_sockets():
+    yield
+    gc.collect()
+
 
 @pytest.fixture(scope="module")
 def cluster():
     from ray.cluster_utils import Cluster
 
-    with pytest.MonkeyPatch.context() as patch:
+    with (
+        tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        # Else it would be the cluster of all programs that look for one, such as those of other tests.
+        patch.setenv("RAY_TMPDIR", folder)
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("PYTHONPATH", programs.environment()["PYTHONPATH"])  # by which its processes import ours
         patch.setenv("RAY_worker_niceness", "0")  # else the servers would wait for all other tests
@@ -35,6 +51,7 @@ def cluster():
         two.shutdown()
         for process in processes:
             process.wait(60)
+        gc.collect()
 
 
 def processes_of(node):
