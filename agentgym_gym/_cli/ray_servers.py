@@ -89,16 +89,12 @@ class RayServers:
             for machine in machines
             for number in range(per_machine)
         ]
-        self._hosts: dict[str, Any] = {}
-        self._starts: dict[str, int] = {}
         try:
-            for host, (url, starts) in zip(
-                hosts, self._ray.get([host.keep.remote() for host in hosts]), strict=True
-            ):
-                self._hosts[url], self._starts[url] = host, starts
+            kept = self._ray.get([host.keep.remote() for host in hosts])
         except Exception as error:
             self._stop(hosts)
             raise error_of(error) from error
+        self._hosts = {url: host for host, (url, _) in zip(hosts, kept, strict=True)}
 
     def __enter__(self) -> Self:
         return self
@@ -120,16 +116,15 @@ class RayServers:
         changes = []
         for url, host in list(self._hosts.items()):
             try:
-                _, starts = self._ray.get(host.keep.remote())
+                _, again = self._ray.get(host.keep.remote())
             except self._ray.exceptions.RayActorError as error:
                 del self._hosts[url]
                 changes.append(f"lost {url}: {str(error).strip().splitlines()[0]}")
             except self._ray.exceptions.RayTaskError as error:
                 changes.append(f"cannot start {url} again: {error_of(error)}")
             else:
-                if starts != self._starts[url]:
+                if again:
                     changes.append(f"started {url} again")
-                self._starts[url] = starts
         return changes
 
     def _new_host(self, machine: str, *arguments: Any) -> Any:
@@ -160,17 +155,15 @@ class _Host:
         self._name = name
         self._arguments = ("--host", ray.util.get_node_ip_address(), *arguments)
         self._server = self._new(port)
-        self._starts = 0
+        self._url = ""
 
-    def keep(self) -> tuple[str, int]:
-        """Start the server unless it is running; return its URL and how often it was started."""
-        if not self._server.is_alive():
-            if self._starts:  # clients know its address
-                port = urlsplit(self._server.url).port or 0
-                self._server = self._new(port)
-            self._server.start()
-            self._starts += 1
-        return self._server.url, self._starts
+    def keep(self) -> tuple[str, bool]:
+        """Start the server unless it is running; return its URL, and whether it was started again."""
+        again = bool(self._url) and not self._server.is_alive()
+        if again:  # on its port, as clients know its address
+            self._server = self._new(urlsplit(self._url).port or 0)
+        self._url = self._server.start()
+        return self._url, again
 
     def _new(self, port: int) -> LocalServer:
         return LocalServer(self._name, port=port, arguments=self._arguments, start_seconds=START_SECONDS)
