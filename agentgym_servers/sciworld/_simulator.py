@@ -85,6 +85,7 @@ class JavaProcess:
             self._silence()
             self._random: Any = self._singleton("scala.util.Random$").self()
             self._ids: Any = self._singleton("util.UniqueIdentifier$")
+            self._paths: Any = self._singleton("scienceworld.goldagent.PathFinder$")
             self._bytes: Any = self._jvm.java.io.ByteArrayOutputStream()
             self._objects: Any = self._jvm.java.io.ObjectOutputStream(self._bytes)
         except BaseException:
@@ -128,6 +129,10 @@ class JavaProcess:
             seed, count = simulator.globals
             self._random.setSeed(seed ^ _SCRAMBLE)
             getattr(self._ids, "count_$eq")(count)
+
+    def forget_paths(self) -> None:
+        """Forget the paths of earlier searches, which the simulator would use in those of other tasks too."""
+        self._paths.precomputedExhaustivePaths().clear()
 
     def close(self) -> None:
         """End the process."""
@@ -190,9 +195,13 @@ class Simulator:
             return description
 
     def gold_path(self, task: str, variation: int) -> list[str]:
-        """Start a task, and return the actions that win it by the simulator's own search."""
+        """Start a task, and return the actions that win it by the simulator's own search.
+
+        They depend on the task only, not on earlier searches of the process.
+        """
         with _errors(self._process):
             self._process.switch(self, restore=False)
+            self._process.forget_paths()
             self._java.load(task, variation, "", True)
             return self._process.join(self._java.getGoldActionSequence()).splitlines()
 

@@ -57,14 +57,16 @@ class Stages(Commands):
     Args:
         folder: The folder of all stages.
         recipe: The numbers.
+        vllm: The Python of an environment with vLLM, which then generates the replies of evaluations.
 
     Raises:
         SystemExit: The folder has stages of another recipe.
     """
 
-    def __init__(self, folder: Path, recipe: SmolLM) -> None:
+    def __init__(self, folder: Path, recipe: SmolLM, vllm: Path | None = None) -> None:
         super().__init__(HERE, folder)
         self.recipe = recipe
+        self.vllm = vllm
         keep_recipe(folder, recipe)
         self.model = self.folder / "model"
         self.fine_tuned = self.folder / "sft" / "huggingface"
@@ -240,12 +242,24 @@ class Stages(Commands):
                 run = self.folder / name / each.name
                 tasks = joined(tasks_of(each, self.recipe)[:most])
                 self.agentgym(
-                    *("eval", each.env, "--agent=checkpoint:Checkpoint", f"--out={run}", "--concurrency=64"),
+                    *("eval", each.env, f"--out={run}", "--concurrency=64"),
+                    *self.player(model, each.env),
                     f"--max-turns={self.recipe.evaluation_turns}",
                     *(f"--tasks={tasks}", f"--samples={each.samples if most is None else 1}"),
                     *RESUMED,
                     variables=variables,
                 )
+
+    def player(self, model: Path, env: str) -> list[str]:
+        """Return the options for who plays: the agent of this recipe, or the same with the replies of vLLM."""
+        if self.vllm is None:
+            return ["--agent=checkpoint:Checkpoint"]
+        return [
+            *("--launch=vllm", f"--engine-python={self.vllm}", f"--model-path={model}"),
+            "--engine-arguments=--dtype bfloat16 --max-model-len 8192 --enforce-eager",
+            *("--temperature=1", f"--max-tokens={self.recipe.evaluation_tokens}", "--on-cut-reply=play"),
+            f"--system-prompt=prompts/{env}.txt",
+        ]
 
 
 def tasks_of(evaluation: Evaluation, recipe: SmolLM) -> list[int]:
@@ -270,8 +284,11 @@ def main() -> None:
         "--seed", type=int, action="append", help="seed of GRPO; repeatable; default 0, 1 and 2"
     )
     parser.add_argument("--stage", help="run only this stage")
+    parser.add_argument(
+        "--vllm", type=Path, metavar="PYTHON", help="play the evaluations with the vLLM of this Python"
+    )
     args = parser.parse_args()
-    Stages(args.out.resolve(), SmolLM()).run(args.seed or [0, 1, 2], args.stage)
+    Stages(args.out.resolve(), SmolLM(), args.vllm and args.vllm.absolute()).run(args.seed or [0, 1, 2], args.stage)
 
 
 if __name__ == "__main__":

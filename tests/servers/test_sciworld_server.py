@@ -171,6 +171,18 @@ def test_a_task_is_the_same_in_any_process_and_beside_any_other(worker):
 
 
 @needs_java
+@pytest.mark.slow
+def test_a_solution_does_not_depend_on_the_searches_before_it():
+    paths = []
+    for tasks in ((SciWorldTask("boil", 19),), (SciWorldTask("boil", 18), SciWorldTask("boil", 19))):
+        process = JavaProcess(512)
+        simulator = process.simulator()
+        paths.append([simulator.gold_path(task.kind, task.variation) for task in tasks][-1])
+        process.close()
+    assert paths[0] == paths[1]
+
+
+@needs_java
 def test_a_killed_java_process_is_replaced_and_its_games_go_on(worker):
     alone = played(worker, GENETIC)
     game = worker.start(GENETIC)
