@@ -48,6 +48,7 @@ def test_all_that_the_image_copies_is_there_and_sent():
         assert f"!{name}" in sent
 
 
+@pytest.mark.slow
 def test_the_command_of_the_image_starts_and_is_healthy():
     (entry,), (command,), (health,) = (
         re.findall(rf"^{word}(?: --\S+ CMD)? \[(.*)\]$", DOCKERFILE, re.MULTILINE)

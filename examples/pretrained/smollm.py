@@ -66,7 +66,7 @@ class Stages(Commands):
     def __init__(self, folder: Path, recipe: SmolLM, vllm: Path | None = None) -> None:
         super().__init__(HERE, folder)
         self.recipe = recipe
-        self.vllm = vllm
+        self.vllm = vllm and vllm.absolute()  # not resolved: a virtual environment's Python is a link
         keep_recipe(folder, recipe)
         self.model = self.folder / "model"
         self.fine_tuned = self.folder / "sft" / "huggingface"
@@ -251,7 +251,7 @@ class Stages(Commands):
                 )
 
     def player(self, model: Path, env: str) -> list[str]:
-        """Return the options for who plays: the agent of this recipe, or the same with the replies of vLLM."""
+        """Return the options for who plays: the agent of this recipe, or the same by vLLM."""
         if self.vllm is None:
             return ["--agent=checkpoint:Checkpoint"]
         return [
@@ -288,7 +288,7 @@ def main() -> None:
         "--vllm", type=Path, metavar="PYTHON", help="play the evaluations with the vLLM of this Python"
     )
     args = parser.parse_args()
-    Stages(args.out.resolve(), SmolLM(), args.vllm and args.vllm.absolute()).run(args.seed or [0, 1, 2], args.stage)
+    Stages(args.out.resolve(), SmolLM(), args.vllm).run(args.seed or [0, 1, 2], args.stage)
 
 
 if __name__ == "__main__":

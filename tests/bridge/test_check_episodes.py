@@ -136,6 +136,7 @@ def test_one_that_fails_alone(name, seeds, wrong, text, advice):
     assert ("server" in given) is ("server" in advice)
 
 
+@pytest.mark.slow
 def test_one_that_wants_the_main_thread_has_one_in_a_process():
     assert [status for status, _, _ in check("MainThread", "process")[0]] == ["ok"]
 

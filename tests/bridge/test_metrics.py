@@ -307,6 +307,7 @@ def test_labels_hide_a_password_that_contains_an_at_sign():
     assert labels["fault_message"] == "http://***@c:1 is gone"
 
 
+@pytest.mark.slow
 def test_retries_are_those_of_the_episode():
     """Of an environment that counts its own since it was made, and is used again."""
     close_all()

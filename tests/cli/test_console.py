@@ -142,6 +142,7 @@ def _text_of(node):
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "5"
 
 
+@pytest.mark.slow
 def test_no_error_speaks_of_the_library_s_arguments():
     """Of all texts in the source, as each command with all options would print them."""
     found = list(templates())

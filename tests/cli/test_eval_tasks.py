@@ -145,6 +145,7 @@ def test_a_long_run_of_a_model_needs_a_confirmation(run, tmp_path, model):
     assert len(asked(model)) == 1001
 
 
+@pytest.mark.slow
 def test_agents_without_a_model_need_no_confirmation(run, tmp_path):
     result = run(*LONG, "--agent", "random", "--out", tmp_path)
     assert result.exit_code == 0, result.stderr

@@ -163,7 +163,7 @@ def test_no_more_play_at_once_than_the_servers_hold(counted, monkeypatch):
     records = asyncio.run(
         evaluate_async(
             lambda: AsyncAgentGymEnv("TextCraft", server=server.url),
-            lambda: ScriptedAgent("Action: inventory"),
+            partial(Waiting, barrier_of(2)),
             range(12),
             concurrency=8,
         )
@@ -181,10 +181,11 @@ def test_parts_on_the_same_servers_share_their_capacity(counted, monkeypatch):
         return AsyncAgentGymEnv("TextCraft", server=server.url)
 
     found, servers = [], Servers(make_env().capacity)
+    make_agent = partial(Waiting, barrier_of(2))
     jobs = [
         Job(
             make_env,
-            lambda: ScriptedAgent("Action: inventory"),
+            make_agent,
             [(n, 0) for n in range(5)],
             found.append,
             servers,

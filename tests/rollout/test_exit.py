@@ -6,7 +6,10 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
 
+
+@pytest.mark.slow
 def test_a_program_ends_in_silence_with_environments_in_the_pool():
     code = """
         import asyncio

@@ -58,6 +58,7 @@ async def a_turn(task, action, timeout):
         await episode.end()
 
 
+@pytest.mark.slow
 def test_hundreds_of_hung_calls_do_not_make_others_wait():
     """More than a worker ever had threads: the others are answered at once."""
 

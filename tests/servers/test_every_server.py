@@ -21,6 +21,7 @@ from gymnasium.utils.env_checker import check_env
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, environments, errors
 from agentgym_gym.evaluate import NullAgent, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.local_servers import LocalServer, available, servers
+from environments_by_speed import slow_with_other_programs
 
 LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 32
@@ -30,11 +31,8 @@ ONE_WORLD = {"TextCraft", "Maze", "SciWorld"}
 EVERY_NUMBER_IS_A_TASK = {"TextCraft", "Wordle"}
 
 each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e.name)
-each_oracle = pytest.mark.parametrize(
-    "environment",
-    # The simulator takes seconds to find a solution.
-    [pytest.param(e, marks=pytest.mark.slow) if e.name == "SciWorld" else e for e in LOCAL],
-    ids=lambda e: e.name,
+each_that_plays_much = pytest.mark.parametrize(
+    "environment", slow_with_other_programs(LOCAL), ids=lambda e: e.name
 )
 
 
@@ -78,13 +76,13 @@ def test_the_splits_share_out_the_tasks_that_can_be_won(environment):
     assert len(repeated) == (7 if environment.name == "BabyAI" else 0)
 
 
-@each_environment
+@each_that_plays_much
 def test_gymnasium_has_no_complaint(environment, url):
     with contextlib.closing(gymnasium.make(environment.id, server=url, disable_env_checker=True)) as env:
         check_env(env.unwrapped)
 
 
-@each_oracle
+@each_that_plays_much
 def test_the_oracle_wins_and_doing_nothing_does_not(environment, env):
     tasks = some_tasks(environment, 3)
     for record in evaluate(env, load_oracle(environment), tasks):
@@ -194,6 +192,7 @@ def test_an_oracle_that_knows_the_world_plays_no_other(environment):
             oracle.reset(None, "", {"task_id": 0, "served_by": served_by})
 
 
+@pytest.mark.slow
 def test_the_oracles_need_nothing_of_the_servers():
     program = """if True:
         import sys

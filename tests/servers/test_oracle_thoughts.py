@@ -16,14 +16,10 @@ from agentgym_gym.formats import FORMATS, Bare, get_format
 from agentgym_servers.maze._oracle import MazeOracle
 from agentgym_servers.weather._world import world_of
 from agentgym_servers.wordle._oracle import WordleOracle, marks
+from environments_by_speed import slow_with_other_programs
 
 ROOT = Path(__file__).resolve().parents[2]
-PLAYED = [
-    # The simulator of SciWorld takes seconds to find a solution.
-    pytest.param(environment, marks=pytest.mark.slow) if environment.name == "SciWorld" else environment
-    for environment in agentgym_gym.environments()
-    if environment.oracle
-]
+PLAYED = slow_with_other_programs(each for each in agentgym_gym.environments() if each.oracle)
 NAME = re.compile(r"(?<=[^.:] )[A-Z][a-z]{2,}|B0\w{8}")  # of a thing, or a product; no start of a sentence
 SAMPLE = 2  # tasks per split
 MOST_WORDS = 100  # of one thought; the mean is a quarter of this

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from agentgym_gym.local_servers import available, servers
+from environments_by_speed import slow_with_other_programs
 
 FILES = {"todolist": "todo.jsonl"}
 IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle", "alfworld", "sciworld"}  # the others say env_idx
@@ -108,11 +109,7 @@ def has_negative_task(row: dict[str, Any]) -> bool:
     return any(number < 0 for number in numbers)
 
 
-@pytest.mark.parametrize(
-    "name",
-    # Its simulator, with so many resets, takes ten seconds.
-    [pytest.param(name, marks=pytest.mark.slow) if name == "sciworld" else name for name in servers()],
-)
+@pytest.mark.parametrize("name", slow_with_other_programs(servers()))
 def test_it_answers_as_recorded(name, recordings, local_url, report_at_end):
     missing = available(name)
     if missing is not None:

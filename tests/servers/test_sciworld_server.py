@@ -183,6 +183,7 @@ def test_a_solution_does_not_depend_on_the_searches_before_it():
 
 
 @needs_java
+@pytest.mark.slow
 def test_a_killed_java_process_is_replaced_and_its_games_go_on(worker):
     alone = played(worker, GENETIC)
     game = worker.start(GENETIC)
