@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 
 import pytest
 
 from agentgym_gym.evaluate import write_report
+from agentgym_servers._browser.executable import find_chromium
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = find_chromium()
 OPENED = "#episode .conversation"
 
 CONTRAST = """() => {
