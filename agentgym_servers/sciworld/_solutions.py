@@ -1,7 +1,7 @@
 """Solutions of the tasks: the gold paths of the simulator, made by a Java process of this program.
 
 A gold path is a list of actions that the simulator finds by playing the task itself. It is found once in a
-program, in about a second.
+program, in about a second; a path that exceeds the turn limit is made shorter, which may take ten.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ import threading
 import weakref
 from functools import cache
 
-from agentgym_gym.envs.sciworld_tasks import task_of
+from agentgym_gym.envs.sciworld_tasks import SciWorldTask, task_of
+from agentgym_servers.sciworld._game import Game
 from agentgym_servers.sciworld._shorter import shorter
-from agentgym_servers.sciworld._simulator import JavaProcess, SimulatorExited
+from agentgym_servers.sciworld._simulator import JavaProcess, Simulator, SimulatorExited
 
-__all__ = ["MAX_TURNS", "shortened", "solution"]
+__all__ = ["MAX_TURNS", "WON", "find_solution", "solution"]
 
 MAX_TURNS = 30
 """The turn limit of the environment, which a solution should not exceed."""
+
+WON = 100
+"""The score of a task that is solved."""
 
 _HEAP_MB = 512
 
@@ -31,13 +35,42 @@ def solution(task_id: int) -> tuple[str, ...]:
         LookupError: There is no such task.
         SetupError: Java or a package is missing.
     """
-    task = task_of(task_id)
-    return shortened(_finder.find(task.kind, task.variation))
+    return _finder.find(task_of(task_id))
 
 
-def shortened(path: list[str]) -> tuple[str, ...]:
-    """Return a path, made shorter if it exceeds the turn limit."""
-    return tuple(path if len(path) <= MAX_TURNS else shorter(path))
+def find_solution(task: SciWorldTask, simulator: Simulator) -> tuple[str, ...]:
+    """Return the gold path of a task, made shorter if it exceeds the turn limit."""
+    path = simulator.gold_path(task.kind, task.variation)
+    return tuple(path if len(path) <= MAX_TURNS else _without_needless(shorter(path), task, simulator))
+
+
+def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator) -> list[str]:
+    """Leave out actions, then pairs and triples of them, without which the task is scored at least as high.
+
+    The first ones come first, since the limit of moves may keep the last ones from being played. It ends when
+    the path wins within the turn limit.
+    """
+    best, path = _played(path, task, simulator)
+    for count in (1, 2, 3):
+        start = 0
+        while start + count <= len(path) and (len(path) > MAX_TURNS or best < WON):
+            score, less = _played([*path[:start], *path[start + count :]], task, simulator)
+            if score >= best:
+                best, path = score, less
+            else:
+                start += 1
+    return path
+
+
+def _played(path: list[str], task: SciWorldTask, simulator: Simulator) -> tuple[int, list[str]]:
+    """Play a path; return the score, and the path without the actions after a victory."""
+    game = Game.start(task, simulator)
+    for action in path:
+        if game.done:
+            break
+        game.play(action, simulator)
+    won = game.last.score == WON
+    return game.last.score, path[: len(game.actions)] if won else path
 
 
 class _Finder:
@@ -47,19 +80,19 @@ class _Finder:
         self._lock = threading.Lock()
         self._process: JavaProcess | None = None
 
-    def find(self, kind: str, variation: int) -> list[str]:
+    def find(self, task: SciWorldTask) -> tuple[str, ...]:
         with self._lock:
             with contextlib.suppress(SimulatorExited):
-                return self._find(kind, variation)
+                return self._find(task)
             self._process = None
-            return self._find(kind, variation)
+            return self._find(task)
 
-    def _find(self, kind: str, variation: int) -> list[str]:
+    def _find(self, task: SciWorldTask) -> tuple[str, ...]:
         if self._process is None or not self._process.runs:
             self._process = JavaProcess(_HEAP_MB)
             weakref.finalize(self._process, JavaProcess.close, self._process)
             self._simulator = self._process.simulator()
-        return self._simulator.gold_path(kind, variation)
+        return find_solution(task, self._simulator)
 
 
 _finder = _Finder()

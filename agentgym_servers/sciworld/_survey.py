@@ -18,7 +18,7 @@ from agentgym_gym.envs.sciworld_tasks import TASK_COUNT, task_of
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.sciworld._game import Game
 from agentgym_servers.sciworld._simulator import JavaProcess, Simulator
-from agentgym_servers.sciworld._solutions import MAX_TURNS, shortened
+from agentgym_servers.sciworld._solutions import MAX_TURNS, WON, find_solution
 
 __all__ = ["main"]
 
@@ -29,7 +29,7 @@ _SMALL = 36  # the number of variations of the largest kind that is surveyed fir
 def _played(simulator: Simulator, task_id: int) -> dict[str, Any]:
     """Return how the solution of a task ends."""
     task = task_of(task_id)
-    path = shortened(simulator.gold_path(task.kind, task.variation))
+    path = find_solution(task, simulator)
     game = Game.start(task, simulator)
     turns = 0
     for action in path:
@@ -37,7 +37,7 @@ def _played(simulator: Simulator, task_id: int) -> dict[str, Any]:
             break
         game.play(str(SCIWORLD.grammar.parse(action)), simulator)
         turns += 1
-    won = game.last.score == 100  # noqa: PLR2004 - the score of a task that is solved
+    won = game.last.score == WON
     ends = {"score": game.last.score, "turns": turns, "moves": game.last.moves}
     return {"task": task_id, "kind": task.kind, "won": won and turns <= MAX_TURNS, **ends}
 

@@ -26,6 +26,7 @@ from agentgym_servers.sciworld import _game
 from agentgym_servers.sciworld._java import missing_java
 from agentgym_servers.sciworld._shorter import shorter
 from agentgym_servers.sciworld._simulator import JavaProcess
+from agentgym_servers.sciworld._solutions import MAX_TURNS, WON, find_solution
 from agentgym_servers.sciworld._thoughts import thoughts
 from agentgym_servers.sciworld._workers import Worker
 
@@ -180,6 +181,19 @@ def test_a_solution_does_not_depend_on_the_searches_before_it():
         paths.append([simulator.gold_path(task.kind, task.variation) for task in tasks][-1])
         process.close()
     assert paths[0] == paths[1]
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_solution_that_the_rules_leave_too_long_loses_actions_that_it_does_not_need(worker):
+    task = SciWorldTask("melt", 2)
+    process = JavaProcess(512)
+    simulator = process.simulator()
+    by_rules = shorter(simulator.gold_path(task.kind, task.variation))
+    path = find_solution(task, simulator)
+    process.close()
+    assert len(by_rules) > MAX_TURNS >= len(path)
+    assert [reply.score for reply in played(worker, task, path)][-1] == WON
 
 
 @needs_java

@@ -1,4 +1,4 @@
-"""Three steps of GRPO by verl's own trainer on a CPU, over local servers of WebShop and BabyAI."""
+"""Three steps of GRPO by verl's own trainer on a CPU, over local servers."""
 
 from __future__ import annotations
 
@@ -78,22 +78,23 @@ def settings(folder: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("environment", ["WebShop", "BabyAI"])
-def test_the_score_reaches_the_log(environment, tmp_path, report_at_end):
+@pytest.mark.parametrize(("environment", "task"), [("WebShop", 0), ("BabyAI", 0), ("ALFWorld", 23)])
+def test_the_score_reaches_the_log(environment, task, tmp_path, report_at_end):
     server = LocalServer(environment.lower())
     try:
         url = server.start()
         with AgentGymEnv(environment, server=url, action_format="bare") as env:
-            records = evaluate(env, load_oracle(env.environment), [0])
-            advice = [env.reset(options={"task_id": 0})[0], env.step("nothing")[0]]
+            records = evaluate(env, load_oracle(env.environment), [task])
+            advice = [env.reset(options={"task_id": task})[0], env.step("nothing")[0]]
         # Of one task the first two and the last: search, open and buy, which is worth something by itself.
+        # The task of ALFWorld takes three: go to the bowl, take it, and use the lamp there.
         said = records[0].replies
         phrases = list(dict.fromkeys((*said[:2], said[-1])))
         texts = [message["content"] for record in records for message in record.messages]
         make_tiny(tmp_path / "tiny", [*texts, *advice, "Act."] * 4, phrases, context=4096)
         likely(tmp_path / "tiny", phrases)
         (tmp_path / "loop.yaml").write_text(LOOP)
-        rows = [row(environment, 0, url, told="Act.") for _ in range(BATCH)]
+        rows = [row(environment, task, url, told="Act.") for _ in range(BATCH)]
         pq.write_table(pa.Table.from_pylist(rows), tmp_path / "rows.parquet")
         modules = {"VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu,verl_bridge.trainer"}
         run = Run(["-m", "verl.trainer.main_ppo", *cpu_overrides(), *settings(tmp_path)], modules, tmp_path)
