@@ -307,6 +307,7 @@ BUILT_IN: tuple[_LazyEnvironment, ...] = (
     _LazyEnvironment("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
     _LazyEnvironment("Sheet", "agentgym_gym.envs.sheet:SHEET"),
     _LazyEnvironment("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
+    _LazyEnvironment("MiniWoB", "agentgym_gym.envs.miniwob:MINIWOB"),
 )
 """The environments of this library."""
 

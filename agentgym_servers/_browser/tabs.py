@@ -74,11 +74,15 @@ class Tabs:
     Args:
         context: The context; closing it ends the tabs.
         settle_seconds: How long to wait after each action, for pages that change later by scripts.
+        detailed: Whether the text of a page is detailed, as for `page_text`.
     """
 
-    def __init__(self, context: BrowserContext, settle_seconds: float = 0.0) -> None:
+    def __init__(
+        self, context: BrowserContext, settle_seconds: float = 0.0, *, detailed: bool = False
+    ) -> None:
         self.context = context
         self._settle_seconds = settle_seconds
+        self._detailed = detailed
         self._watches: dict[Page, _Watch] = {}
         self._numbers: dict[Page, Numbers] = {}
         self._last_number = 0
@@ -234,7 +238,7 @@ class Tabs:
         numbers = self._numbers.setdefault(page, Numbers())
         numbers.last = self._last_number
         numbers.show(frames["frameTree"]["frame"]["loaderId"])
-        shown = page_text(tree["nodes"], snapshot, numbers)
+        shown = page_text(tree["nodes"], snapshot, numbers, detailed=self._detailed)
         self._last_number = numbers.last
         names = [f"Tab {n}{' (current)' * (pages[n] is page)}: {title}" for n, title in enumerate(titles)]
         self._seen = Seen(f"{' | '.join(names)}\n\n{shown.text}", shown, page.url, content)

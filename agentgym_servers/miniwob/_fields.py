@@ -1,0 +1,239 @@
+"""Solutions of the pages with fields to fill."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from agentgym_gym.actions import Action
+from agentgym_gym.envs.miniwob import Press
+from agentgym_servers.miniwob._view import NoSolution, View
+
+__all__ = ["FIELDS", "choose_date"]
+
+_MONTHS = "January February March April May June July August September October November December".split()
+
+
+def choose_date(view: View, month: int, day: int) -> Iterator[Action]:
+    """Choose a day of the year that the calendar shows; the calendar is open."""
+    while True:
+        shown = next((_MONTHS.index(line.name) + 1 for line in view.lines if line.name in _MONTHS), month)
+        if shown == month:
+            break
+        yield view.named("Prev" if shown > month else "Next").click()
+    yield view.one("link", str(day)).click()
+
+
+def _date(view: View) -> Iterator[Action]:
+    month, day, _ = map(int, view.words(r"(\d+)/(\d+)/(\d+)"))
+    yield view.one("textbox").click()
+    yield from choose_date(view, month, day)
+    yield view.submit()
+
+
+def _list(view: View) -> Iterator[Action]:
+    (name,) = view.words(r"Select (.+) from the list")
+    box = view.one("combobox")
+    yield box.click()
+    option = [line for line in view.all("option", name)]
+    if option:
+        yield option[0].click()
+    yield view.submit()
+
+
+def _copy(view: View) -> Iterator[Action]:
+    nth = re.search(r"(\d)\w\w text area", view.goal)
+    fields = view.all("textbox")
+    answer = next(line for line in fields if "answer-input" in line.label)
+    areas = [line for line in fields if line is not answer]
+    yield answer.enter(areas[int(nth[1]) - 1 if nth else 0].value)
+    yield view.submit()
+
+
+def _last_word(view: View) -> Iterator[Action]:
+    word = re.sub(r"\W+$", "", view.one("textbox").value).split()[-1]
+    yield view.one("textbox", index=1).enter(word)
+    yield view.submit()
+
+
+def _typed(view: View) -> Iterator[Action]:
+    text = view.quoted()[0]
+    if "upper case" in view.goal:
+        text = text.upper()
+    elif "lower case" in view.goal:
+        text = text.lower()
+    for index in range(len(view.all("textbox"))):
+        yield view.one("textbox", index=index).enter(text)
+    yield view.submit()
+
+
+def _calendar_field(view: View) -> Iterator[Action]:
+    month, day, year = view.words(r"(\d+)/(\d+)/(\d+)")
+    yield view.one("Date").enter(f"{month}{day}{year}")
+    yield view.submit()
+
+
+def _clock_field(view: View) -> Iterator[Action]:
+    hour, minute, half = view.words(r"(\d+):(\d+) ([AP]M)")
+    yield view.one("InputTime").enter(f"{int(hour):02}{minute}{half}")
+    yield view.submit()
+
+
+def _word(view: View) -> Iterator[Action]:
+    (nth,) = view.words(r"(\d+)\w\w word")
+    words = " ".join(line.name for line in view.all("StaticText")).split()
+    yield view.one("textbox").enter(re.sub(r"\W+$", "", words[int(nth) - 1]))
+    yield view.submit()
+
+
+def _radio_and_text(view: View) -> Iterator[Action]:
+    radio, number, field = view.words(r'(\d)\w\w radio button and enter the number "(.+)" into the (\d)')
+    yield view.one("radio", index=int(radio) - 1).click()
+    yield view.one("textbox", index=int(field) - 1).enter(number)
+    yield view.submit()
+
+
+def _dropdown(view: View) -> Iterator[Action]:
+    choice, button = view.words(r'Choose (.+) from the dropdown, then click the button labeled "(.+)"')
+    yield view.labelled("selectric")[0].click()
+    yield view.named(choice).click()
+    yield view.one("button", button).click()
+
+
+def _guess(view: View) -> Iterator[Action]:
+    low, high = 0, 9
+    while low <= high:
+        guess = (low + high) // 2
+        yield view.one("spinbutton").click()
+        yield Press("Control+a")
+        yield view.one("spinbutton").enter(str(guess)) if guess < 0 else Press(str(guess))
+        yield view.submit()
+        text = " ".join(line.name for line in view.all("StaticText"))
+        if "lower" in text:
+            high = guess - 1
+        elif "higher" in text:
+            low = guess + 1
+        else:
+            raise NoSolution(text)
+
+
+def _login(view: View) -> Iterator[Action]:
+    user, password = view.quoted(2)[:2]
+    for label, text in (("username", user), ("password", password)):
+        yield from _refuse(view)
+        yield view.labelled(label)[0].enter(text)
+        if view.all("textbox") and view.labelled(label) and view.labelled(label)[0].value == "":
+            yield from _refuse(view)
+            yield view.labelled(label)[0].enter(text)
+    yield from _refuse(view)
+    yield view.named("OK" if view.all("button", "OK") else "Login").click()
+
+
+def _refuse(view: View) -> Iterator[Action]:
+    """Close the window that may cover the page."""
+    found = [line for line in view.lines if line.name == "Cancel"]
+    if found:
+        yield found[-1].click()
+
+
+def _film(view: View) -> Iterator[Action]:
+    genre, name, year = view.words(r"Search for (.+) movies directed by (.+) from year (\d+)")
+    words = {"Genre": genre, "Director": name, "Year": year, "Date": year}
+    for index, field in enumerate(view.all("textbox")):
+        labels = [line.name for line in view.lines[: view.lines.index(field)] if line.name]
+        label = field.name or labels[-1]
+        text = next(text for word, text in words.items() if word.lower() in label.lower())
+        yield view.one("textbox", index=index).enter(text)
+    yield view.lines[-1].click()
+
+
+def _table(view: View) -> Iterator[Action]:
+    cells = [line.name for line in view.all("cell")]
+    table = dict(zip(cells[::2], cells[1::2], strict=True))
+    asked = re.search(r"value of (.+) into", view.goal)
+    names = [asked[1]] if asked else [line.name.rstrip(":") for line in view.all("StaticText")]
+    for index, name in enumerate(names):
+        yield view.one("textbox", index=index).enter(table[name])
+    yield view.submit()
+
+
+def _algebra(view: View) -> Iterator[Action]:
+    sum_ = re.fullmatch(r"(\S+) ([-+]) (\S+) = (\S+)", view.all("StaticText")[0].name.strip())
+    if sum_ is None:
+        raise NoSolution(view.lines[1].name)
+    left, sign, right, total = sum_.groups()
+    if left == "x":
+        answer = int(total) - int(right) if sign == "+" else int(total) + int(right)
+    else:
+        answer = int(total) - int(left) if sign == "+" else int(left) - int(total)
+    yield view.one("textbox").enter(str(answer))
+    yield view.submit()
+
+
+def _arithmetic(view: View) -> Iterator[Action]:
+    text = " ".join(line.name for line in view.all("StaticText"))
+    match = re.search(r"(-?\d+) ([-+x×*]) (-?\d+)", text)
+    if match is None:
+        raise NoSolution(text)
+    one, sign, two = int(match[1]), match[2], int(match[3])
+    yield view.one("textbox").enter(str({"+": one + two, "-": one - two}.get(sign, one * two)))
+    yield view.submit()
+
+
+def _letters(view: View) -> Iterator[Action]:
+    yield view.one("textbox").enter("".join(line.name for line in view.all("StaticText")).strip())
+    yield view.submit()
+
+
+def _autocomplete(view: View) -> Iterator[Action]:
+    start, *end = view.quoted()
+    yield view.one("textbox").enter(start)
+    names = [line.name for line in view.all("StaticText")] + [line.name for line in view.all("menuitem")]
+    fitting = [name for name in names if name.startswith(start) and name.endswith(end[0] if end else "")]
+    if not fitting:
+        raise NoSolution(view.goal)
+    yield view.named(fitting[0]).click()
+    yield view.submit()
+
+
+def _spinner(view: View) -> Iterator[Action]:
+    (number,) = view.words(r"Select (-?\d+) with")
+    yield view.one("spinbutton").click()
+    yield Press("Control+a")
+    yield view.one("spinbutton").enter(number)
+    yield view.submit()
+
+
+FIELDS: Mapping[str, Callable[[View], Iterator[Action]]] = {
+    "choose-date": _date,
+    "choose-date-easy": _date,
+    "choose-date-medium": _date,
+    "choose-date-nodelay": _date,
+    "choose-list": _list,
+    "copy-paste": _copy,
+    "copy-paste-2": _copy,
+    "enter-date": _calendar_field,
+    "enter-password": _typed,
+    "enter-text": _typed,
+    "enter-text-2": _typed,
+    "enter-text-dynamic": _typed,
+    "enter-time": _clock_field,
+    "find-word": _word,
+    "form-sequence-2": _radio_and_text,
+    "form-sequence-3": _dropdown,
+    "guess-number": _guess,
+    "login-user": _login,
+    "login-user-popup": _login,
+    "multi-layouts": _film,
+    "multi-orderings": _film,
+    "read-table": _table,
+    "read-table-2": _table,
+    "scroll-text": _last_word,
+    "simple-algebra": _algebra,
+    "simple-arithmetic": _arithmetic,
+    "text-transform": _letters,
+    "use-autocomplete": _autocomplete,
+    "use-autocomplete-nodelay": _autocomplete,
+    "use-spinner": _spinner,
+}
+"""The solutions by the names of the pages."""
