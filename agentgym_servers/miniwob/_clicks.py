@@ -6,18 +6,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from agentgym_gym.actions import Action
-from agentgym_gym.envs.miniwob import Press
+from agentgym_gym.envs.miniwob import Hover, Press
 from agentgym_servers.miniwob._view import NoSolution, View
 
 __all__ = ["CLICKS"]
 
-_MONTHS = "January February March April May June July August September October November December".split()
-_HEARD = {"retweet": "retweet", "like": "like", "share": "share", "reply": "reply"}
 
 
 def _in_order(view: View) -> Iterator[Action]:
-    for line in sorted(view.all("StaticText"), key=lambda line: int(line.name)):
-        yield line.click()
+    order = sorted(range(len(view.all("StaticText"))), key=lambda index: int(view.all("StaticText")[index].name))
+    yield view.all("StaticText")[order[0]].click()
+    while view.labelled("rect"):  # they cover the other numbers, in the order in which these were
+        rest = [index for index in order[1:]]
+        for place in [sum(other < index for other in rest[at + 1 :]) for at, index in enumerate(rest)]:
+            yield view.labelled("rect")[place].click()
 
 
 def _buy_ticket(view: View) -> Iterator[Action]:
@@ -88,8 +90,10 @@ def _dialog(view: View) -> Iterator[Action]:
 
 def _menu(view: View) -> Iterator[Action]:
     (path,) = view.words(r"Select (.+)")
-    for name in path.split(">"):
-        yield view.one("menuitem", name).click()
+    *around, last = path.split(">")
+    for name in around:  # a click would select it
+        yield Hover(view.one("menuitem", name).number)
+    yield view.one("menuitem", last).click()
 
 
 def _menu_button(view: View) -> Iterator[Action]:
@@ -177,7 +181,7 @@ def _food(view: View) -> Iterator[Action]:
     order = list(dishes)
     for dish in wanted:
         yield view.labelled("add")[order.index(dish)].click()
-    yield view.submit()
+    yield view.one("button", "Order!").click()
 
 
 def _contact(view: View) -> Iterator[Action]:
@@ -235,6 +239,7 @@ CLICKS: Mapping[str, Callable[[View], Iterator[Action]]] = {
     "click-dialog-2": _dialog,
     "click-link": _link,
     "click-menu": _menu,
+    "click-menu-2": _menu_button,
     "click-option": _boxes,
     "click-tab": _tab,
     "click-tab-2": _link_in_folds,

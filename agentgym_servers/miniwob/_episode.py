@@ -22,7 +22,8 @@ VERBS = frozenset({"click", "hover", "press", "scroll", "type"})
 
 # Runs before the page's own scripts. What a page draws while it loads, and the day it takes for today, are the
 # same in each process. No time passes between actions: what a page delays comes at once, and what it repeats
-# (a blinking cursor, a countdown) never.
+# (a blinking cursor, a countdown) never. The clipboard is the page's own: that of the browser is the same for all
+# contexts.
 _BEFORE = """(() => {
     let state = 1;
     Math.random = () => (state = (state * 16807) % 2147483647) / 2147483647;
@@ -34,6 +35,11 @@ _BEFORE = """(() => {
     const later = window.setTimeout, hour = 3600000;
     window.setTimeout = (what, delay, ...given) => later(what, delay > hour ? delay : 0, ...given);
     window.setInterval = () => 0;
+    let copied = "";
+    const copy = event => { copied = String(getSelection()); event.preventDefault(); };
+    const paste = event => { event.preventDefault(); document.execCommand("insertText", false, copied); };
+    addEventListener("copy", copy, true);
+    addEventListener("paste", paste, true);
 })()"""
 
 # Starts the episode as MiniWoB's own environment does, without its time limit, its display and animations.

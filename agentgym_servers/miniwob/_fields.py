@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from agentgym_gym.actions import Action
 from agentgym_gym.envs.miniwob import Press
-from agentgym_servers.miniwob._view import NoSolution, View
+from agentgym_servers.miniwob._view import Line, NoSolution, View
 
 __all__ = ["FIELDS", "choose_date"]
 
@@ -33,11 +33,7 @@ def _date(view: View) -> Iterator[Action]:
 
 def _list(view: View) -> Iterator[Action]:
     (name,) = view.words(r"Select (.+) from the list")
-    box = view.one("combobox")
-    yield box.click()
-    option = [line for line in view.all("option", name)]
-    if option:
-        yield option[0].click()
+    yield view.one("combobox").enter(name, then_enter=True)
     yield view.submit()
 
 
@@ -46,7 +42,11 @@ def _copy(view: View) -> Iterator[Action]:
     fields = view.all("textbox")
     answer = next(line for line in fields if "answer-input" in line.label)
     areas = [line for line in fields if line is not answer]
-    yield answer.enter(areas[int(nth[1]) - 1 if nth else 0].value)
+    yield areas[int(nth[1]) - 1 if nth else 0].click()
+    yield Press("Control+a")
+    yield Press("Control+c")
+    yield answer.click()
+    yield Press("Control+v")
     yield view.submit()
 
 
@@ -69,7 +69,11 @@ def _typed(view: View) -> Iterator[Action]:
 
 def _calendar_field(view: View) -> Iterator[Action]:
     month, day, year = view.words(r"(\d+)/(\d+)/(\d+)")
-    yield view.one("Date").enter(f"{month}{day}{year}")
+    yield view.one("Date").click()  # the day
+    yield Press("ArrowLeft")
+    yield Press("ArrowLeft")
+    for digit in month + day + year:
+        yield Press(digit)
     yield view.submit()
 
 
@@ -93,20 +97,11 @@ def _radio_and_text(view: View) -> Iterator[Action]:
     yield view.submit()
 
 
-def _dropdown(view: View) -> Iterator[Action]:
-    choice, button = view.words(r'Choose (.+) from the dropdown, then click the button labeled "(.+)"')
-    yield view.labelled("selectric")[0].click()
-    yield view.named(choice).click()
-    yield view.one("button", button).click()
-
-
 def _guess(view: View) -> Iterator[Action]:
     low, high = 0, 9
     while low <= high:
         guess = (low + high) // 2
-        yield view.one("spinbutton").click()
-        yield Press("Control+a")
-        yield view.one("spinbutton").enter(str(guess)) if guess < 0 else Press(str(guess))
+        yield from _replace(view, str(guess))
         yield view.submit()
         text = " ".join(line.name for line in view.all("StaticText"))
         if "lower" in text:
@@ -115,6 +110,14 @@ def _guess(view: View) -> Iterator[Action]:
             low = guess + 1
         else:
             raise NoSolution(text)
+
+
+def _replace(view: View, number: str) -> Iterator[Action]:
+    """Type a number in place of the one in the field."""
+    yield view.one("spinbutton").click()
+    yield Press("Control+a")
+    for letter in number:
+        yield Press(letter)
 
 
 def _login(view: View) -> Iterator[Action]:
@@ -138,13 +141,22 @@ def _refuse(view: View) -> Iterator[Action]:
 
 def _film(view: View) -> Iterator[Action]:
     genre, name, year = view.words(r"Search for (.+) movies directed by (.+) from year (\d+)")
-    words = {"Genre": genre, "Director": name, "Year": year, "Date": year}
-    for index, field in enumerate(view.all("textbox")):
-        labels = [line.name for line in view.lines[: view.lines.index(field)] if line.name]
-        label = field.name or labels[-1]
-        text = next(text for word, text in words.items() if word.lower() in label.lower())
-        yield view.one("textbox", index=index).enter(text)
+    words = {"genre": genre, "director": name, "year": year, "date": year}
+    fields = view.all("textbox")
+    labels = [_nearest(view, field, words) for field in fields]
+    if len(set(labels)) < len(fields):
+        labels = [_nearest(view, field, words, after=True) for field in fields]
+    for index, label in enumerate(labels):
+        yield view.one("textbox", index=index).enter(words[label])
     yield view.lines[-1].click()
+
+
+def _nearest(view: View, field: Line, words: Iterable[str], *, after: bool = False) -> str:
+    """Return the word in the name of a field, or else in the nearest text before or after it."""
+    place = view.lines.index(field)
+    lines = view.lines[place + 1 :] if after else view.lines[: place + 1][::-1]
+    texts = (line.name.lower() for line in [field, *lines])
+    return next((word for text in texts for word in words if word in text), "")
 
 
 def _table(view: View) -> Iterator[Action]:
@@ -198,9 +210,7 @@ def _autocomplete(view: View) -> Iterator[Action]:
 
 def _spinner(view: View) -> Iterator[Action]:
     (number,) = view.words(r"Select (-?\d+) with")
-    yield view.one("spinbutton").click()
-    yield Press("Control+a")
-    yield view.one("spinbutton").enter(number)
+    yield from _replace(view, number)
     yield view.submit()
 
 
@@ -220,7 +230,6 @@ FIELDS: Mapping[str, Callable[[View], Iterator[Action]]] = {
     "enter-time": _clock_field,
     "find-word": _word,
     "form-sequence-2": _radio_and_text,
-    "form-sequence-3": _dropdown,
     "guess-number": _guess,
     "login-user": _login,
     "login-user-popup": _login,

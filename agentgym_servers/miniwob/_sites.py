@@ -75,7 +75,7 @@ def _one_post(view: View) -> Iterator[Action]:
         yield view.labelled(icons[what])[index].click()
         return
     yield view.labelled("more")[index].click()
-    yield view.named(what).click()
+    yield next(line for line in view.lines if line.name.startswith(what)).click()
 
 
 def _some_posts(view: View) -> Iterator[Action]:
