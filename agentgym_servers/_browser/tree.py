@@ -95,8 +95,9 @@ def page_text(
         nodes: The accessibility tree, by ``Accessibility.getFullAXTree``.
         snapshot: The layout, by ``DOMSnapshot.captureSnapshot``.
         numbers: The numbers of the episode.
-        detailed: Whether the text also has the values of fields and the elements without a role that respond
-            to clicks, each by its class or id; and each text that is not the name of the element around it.
+        detailed: Whether the text has the whole page, not only the part in the window; with the values of
+            fields, with the elements without a role that respond to clicks, each by its class or id, and with
+            each text that is not the name of the element around it.
     """
     by_id = {node["nodeId"]: node for node in reversed(nodes)}  # the first of those that are there twice
     labels = click_labels(snapshot) if detailed else {}
@@ -146,13 +147,17 @@ class _Walk:
             return 0
         is_root = node["role"]["value"] == "RootWebArea"
         box = _ROOT_BOX if is_root else self._boxes.get(backend)
-        if box is None or not (is_root or _visible(box)):
+        if box is None or not (is_root or self._is_shown(box)):
             return 0
         number = self._numbers.of(backend)
         text = f"[{number}] {line}"
         self.lines.append("\t" * depth + text)
         self.elements[number] = Element(backend, text, box)
         return 1
+
+    def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
+        """Return whether an element is in the window, or in a detailed text anywhere on the page."""
+        return box[2] > 0 < box[3] if self._detailed else _visible(box)
 
     def _detailed_line(self, node: Mapping[str, Any]) -> str | None:
         name = node.get("name", {}).get("value", "")

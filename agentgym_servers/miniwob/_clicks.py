@@ -14,12 +14,9 @@ __all__ = ["CLICKS"]
 
 
 def _in_order(view: View) -> Iterator[Action]:
-    order = sorted(range(len(view.all("StaticText"))), key=lambda index: int(view.all("StaticText")[index].name))
-    yield view.all("StaticText")[order[0]].click()
-    while view.labelled("rect"):  # they cover the other numbers, in the order in which these were
-        rest = [index for index in order[1:]]
-        for place in [sum(other < index for other in rest[at + 1 :]) for at, index in enumerate(rest)]:
-            yield view.labelled("rect")[place].click()
+    yield view.text("1").click()
+    while True:  # the other numbers are covered now, in the order in which they stand in the page
+        yield view.labelled("rect")[0].click()
 
 
 def _buy_ticket(view: View) -> Iterator[Action]:
@@ -94,20 +91,6 @@ def _menu(view: View) -> Iterator[Action]:
     for name in around:  # a click would select it
         yield Hover(view.one("menuitem", name).number)
     yield view.one("menuitem", last).click()
-
-
-def _menu_button(view: View) -> Iterator[Action]:
-    yield view.one("button", "Menu").click()
-    named = re.search(r'labeled "(.+)"', view.goal)
-    if named is None:
-        raise NoSolution(view.goal)
-    name = named[1]
-    inner = {"Zoom In": "Zoom", "Zoom Out": "Zoom", "Prev": "Playback", "Stop": "Playback", "Play": "Playback",
-             "Next": "Playback"}
-    around = inner.get(name)
-    if around is not None:
-        yield view.one("menuitem", around).click()
-    yield view.one("menuitem", name).click()
 
 
 def _tab(view: View) -> Iterator[Action]:
@@ -239,7 +222,6 @@ CLICKS: Mapping[str, Callable[[View], Iterator[Action]]] = {
     "click-dialog-2": _dialog,
     "click-link": _link,
     "click-menu": _menu,
-    "click-menu-2": _menu_button,
     "click-option": _boxes,
     "click-tab": _tab,
     "click-tab-2": _link_in_folds,

@@ -43,7 +43,8 @@ _BEFORE = """(() => {
 })()"""
 
 # Starts the episode as MiniWoB's own environment does, without its time limit, its display and animations.
-_START = """seed => {
+# Pictures that an element shows under the mouse are loaded before: without one the element has no size meanwhile.
+_START = """async seed => {
     const style = document.createElement("style");
     style.textContent = "#reward-display, #click-canvas, #sync-task-cover { display: none !important; }";
     document.head.append(style);
@@ -54,6 +55,11 @@ _START = """seed => {
     window.episodeIsStarted = true;
     const query = document.getElementById("query");
     if (query) query.setAttribute("aria-hidden", "true");
+    window.pictures = [...document.styleSheets]
+        .flatMap(sheet => [...sheet.cssRules].map(rule => [rule.cssText.match(/:hover.*url\\("([^"]+)"\\)/), sheet]))
+        .filter(([match]) => match)
+        .map(([match, sheet]) => Object.assign(new Image(), {src: new URL(match[1], sheet.href || location)}));
+    await Promise.all(window.pictures.map(picture => picture.decode().catch(() => 0)));
     const utterance = core.getUtterance();
     return typeof utterance === "string" ? utterance : utterance.utterance;
 }"""

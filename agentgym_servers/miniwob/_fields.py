@@ -144,7 +144,7 @@ def _film(view: View) -> Iterator[Action]:
     words = {"genre": genre, "director": name, "year": year, "date": year}
     fields = view.all("textbox")
     labels = [_nearest(view, field, words) for field in fields]
-    if len(set(labels)) < len(fields):
+    if "" in labels or len(set(labels)) < len(fields):
         labels = [_nearest(view, field, words, after=True) for field in fields]
     for index, label in enumerate(labels):
         yield view.one("textbox", index=index).enter(words[label])
@@ -208,12 +208,6 @@ def _autocomplete(view: View) -> Iterator[Action]:
     yield view.submit()
 
 
-def _spinner(view: View) -> Iterator[Action]:
-    (number,) = view.words(r"Select (-?\d+) with")
-    yield from _replace(view, number)
-    yield view.submit()
-
-
 FIELDS: Mapping[str, Callable[[View], Iterator[Action]]] = {
     "choose-date": _date,
     "choose-date-easy": _date,
@@ -243,6 +237,5 @@ FIELDS: Mapping[str, Callable[[View], Iterator[Action]]] = {
     "text-transform": _letters,
     "use-autocomplete": _autocomplete,
     "use-autocomplete-nodelay": _autocomplete,
-    "use-spinner": _spinner,
 }
 """The solutions by the names of the pages."""

@@ -12,7 +12,7 @@ from agentgym_gym.envs.miniwob import ClickElement, TypeText
 __all__ = ["Line", "NoSolution", "View"]
 
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_LINE = re.compile(rf"(?P<tabs>\t*)\[(?P<number>\d+)\] (?P<role>\w+) (?P<name>{_QUOTED})(?P<rest>.*)")
+_LINE = re.compile(rf"(?P<tabs>\t*)\[(?P<number>\d+)\] (?P<role>[\w-]+) (?P<name>{_QUOTED})(?P<rest>.*)")
 _VALUE = re.compile(rf" value: (?P<value>{_QUOTED}|\S+)")
 _LABEL = re.compile(rf" class: (?P<label>{_QUOTED})")
 
