@@ -1,8 +1,8 @@
 """MiniWoB++: tasks of one small page each (Liu et al., 2018, arXiv:1802.08802).
 
-AgentGym has no such environment, so the protocol is of this project's own server: that of AgentGym's TextCraft
-server, with the name of the task and its goal in the response to a reset. The actions are those of WebArena
-that one page without addresses and tabs has.
+AgentGym has no such environment, so the protocol is of this project's own server: that of AgentGym's
+TextCraft server, with the name of the task and its goal in the response to a reset. The actions are those of
+WebArena that one page without addresses and tabs has.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ corrected."""
 
 
 class MiniWoBWire(Wire):
-    """Protocol of this project's MiniWoB server: ids under ``id``, errors as ``{"error": …}`` with HTTP 200."""
+    """Protocol of this project's MiniWoB server: ids under ``id``, errors as ``{"error": …}``, HTTP 200."""
 
     greeting = "This is environment MiniWoB."
     routes: ClassVar[Mapping[str, Collection[str]]] = {"/reset": ("id", "data_idx")}
@@ -113,8 +113,8 @@ _QUIRKS = """\
 - It is none of AgentGym's environments: AgentGym has neither a server nor a client for it. The protocol is
   that of AgentGym's TextCraft server. A reset also returns `task`, the name of the page, and `goal`.
 - A task id is 100 times the index of the page in `agentgym_gym.envs.miniwob.TASK_NAMES`, plus a seed from 0
-  to 99. `task_of` returns both. The first 80 seeds are `train` and the others `test`; all seeds of the pages in
-  `UNSEEN_NAMES` are `test_unseen`.
+  to 99. `task_of` returns both. The first 80 seeds are `train` and the others `test`. All seeds of the pages
+  in `UNSEEN_NAMES` are `test_unseen`.
 - The score is the reward of the page at the end, from -1 to 1, without its decay by time. Some pages give a
   part of the reward for a part of the solution. `success` requires the full reward, as the binary reward of
   the package `miniwob` does.

@@ -1,4 +1,4 @@
-"""Names for the elements of a page that respond to clicks, for those that the accessibility tree leaves nameless."""
+"""Labels for the elements of a page that respond to clicks and have no name in the accessibility tree."""
 
 from __future__ import annotations
 

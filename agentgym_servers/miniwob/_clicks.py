@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from agentgym_gym.actions import Action
-from agentgym_gym.envs.miniwob import Hover, Press
+from agentgym_gym.envs.webarena import Hover, Press
 from agentgym_servers.miniwob._view import NoSolution, View
 
-__all__ = ["CLICKS"]
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action
 
+__all__ = ["CLICKS"]
 
 
 def _in_order(view: View) -> Iterator[Action]:
@@ -48,7 +50,9 @@ def _boxes(view: View) -> Iterator[Action]:
     (names,) = view.words(r"Select (.*?) and click Submit")
     if names != "nothing":
         for name in names.split(", "):
-            yield next(line for line in view.lines if line.name == name and line.role in {"checkbox", "radio"}).click()
+            yield next(
+                line for line in view.lines if line.name == name and line.role in {"checkbox", "radio"}
+            ).click()
     yield view.submit()
 
 

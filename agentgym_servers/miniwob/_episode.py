@@ -20,10 +20,10 @@ __all__ = ["VERBS", "Episode", "Stage", "Turn"]
 VERBS = frozenset({"click", "hover", "press", "scroll", "type"})
 """The actions of one page without addresses and tabs."""
 
-# Runs before the page's own scripts. What a page draws while it loads, and the day it takes for today, are the
-# same in each process. No time passes between actions: what a page delays comes at once, and what it repeats
-# (a blinking cursor, a countdown) never. The clipboard is the page's own: that of the browser is the same for all
-# contexts.
+# Runs before the page's own scripts. The random numbers while a page loads, and the day that it takes for
+# today, are the same in each process. No time passes between actions: delayed work is done at once, and
+# repeated work (a blinking cursor, a countdown) never. The page has a clipboard of its own, as all contexts
+# share that of the browser.
 _BEFORE = """(() => {
     let state = 1;
     Math.random = () => (state = (state * 16807) % 2147483647) / 2147483647;
@@ -43,7 +43,7 @@ _BEFORE = """(() => {
 })()"""
 
 # Starts the episode as MiniWoB's own environment does, without its time limit, its display and animations.
-# Pictures that an element shows under the mouse are loaded before: without one the element has no size meanwhile.
+# Pictures that an element shows under the mouse are loaded before: it has no size while its picture loads.
 _START = """async seed => {
     const style = document.createElement("style");
     style.textContent = "#reward-display, #click-canvas, #sync-task-cover { display: none !important; }";
@@ -55,10 +55,10 @@ _START = """async seed => {
     window.episodeIsStarted = true;
     const query = document.getElementById("query");
     if (query) query.setAttribute("aria-hidden", "true");
-    window.pictures = [...document.styleSheets]
-        .flatMap(sheet => [...sheet.cssRules].map(rule => [rule.cssText.match(/:hover.*url\\("([^"]+)"\\)/), sheet]))
-        .filter(([match]) => match)
-        .map(([match, sheet]) => Object.assign(new Image(), {src: new URL(match[1], sheet.href || location)}));
+    const hovered = /:hover.*url\\("([^"]+)"\\)/;
+    window.pictures = [...document.styleSheets].flatMap(sheet => [...sheet.cssRules]
+        .map(rule => rule.cssText.match(hovered)).filter(match => match)
+        .map(match => Object.assign(new Image(), {src: new URL(match[1], sheet.href || location)})));
     await Promise.all(window.pictures.map(picture => picture.decode().catch(() => 0)));
     const utterance = core.getUtterance();
     return typeof utterance === "string" ? utterance : utterance.utterance;

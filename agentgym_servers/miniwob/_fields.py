@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from agentgym_gym.actions import Action
-from agentgym_gym.envs.miniwob import Press
+from agentgym_gym.envs.webarena import Press
 from agentgym_servers.miniwob._view import Line, NoSolution, View
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action
 
 __all__ = ["FIELDS", "choose_date"]
 
-_MONTHS = "January February March April May June July August September October November December".split()
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 
 def choose_date(view: View, month: int, day: int) -> Iterator[Action]:
@@ -121,22 +137,12 @@ def _replace(view: View, number: str) -> Iterator[Action]:
 
 
 def _login(view: View) -> Iterator[Action]:
-    user, password = view.quoted(2)[:2]
-    for label, text in (("username", user), ("password", password)):
-        yield from _refuse(view)
-        yield view.labelled(label)[0].enter(text)
-        if view.all("textbox") and view.labelled(label) and view.labelled(label)[0].value == "":
-            yield from _refuse(view)
-            yield view.labelled(label)[0].enter(text)
-    yield from _refuse(view)
-    yield view.named("OK" if view.all("button", "OK") else "Login").click()
-
-
-def _refuse(view: View) -> Iterator[Action]:
-    """Close the window that may cover the page."""
-    found = [line for line in view.lines if line.name == "Cancel"]
-    if found:
-        yield found[-1].click()
+    for index, text in enumerate(view.quoted(2)[:2]):
+        yield view.one("textbox", index=index).enter(text)
+        if view.all("button", "Cancel"):  # of a message over the fields
+            yield view.one("button", "Cancel").click()
+            yield view.one("textbox", index=index).enter(text)
+    yield view.one("button").click()
 
 
 def _film(view: View) -> Iterator[Action]:
@@ -184,7 +190,7 @@ def _algebra(view: View) -> Iterator[Action]:
 
 def _arithmetic(view: View) -> Iterator[Action]:
     text = " ".join(line.name for line in view.all("StaticText"))
-    match = re.search(r"(-?\d+) ([-+x×*]) (-?\d+)", text)
+    match = re.search(r"(-?\d+) ([-+x*]) (-?\d+)", text)
     if match is None:
         raise NoSolution(text)
     one, sign, two = int(match[1]), match[2], int(match[3])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from agentgym_gym.actions import Action
 from agentgym_servers.miniwob._view import Line, NoSolution, View
+
+if TYPE_CHECKING:
+    from agentgym_gym.actions import Action
 
 __all__ = ["SITES"]
 
 
 def _mail(view: View) -> Iterator[Action]:
-    sender, what, text = _errand(view.goal, [line.name for line in _senders(view)])
+    sender, what, text = _errand(view.goal)
     thread = next(line for line in view.labelled("email-thread") if _sender(view, line).name == sender)
     if what in {"trash", "star"}:
         yield next(line for line in view.inside(thread) if what in line.label.split()).click()
@@ -27,15 +30,11 @@ def _mail(view: View) -> Iterator[Action]:
         yield view.labelled("send-forward")[0].click()
 
 
-def _senders(view: View) -> list[Line]:
-    return [_sender(view, line) for line in view.labelled("email-thread")]
-
-
 def _sender(view: View, thread: Line) -> Line:
     return next(line for line in view.inside(thread) if line.role == "StaticText")
 
 
-def _errand(goal: str, senders: list[str]) -> tuple[str, str, str]:
+def _errand(goal: str) -> tuple[str, str, str]:
     """Return the sender of a mail, what is to be done with it, and the text of the reply or the receiver."""
     plain = re.search(r"Find the email by (\S+) and (.+)", goal)
     if plain is None:
@@ -58,8 +57,7 @@ def _search(view: View) -> Iterator[Action]:
     page, index = divmod(int(nth) - 1, 3)
     if page:
         yield view.one("link", str(page + 1)).click()
-    results = [line for line in view.labelled("search-title") or view.all("link")]
-    yield results[index].click()
+    yield (view.labelled("search-title") or view.all("link"))[index].click()
 
 
 def _posts(view: View) -> dict[int, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentgym_gym.envs.miniwob import ClickElement, TypeText
+from agentgym_gym.envs.webarena import ClickElement, TypeText
 
 __all__ = ["Line", "NoSolution", "View"]
 
