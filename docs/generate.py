@@ -219,7 +219,7 @@ def _transcript(environment: Environment) -> str:
 
 
 def _local(environment: Environment) -> str:
-    differences = "Differences from AgentGym's" if environment.of_agentgym else "What it does"
+    differences = "Differences from AgentGym's" if environment.of_agentgym else "Notes"
     return (
         "It is used unless you name another. To start it by itself, run\n"
         f"`agentgym serve {environment.name.lower()}`. {differences}:\n\n"

@@ -17,19 +17,19 @@ __all__ = ["CLICKS"]
 
 def _in_order(view: View) -> Iterator[Action]:
     yield view.text("1").click()
-    while True:  # the other numbers are covered now, in the order in which they stand in the page
+    while True:  # the other numbers are covered now, in ascending order
         yield view.labelled("rect")[0].click()
 
 
 def _buy_ticket(view: View) -> Iterator[Action]:
-    (wanted,) = view.words(r"ticket with the (.+?)\.?$")
+    (goal,) = view.words(r"ticket with the (.+?)\.?$")
     buttons = view.all("button")
-    if "cost" in wanted or "price" in wanted:
+    if "cost" in goal or "price" in goal:
         sizes = [int(button.name.split("$")[1]) for button in buttons]
     else:
         times = [re.fullmatch(r"(\d+)h (\d+)m", line.name) for line in view.all("StaticText")]
         sizes = [int(m[1]) * 60 + int(m[2]) for m in times if m is not None]
-    most = any(word in wanted for word in ("most", "longest", "highest"))
+    most = any(word in goal for word in ("most", "longest", "highest"))
     yield buttons[sizes.index(max(sizes) if most else min(sizes))].click()
 
 
@@ -160,13 +160,13 @@ def _food(view: View) -> Iterator[Action]:
         elif line.role == "image" and name:
             dishes[name].append(line.name)
     if view.goal.startswith("Order one of each item: "):
-        wanted = view.goal.split(": ")[1].split(", ")
+        goal = view.goal.split(": ")[1].split(", ")
     else:
         number, kind = view.words(r"Order (\d+) items? that are (.+)")
-        wanted = [dish for dish, kinds in dishes.items() if kind in kinds]
-        wanted = (wanted * int(number))[: int(number)]
+        goal = [dish for dish, kinds in dishes.items() if kind in kinds]
+        goal = (goal * int(number))[: int(number)]
     order = list(dishes)
-    for dish in wanted:
+    for dish in goal:
         yield view.labelled("add")[order.index(dish)].click()
     yield view.one("button", "Order!").click()
 

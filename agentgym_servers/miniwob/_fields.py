@@ -168,8 +168,8 @@ def _nearest(view: View, field: Line, words: Iterable[str], *, after: bool = Fal
 def _table(view: View) -> Iterator[Action]:
     cells = [line.name for line in view.all("cell")]
     table = dict(zip(cells[::2], cells[1::2], strict=True))
-    asked = re.search(r"value of (.+) into", view.goal)
-    names = [asked[1]] if asked else [line.name.rstrip(":") for line in view.all("StaticText")]
+    label = re.search(r"value of (.+) into", view.goal)
+    names = [label[1]] if label else [line.name.rstrip(":") for line in view.all("StaticText")]
     for index, name in enumerate(names):
         yield view.one("textbox", index=index).enter(table[name])
     yield view.submit()
