@@ -97,15 +97,25 @@ class MiniWoBWire(Wire):
         return Score(worth, outcome.done and worth == 1.0, outcome.done, worth)
 
 
+# Two mails are by the sender of the objective, and the page expects the second one.
+_TWO_MAILS = {"email-inbox-forward": (2,), "email-inbox-noscroll": (2,)}
+_UNWINNABLE = {
+    TASK_NAMES.index(name) * VARIATIONS + seed: "two mails are by that sender, and only one of them counts"
+    for name, seeds in _TWO_MAILS.items()
+    for seed in seeds
+}
+
+
 def _splits() -> dict[str, range | tuple[int, ...]]:
     everything = range(len(TASK_NAMES) * VARIATIONS)
     unseen = {TASK_NAMES.index(name) for name in UNSEEN_NAMES}
-    known = [task for task in everything if task // VARIATIONS not in unseen]
+    winnable = [task for task in everything if task not in _UNWINNABLE]
+    known = [task for task in winnable if task // VARIATIONS not in unseen]
     return {
         "all": everything,
         "train": tuple(task for task in known if task % VARIATIONS < _TRAIN_VARIATIONS),
         "test": tuple(task for task in known if task % VARIATIONS >= _TRAIN_VARIATIONS),
-        "test_unseen": tuple(task for task in everything if task // VARIATIONS in unseen),
+        "test_unseen": tuple(task for task in winnable if task // VARIATIONS in unseen),
     }
 
 
@@ -142,6 +152,7 @@ MINIWOB = Environment(
     rules=_RULES,
     max_turns=20,
     splits=_splits(),
+    unwinnable=_UNWINNABLE,
     score_range=(-1.0, 1.0),
     on_unknown="refuse",
     local_server="agentgym_servers.miniwob:SERVER",

@@ -72,7 +72,7 @@ class View:
     def show(self, observation: str) -> None:
         """Replace the observation."""
         head, _, page = observation.partition("\n\n")
-        self.goal = head.splitlines()[0].removeprefix("OBJECTIVE: ")
+        self.goal = head.partition("\n")[0].removeprefix("OBJECTIVE: ")
         self.lines = [
             Line(int(m["number"]), m["role"], ast.literal_eval(m["name"]), m["rest"], len(m["tabs"]))
             for m in map(_LINE.fullmatch, page.splitlines())

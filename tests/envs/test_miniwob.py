@@ -8,7 +8,7 @@ from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.miniwob import MINIWOB, TASK_NAMES, UNSEEN_NAMES, VARIATIONS, task_of
 from agentgym_gym.envs.webarena import ClickElement, TypeText
-from fake_server import FakeServer
+from fake_server import FakeServer, http
 
 GRAMMAR = MINIWOB.grammar
 PAGE = "OBJECTIVE: Click the button.\n\n[1] RootWebArea 'Click Test Task'\n\t[2] button 'Click Me!'"
@@ -25,14 +25,14 @@ class Pages(FakeServer):
         body = request.json if request.method == "POST" else {}
         if request.path == "/step":
             self.actions.append(body["action"])
-        start = {"id": 0, "observation": PAGE, "goal": "Click the button.", "task": "click-test"}
+        found = {"id": 0, "observation": PAGE, "goal": "Click the button.", "task": "click-test"}
         return {
             "/": MINIWOB.wire.greeting,
             "/create": {"id": 0},
-            "/reset": {**start, "reward": 0, "done": False},
+            "/reset": {**found, "reward": 0, "done": False},
             "/step": {"observation": PAGE, "reward": self.reward, "done": True},
             "/close": True,
-        }[request.path]
+        }.get(request.path, http(b"", "404 Not Found"))
 
 
 def test_a_task_is_a_page_and_a_seed():
@@ -80,4 +80,4 @@ def test_the_actions_are_read_in_each_format(name, action):
 @pytest.mark.parametrize("text", ["goto [http://a.test]", "new_tab", "stop [x]"])
 def test_there_are_no_tabs_and_no_addresses(text):
     with pytest.raises(errors.UnknownAction):
-        FORMATS["bare"].parse(text, GRAMMAR)
+        FORMATS["tags"].parse(f"<action>{text}</action>", GRAMMAR)
