@@ -98,7 +98,7 @@ class MiniWoBWire(Wire):
 
 
 # Two mails are by the sender of the objective, and the page expects the second one.
-_TWO_MAILS = {"email-inbox-forward": (2,), "email-inbox-noscroll": (2,)}
+_TWO_MAILS = {"email-inbox-forward": (2, 22), "email-inbox-noscroll": (2, 22)}
 _UNWINNABLE = {
     TASK_NAMES.index(name) * VARIATIONS + seed: "two mails are by that sender, and only one of them counts"
     for name, seeds in _TWO_MAILS.items()
