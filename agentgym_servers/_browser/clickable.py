@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["click_labels"]
 
 _MOST_SHOWN = 60
-_NAMING = ("title", "alt", "class", "id")  # the the most telling attribute first
+_NAMING = ("title", "alt", "class", "id")  # the first one that an element has
 _WHOLE_PAGE = {"HTML", "BODY", "#document"}
 
 
