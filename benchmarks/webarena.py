@@ -1,8 +1,9 @@
 """The speed of the local servers of WebArena and MiniWoB: steps per second of eight episodes at once.
 
-The oracle plays tasks of all templates of WebArena, and of all pages of MiniWoB. A step is an action in the browser and the page as text after it; the time of resets counts too. Prints JSON: steps
-per second and its limit, the median milliseconds of a step, and on Linux the processor time of a step in
-the server and in all processes of its browser. Without Chromium, or the extra of a server, it prints the reason.
+The oracle plays tasks of all templates of WebArena, and of all pages of MiniWoB. A step is an action in the
+browser and the page as text after it; the time of resets counts too. Prints JSON: steps per second and its
+limit, the median milliseconds of a step, and on Linux the processor time of a step in the server and in all
+processes of its browser. Without Chromium, or the extra of a server, it prints the reason.
 
 Run it with ``python benchmarks/webarena.py``.
 """
