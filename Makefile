@@ -102,7 +102,8 @@ dist: $(VENV)/.dev ## build and check sdist and wheel, and run the wheel on each
 validate: $(VENV)/.dev ## check that each task of each local server can be won; of SearchQA, every fiftieth
 	@for name in $(VALIDATED); do $(BIN)/agentgym validate $$name || exit 1; done
 	$(BIN)/agentgym validate SearchQA --tasks $$(seq 0 50 221327 | paste -sd , -)
-	$(BIN)/agentgym validate WebArena # which needs Chromium
+	$(BIN)/agentgym validate WebArena # which needs Chromium, as does MiniWoB; of that, every tenth
+	$(BIN)/agentgym validate MiniWoB --tasks $$(seq 0 10 7499 | paste -sd , -)
 
 sciworld: $(VENV)/.dev ## play the solution of each task of SciWorld, for hours; continues where it stopped: build/sciworld.jsonl
 	$(BIN)/python -m agentgym_servers.sciworld._survey

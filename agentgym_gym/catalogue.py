@@ -51,7 +51,8 @@ class Environment:
         item_prefix: The prefix of its item ids in AgentGym, if that is none of its names.
         options: Options of this environment only: names of fields of the wire, with their descriptions.
         quirks: Notes for users about its server, as a list in Markdown.
-        launch: The shell commands that start AgentGym's own server in a checkout of AgentGym, on port 36001.
+        launch: The shell commands that start AgentGym's own server in a checkout of AgentGym, on port 36001;
+            empty if AgentGym has none.
         transcript: The beginning of an episode: the first observation, then alternately actions and
             observations. Long observations end in ``…``.
         namespace: The namespace of its gymnasium id; use one of your own for your own environments.
@@ -101,6 +102,11 @@ class Environment:
     def id(self) -> str:
         """The gymnasium id."""
         return self.ids[0]
+
+    @property
+    def of_agentgym(self) -> bool:
+        """Whether AgentGym has a server of its own for it."""
+        return bool(self.launch)
 
     @property
     def variable(self) -> str:
@@ -307,6 +313,7 @@ BUILT_IN: tuple[_LazyEnvironment, ...] = (
     _LazyEnvironment("Academia", "agentgym_gym.envs.academia:ACADEMIA"),
     _LazyEnvironment("Sheet", "agentgym_gym.envs.sheet:SHEET"),
     _LazyEnvironment("TODOList", "agentgym_gym.envs.todolist:TODOLIST"),
+    _LazyEnvironment("MiniWoB", "agentgym_gym.envs.miniwob:MINIWOB"),
 )
 """The environments of this library."""
 

@@ -27,7 +27,7 @@ from agentgym_gym.testing import ScriptedAgent
 TASKS = usually(40, quick=2)
 AT_ONCE = 32
 EPISODES = usually(256, quick=32)
-OTHERS = {"WebArena"}
+OTHERS = {"WebArena", "MiniWoB"}
 """Servers whose steps are of another kind: those of a browser are measured by ``webarena.py``."""
 
 LIMITS_MS = {"WebShop": 5.0, "BabyAI": 3.0, "ALFWorld": 1.0}

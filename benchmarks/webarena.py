@@ -1,9 +1,9 @@
-"""The speed of WebArena's local server: steps per second of eight episodes at once, in one browser.
+"""The speed of the local servers of WebArena and MiniWoB: steps per second of eight episodes at once.
 
-The oracle plays tasks of all templates. A step is an action in the browser and the page as text after it; the
-time of resets counts too. Prints JSON: steps per second and its limit, the median milliseconds of a step, and
-on Linux the processor time of a step in the server and in all processes of its browser. Without Chromium, or
-the extra ``servers-webarena``, it prints the reason.
+The oracle plays tasks of all templates of WebArena, and of all pages of MiniWoB. A step is an action in the
+browser and the page as text after it; the time of resets counts too. Prints JSON: steps per second and its
+limit, the median milliseconds of a step, and on Linux the processor time of a step in the server and in all
+processes of its browser. Without Chromium, or the extra of a server, it prints the reason.
 
 Run it with ``python benchmarks/webarena.py``.
 """
@@ -45,20 +45,27 @@ def processor_seconds(root: int) -> float:
 
 
 def main() -> None:
-    """Measure."""
-    missing = available("WebArena")
-    if missing is not None:
-        report(benchmark="webarena", skipped=missing)
-        return
-    environment = find("WebArena")
-    server = LocalServer("webarena", start_seconds=120)
+    """Measure both."""
+    for name in ("WebArena", "MiniWoB"):
+        missing = available(name)
+        if missing is not None:
+            report(benchmark=name.lower(), skipped=missing)
+        else:
+            measure(name)
+
+
+def measure(name: str) -> None:
+    """Measure one."""
+    environment = find(name)
+    server = LocalServer(name.lower(), start_seconds=120)
     try:
-        env = partial(AsyncAgentGymEnv, "WebArena", server=server.start())
+        env = partial(AsyncAgentGymEnv, name, server=server.start())
         oracle = partial(load_oracle, environment)
         asyncio.run(evaluate_async(env, oracle, [0], concurrency=1))  # starts the browser
         pid = server.process.pid if server.process is not None else 0
         used, began = processor_seconds(pid), time.perf_counter()
-        tasks = range(0, 812, 812 // TASKS)[:TASKS]
+        ids = [task for task in environment.task_ids if task not in environment.unwinnable]
+        tasks = ids[:: max(1, len(ids) // TASKS)][:TASKS]
         records = asyncio.run(evaluate_async(env, oracle, tasks, concurrency=AT_ONCE))
         seconds = time.perf_counter() - began
         used = processor_seconds(pid) - used
@@ -70,7 +77,7 @@ def main() -> None:
     steps = sum(record.turns for record in records)
     rate = steps / seconds
     report(
-        benchmark="webarena",
+        benchmark=name.lower(),
         at_once=AT_ONCE,
         steps=steps,
         step_ms=round(1000 * statistics.median(s["env_seconds"] for r in records for s in r.steps), 1),

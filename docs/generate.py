@@ -109,7 +109,7 @@ def environments_page() -> str:
     """Return docs/environments/README.md: all environments in a table."""
     rows = [
         f"| [{e.name}]({e.name.lower()}.md) | {e.summary} | {e.task_count:,} "
-        f"| {e.max_turns} | {_score(e)} | {'ours, or ' if e.local_server else ''}AgentGym's |"
+        f"| {e.max_turns} | {_score(e)} | {_server(e)} |"
         for e in agentgym_gym.environments()
     ]
     head = "| environment | task | tasks | turn limit | score | server |\n|---|---|---|---|---|---|\n"
@@ -126,14 +126,19 @@ def environment_page(environment: Environment) -> str:
         f"## Actions\n\n{_actions(environment)}",
         f"## System prompt\n\n{rules}",
         f"## Formats\n\n{_formats(environment)}",
-        f"## Parsing of replies\n\n{_ways(environment)}",
+        *([f"## Parsing of replies\n\n{_ways(environment)}"] if environment.of_agentgym else []),
         f"## Start of an episode\n\n{_transcript(environment)}",
         f"## Notes on its server\n\n{environment.quirks}",
         *([f"## This project's server\n\n{_local(environment)}"] if environment.local_quirks else []),
         *([f"## Tasks that cannot be won\n\n{_unwinnable(environment)}"] if environment.unwinnable else []),
-        f"## AgentGym's server\n\n{_launch(environment)}",
+        *([f"## AgentGym's server\n\n{_launch(environment)}"] if environment.of_agentgym else []),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _server(environment: Environment) -> str:
+    whose = ["ours"] * bool(environment.local_server) + ["AgentGym's"] * environment.of_agentgym
+    return ", or ".join(whose)
 
 
 def _score(environment: Environment) -> str:
@@ -214,9 +219,10 @@ def _transcript(environment: Environment) -> str:
 
 
 def _local(environment: Environment) -> str:
+    differences = "Differences from AgentGym's" if environment.of_agentgym else "Notes"
     return (
         "It is used unless you name another. To start it by itself, run\n"
-        f"`agentgym serve {environment.name.lower()}`. Differences from AgentGym's:\n\n"
+        f"`agentgym serve {environment.name.lower()}`. {differences}:\n\n"
         f"{environment.local_quirks}"
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Command", "NotAnAction", "read_action"]
+__all__ = ["Command", "NotAnAction", "read_action", "read_command"]
 
 _FENCED = re.compile(r"```(.*?)```", re.DOTALL)
 _MOST_SHOWN = 500  # characters of a reply in an error message
@@ -69,7 +69,16 @@ def read_action(reply: str) -> Command:
     match = _FENCED.search(reply)
     if match is None:
         raise NotAnAction(f"Cannot parse action from response {reply[:_MOST_SHOWN]}")
-    action = match.group(1).strip()
+    return read_command(match.group(1))
+
+
+def read_command(action: str) -> Command:
+    """Return an action from its text without fences.
+
+    Raises:
+        NotAnAction: It is empty or not known, or its form is wrong.
+    """
+    action = action.encode("utf-8", "replace").decode("utf-8").strip()  # as for `read_action`
     if not action:
         raise NotAnAction("list index out of range")
     verb = (action.split("[")[0] if "[" in action else action.split()[0]).strip()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from agentgym_servers._browser.tree import Numbers, PageText, page_text
+from agentgym_servers._browser.tree import Element, Numbers, PageText, page_text
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page
@@ -74,11 +74,15 @@ class Tabs:
     Args:
         context: The context; closing it ends the tabs.
         settle_seconds: How long to wait after each action, for pages that change later by scripts.
+        detailed: Whether the text of a page is detailed, as for `page_text`.
     """
 
-    def __init__(self, context: BrowserContext, settle_seconds: float = 0.0) -> None:
+    def __init__(
+        self, context: BrowserContext, settle_seconds: float = 0.0, *, detailed: bool = False
+    ) -> None:
         self.context = context
         self._settle_seconds = settle_seconds
+        self._detailed = detailed
         self._watches: dict[Page, _Watch] = {}
         self._numbers: dict[Page, Numbers] = {}
         self._last_number = 0
@@ -153,7 +157,7 @@ class Tabs:
         element = self._seen.page.elements.get(command.element) if self._seen else None
         if element is None:
             raise ActionFailed(repr(command.element))
-        x, y = element.center
+        x, y = await self._place(page, element) if self._detailed else element.center
         if command.verb == "hover":
             await page.mouse.move(x, y)
             return
@@ -165,6 +169,16 @@ class Tabs:
                 await page.keyboard.insert_text(command.text)
             if command.enter:
                 await page.keyboard.press("Enter")
+
+    async def _place(self, page: Page, element: Element) -> tuple[float, float]:
+        """Scroll to an element, also inside a part of the page, and return the middle of its first line."""
+        node = {"backendNodeId": element.node}
+        send = (await self._watch(page)).session.send
+        await send("DOM.scrollIntoViewIfNeeded", node)
+        quads = (await send("DOM.getContentQuads", node))["quads"]
+        if not quads:
+            raise ActionFailed(f"{element.text} is not visible")
+        return sum(quads[0][::2]) / 4, sum(quads[0][1::2]) / 4
 
     async def _change_tab(self, verb: str, text: str) -> None:
         pages = self.context.pages
@@ -234,7 +248,7 @@ class Tabs:
         numbers = self._numbers.setdefault(page, Numbers())
         numbers.last = self._last_number
         numbers.show(frames["frameTree"]["frame"]["loaderId"])
-        shown = page_text(tree["nodes"], snapshot, numbers)
+        shown = page_text(tree["nodes"], snapshot, numbers, detailed=self._detailed)
         self._last_number = numbers.last
         names = [f"Tab {n}{' (current)' * (pages[n] is page)}: {title}" for n, title in enumerate(titles)]
         self._seen = Seen(f"{' | '.join(names)}\n\n{shown.text}", shown, page.url, content)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentgym_servers._browser.chromium import VIEWPORT
+from agentgym_servers._browser.clickable import click_labels
 
 __all__ = ["Element", "Numbers", "PageText", "page_text"]
 
@@ -81,18 +82,28 @@ class Numbers:
         return str(self._known[node])
 
 
-def page_text(nodes: Sequence[Mapping[str, Any]], snapshot: Mapping[str, Any], numbers: Numbers) -> PageText:
+def page_text(
+    nodes: Sequence[Mapping[str, Any]],
+    snapshot: Mapping[str, Any],
+    numbers: Numbers,
+    *,
+    detailed: bool = False,
+) -> PageText:
     """Return the text of a page.
 
     Args:
         nodes: The accessibility tree, by ``Accessibility.getFullAXTree``.
         snapshot: The layout, by ``DOMSnapshot.captureSnapshot``.
         numbers: The numbers of the episode.
+        detailed: Whether the text has the whole page, not only the part in the window; with the values of
+            fields, with the elements without a role that respond to clicks, each by its class or id, and with
+            each text that is not the name of the element around it.
     """
     by_id = {node["nodeId"]: node for node in reversed(nodes)}  # the first of those that are there twice
-    walk = _Walk(by_id, _boxes(snapshot), numbers)
+    labels = click_labels(snapshot) if detailed else {}
+    walk = _Walk(by_id, _boxes(snapshot), numbers, labels, detailed=detailed)
     walk.add(nodes[0]["nodeId"])
-    return PageText("\n".join(_without_repeats(walk.lines)), walk.elements)
+    return PageText("\n".join(walk.lines if detailed else _without_repeats(walk.lines)), walk.elements)
 
 
 class _Walk:
@@ -103,10 +114,15 @@ class _Walk:
         nodes: Mapping[str, Mapping[str, Any]],
         boxes: Mapping[int, tuple[float, float, float, float]],
         numbers: Numbers,
+        labels: Mapping[int, str],
+        *,
+        detailed: bool,
     ) -> None:
         self._nodes = nodes
         self._boxes = boxes
         self._numbers = numbers
+        self._labels = labels
+        self._detailed = detailed
         self.lines: list[str] = []
         self.elements: dict[str, Element] = {}
 
@@ -126,18 +142,40 @@ class _Walk:
     def _add_one(self, node: Mapping[str, Any], depth: int) -> int:
         """Add one element; return 1, or 0 if it is not shown."""
         backend = node.get("backendDOMNodeId")
-        line = _line(node)
+        line = self._detailed_line(node) if self._detailed else _line(node)
         if line is None or backend is None:
             return 0
         is_root = node["role"]["value"] == "RootWebArea"
         box = _ROOT_BOX if is_root else self._boxes.get(backend)
-        if box is None or not (is_root or _visible(box)):
+        if box is None or not (is_root or self._is_shown(box)):
             return 0
         number = self._numbers.of(backend)
         text = f"[{number}] {line}"
         self.lines.append("\t" * depth + text)
         self.elements[number] = Element(backend, text, box)
         return 1
+
+    def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
+        """Return whether an element is in the window, or in a detailed text anywhere on the page."""
+        return box[2] > 0 < box[3] if self._detailed else _visible(box)
+
+    def _detailed_line(self, node: Mapping[str, Any]) -> str | None:
+        name = node.get("name", {}).get("value", "")
+        if node.get("role", {}).get("value") == "StaticText" and name == self._name_around(node):
+            return None
+        label, line = self._labels.get(node.get("backendDOMNodeId", -1), ""), _line(node)
+        if line is None:
+            return f"clickable {label!r}" if label else None
+        value = node.get("value", {}).get("value", "")
+        line = f"{line} value: {value!r}" if value not in {"", name} else line
+        return line if name or not label else f"{line} class: {label!r}"
+
+    def _name_around(self, node: Mapping[str, Any]) -> str | None:
+        """Return the name of the nearest element around a text that is shown; None if it has none."""
+        around = self._nodes.get(node.get("parentId", ""))
+        while around is not None and _line(around) is None:
+            around = self._nodes.get(around.get("parentId", ""))
+        return None if around is None else around["name"].get("value")
 
 
 def _line(node: Mapping[str, Any]) -> str | None:

@@ -45,7 +45,7 @@ def runs(tmp_path, monkeypatch):
         ("agentgym eval We", ["WebShop", "WebArena", "Weather"]),
         ("agentgym data rl agentgym/Ma", ["agentgym/Maze-v0"]),
         ("agentgym verl init --env BI", ["BIRD"]),
-        ("agentgym serve m", ["maze", "movie"]),
+        ("agentgym serve m", ["maze", "movie", "miniwob"]),
         ("agentgym eval Maze --action-format co", ["code_as_action"]),
         ("agentgym eval Maze --agent ", ["oracle", "oracle:thoughts", "random", "replay:"]),
         ("agentgym eval my_module:my/Env-v0 --agent o", ["oracle", "oracle:thoughts"]),

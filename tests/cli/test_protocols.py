@@ -151,7 +151,11 @@ def test_quick_on_all_local_servers(run, tmp_path):
     result = run("eval", "--protocol", "quick", "--agent", "oracle", "--limit", 2, "--out", tmp_path / "all")
     assert result.exit_code == 0, result.stderr
     local = {each.id for each in environments() if each.local_server is not None}
-    local -= {"agentgym/SciWorld-v0", "agentgym/WebArena-v0"}  # which need Java and a browser
+    local -= {
+        "agentgym/SciWorld-v0",
+        "agentgym/WebArena-v0",
+        "agentgym/MiniWoB-v0",
+    }  # which need Java and a browser
     runs = [read_run(folder) for folder in (tmp_path / "all").iterdir() if folder.is_dir()]
     assert {each.env_id for each in runs} == local
     assert all(record.success for each in runs for record in each.records)

@@ -8,7 +8,12 @@ from gymnasium.utils.env_checker import check_env
 
 import agentgym_gym
 
-IDS = [(environment, each) for environment in agentgym_gym.environments() for each in environment.ids]
+IDS = [
+    (environment, each)
+    for environment in agentgym_gym.environments()
+    if environment.of_agentgym
+    for each in environment.ids
+]
 
 
 @pytest.mark.parametrize(("environment", "env_id"), IDS, ids=lambda value: str(getattr(value, "name", value)))

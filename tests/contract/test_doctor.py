@@ -10,8 +10,10 @@ from typer.testing import CliRunner
 import agentgym_gym
 from agentgym_gym._cli import app
 
+OF_AGENTGYM = [each for each in agentgym_gym.environments() if each.of_agentgym]
+
 each_environment = pytest.mark.parametrize(
-    "environment", agentgym_gym.environments(), ids=lambda environment: environment.name
+    "environment", OF_AGENTGYM, ids=lambda environment: environment.name
 )
 
 # One server plays both games of LMRL-Gym, by routes of their own.

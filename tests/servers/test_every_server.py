@@ -21,13 +21,13 @@ from gymnasium.utils.env_checker import check_env
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, environments, errors
 from agentgym_gym.evaluate import NullAgent, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.local_servers import LocalServer, available, servers
-from environments_by_speed import slow_with_other_programs
+from environments_by_speed import OTHER_PROGRAMS, slow_with_other_programs
 
 LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 32
 ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
-ONE_WORLD = {"TextCraft", "Maze", "SciWorld"}
+ONE_WORLD = {"TextCraft", "Maze", "SciWorld", "MiniWoB"}
 EVERY_NUMBER_IS_A_TASK = {"TextCraft", "Wordle"}
 
 each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e.name)
@@ -184,7 +184,7 @@ def task_of(its, task):
 @each_environment
 def test_an_oracle_that_knows_the_world_plays_no_other(environment):
     oracle = load_oracle(environment)
-    if environment.name in {"TextCraft", "Maze"}:  # whose oracles see what is observed alone
+    if environment.name in {"TextCraft", "Maze", "MiniWoB"}:  # whose oracles see what is observed alone
         return
     others = ["agentgym-servers/2 (Maze)", f"agentgym-servers/2 ({environment.name}, data)"]
     for served_by in others if environment.name == "Wordle" else [None, *others]:
@@ -303,7 +303,7 @@ def test_a_sample_of_its_tasks_is_validated(environment, url):
 @pytest.mark.slow
 @each_environment
 def test_a_thousand_episodes_leave_nothing_behind(environment, local_server, url, report_at_end):
-    if environment.name in {"SciWorld", "WebArena"}:
+    if environment.name.lower() in OTHER_PROGRAMS:
         pytest.skip("each reset takes long: the tests of its own server play fewer episodes")
     tasks = some_tasks(environment, 5)
     base = f"/{environment.name.lower()}{prefix(environment)}"

@@ -16,6 +16,7 @@ import pytest
 
 import programs
 from agentgym_gym.local_servers import LocalServer, available
+from process_tree import alive, descendants
 
 pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")
 
@@ -281,25 +282,3 @@ def test_an_environment_that_is_forgotten_leaves_no_context():
         command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=programs.environment()
     )
     assert done.stdout.splitlines() == ["1 1", "1 1"]
-
-
-def processes():
-    """Return the parent and the state of each process by its id."""
-    found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
-            state, parent = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
-            found[int(path.parent.name)] = (int(parent), state)
-    return found
-
-
-def descendants(pid):
-    everything, found = processes(), {pid}
-    while more := {child for child, (parent, _) in everything.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
-
-
-def alive(pids):
-    everything = processes()
-    return {pid for pid in pids if everything.get(pid, (0, "Z"))[1] != "Z"}

@@ -23,9 +23,11 @@ _STEMS = {
 _PREFIXES = {"Maze": "/maze", "Wordle": "/wordle"}
 
 NAMES = tuple(
-    each.name for each in agentgym_gym.environments() if each.local_server and available(each.name) is None
+    each.name
+    for each in agentgym_gym.environments()
+    if each.of_agentgym and each.local_server and available(each.name) is None
 )
-"""The environments with a local server that can run on this machine."""
+"""The environments of AgentGym with a local server that can run on this machine."""
 
 
 class StepResult(NamedTuple):

@@ -60,6 +60,20 @@ _WRITTEN_GOALS = {
         "How many commits did Eric make on 3/5/2023?",
         "Stop when the order has been cancelled",
     ),
+    "MiniWoB": (
+        "Click on the numbers in ascending order.",
+        'Click on the "Next" button.',
+        "Select ZrLIee, RKPgD, 3mJ5 and click Submit.",
+        'Expand the sections below, to find and click on the link "ut.".',
+        "Copy the text in the textarea below, paste it into the textbox and press Submit.",
+        'Find the email by Celestyn and reply to them with the text "Mi enim sapien, massa.".',
+        "Enter 10/20/2017 as the date and hit submit.",
+        "Use the terminal below to delete a file ending with the extension .py",
+        'Check the 3rd radio button and enter the number "-7" into the 2nd textbox.',
+        'For the user @beaulah, click on the "Retweet" button.',
+        "Search for surreal movies directed by Baxter from year 1995.",
+        "Press the key that opens the menu, then hover over its first item",
+    ),
 }
 _GOALS = 40
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-__all__ = ["slow_with_other_programs"]
+__all__ = ["OTHER_PROGRAMS", "slow_with_other_programs"]
 
-OTHER_PROGRAMS = {"sciworld", "webarena"}
+OTHER_PROGRAMS = {"miniwob", "sciworld", "webarena"}
 """Environments whose server starts Java or a browser."""
 
 

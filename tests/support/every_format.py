@@ -36,7 +36,7 @@ each_pair = pytest.mark.parametrize(("environment", "action_format"), _pairs(FOR
 each_pair_and_native = pytest.mark.parametrize(("environment", "action_format"), _pairs(EVERY_FORMAT))
 
 # Their actions carry marks of their own as the formats of text write them: a fence, or tags.
-MARKED = frozenset({"SearchQA", "SQLGym", "WebArena"})
+MARKED = frozenset({"SearchQA", "SQLGym", "WebArena", "MiniWoB"})
 
 
 def verdict(action_format, reply, grammar, wanted):

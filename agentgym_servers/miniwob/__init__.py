@@ -1,0 +1,17 @@
+"""The MiniWoB server: a protocol of this project over the pages of the package ``miniwob``, in Chromium.
+
+`_server` has the routes. An `_episode` plays a task in a browser context of its own, to which `_pages` serves
+the files of the package. `_oracle` plays by the solutions of `_solutions`, which read the page as text.
+"""
+
+from agentgym_gym.local_servers import ServerKind
+
+__all__ = ["SERVER"]
+
+SERVER = ServerKind(
+    "MiniWoB",
+    "agentgym_servers.miniwob._server:create_app",
+    needs=("miniwob", "playwright"),
+    extra="servers-miniwob",
+    check="agentgym_servers._browser.executable:missing_chromium",
+)

@@ -1,0 +1,208 @@
+"""The MiniWoB server with a real Chromium: its pages, its rewards, and that no episode sees another."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+import programs
+from agentgym_gym.envs.miniwob import MINIWOB, TASK_NAMES, VARIATIONS, task_of
+from agentgym_gym.evaluate import load_oracle
+from agentgym_gym.local_servers import LocalServer, available
+from process_tree import alive, descendants
+
+pytestmark = pytest.mark.skipif(available("miniwob") is not None, reason=available("miniwob") or "")
+
+START_SECONDS = 120  # on a busy machine
+
+
+@pytest.fixture(scope="module")
+def client():
+    server = LocalServer("miniwob", start_seconds=START_SECONDS)
+    with httpx.Client(base_url=server.start(), timeout=120) as client:
+        yield client
+    server.stop()
+
+
+class Env:
+    """One environment over HTTP."""
+
+    def __init__(self, client):
+        self.client = client
+        self.its = client.post("/create", json={}).json()
+
+    def reset(self, name, seed=0):
+        task = TASK_NAMES.index(name) * VARIATIONS + seed
+        self.began = self.client.post("/reset", json={**self.its, "data_idx": task}).json()
+        self.page = self.began["observation"]
+        return self.page
+
+    def number(self, element):
+        return re.search(rf"\[(\d+)\] {re.escape(element)}", self.page)[1]
+
+    def step(self, action):
+        self.reply = self.client.post("/step", json={**self.its, "action": action}).json()
+        self.page = self.reply.get("observation", "")
+        return self.reply
+
+    def close(self):
+        return self.client.post("/close", json=self.its).json()
+
+
+@pytest.fixture
+def env(client):
+    env = Env(client)
+    yield env
+    env.close()
+
+
+def test_an_episode(env):
+    page = env.reset("enter-text", 0)
+    assert env.began["task"] == "enter-text"
+    assert (env.began["reward"], env.began["done"]) == (0, False)
+    goal, text = env.began["goal"], re.search(r'"(.+)"', env.began["goal"])[1]
+    head, *lines = page.partition("\n\n")[2].split("\n")
+    assert page.startswith(f"OBJECTIVE: {goal}\n\n[1] RootWebArea 'Enter Text Task'")
+    assert "miniwob.test" in head
+    assert [line.split(" ")[1] for line in lines] == ["textbox", "button"]
+    assert env.page == env.client.get("/observation", params=env.its).json()
+    assert env.step("click [99]")["observation"].startswith(f"OBJECTIVE: {goal}\nTHE ACTION FAILED: '99'\n")
+    for action in ("goto [http://example.com]", "new_tab", "nothing", ""):
+        assert "THE ACTION FAILED: " in env.step(action)["observation"]
+    field, button = env.number("textbox"), env.number("button 'Submit'")
+    assert f"value: {text!r}" in env.step(f"type [{field}] [{text}] [0]")["observation"]
+    assert (env.reply["reward"], env.reply["done"]) == (0.0, False)
+    assert (env.step(f"click [{button}]")["reward"], env.reply["done"]) == (1.0, True)
+    assert (env.step(f"click [{button}]")["reward"], env.reply["done"]) == (0.0, True)  # not paid again
+    detail = env.client.get("/detail", params=env.its).json()
+    assert (detail["task"], detail["reward"], detail["done"]) == ("enter-text", 1.0, True)
+
+
+def test_a_wrong_end_costs_and_a_reset_shows_the_same_page(env):
+    first = env.reset("click-test-2", 3)
+    number = env.number("button 'TWO'")
+    assert env.step(f"click [{number}]")["reward"] == -1.0
+    assert env.reset("click-test-2", 3) == first
+
+
+def test_errors(client, env):
+    def error(path, **body):
+        return client.post(path, json={**env.its, **body}).json()["error"]
+
+    assert error("/step", action="click [1]") == "The environment has no task yet: reset it."
+    assert error("/reset", data_idx=10**6) == "There is no such task."
+    assert error("/step", id=10**6, action="") == "The id 1000000 is not valid."
+    other = Env(client)
+    assert (other.close(), other.close()) == (True, False)
+
+
+@pytest.mark.slow
+def test_two_at_once_see_nothing_of_each_other(client, env):
+    other = Env(client)
+    env.reset("enter-text", 0)
+    fresh = other.reset("enter-text", 0)
+    env.step(f"type [{env.number('textbox')}] [hello] [0]")
+    assert "'hello'" in env.page
+    other.step("scroll [down]")
+    assert other.page == fresh
+    # Of the clipboard, too.
+    env.reset("copy-paste", 0)
+    (area,) = re.findall(r"\[(\d+)\] textbox .*value: ", env.page)
+    env.step(f"click [{area}]")
+    env.step("press [Control+a]")
+    env.step("press [Control+c]")
+    other.step(f"click [{other.number('textbox')}]")
+    other.step("press [Control+v]")
+    assert "value:" not in other.page
+    other.close()
+
+
+@pytest.mark.slow
+def test_a_page_is_the_same_in_another_process(client):
+    server = LocalServer("miniwob", start_seconds=START_SECONDS)
+    with httpx.Client(base_url=server.start(), timeout=120) as second:
+        one, two = Env(client), Env(second)
+        for index, name in enumerate(TASK_NAMES[::5]):
+            page = one.reset(name, index % 7)
+            assert page.startswith("OBJECTIVE: ")
+            assert len(one.began["goal"]) > 10
+            assert page.count("\n") >= 3, name
+            assert two.reset(name, index % 7) == page
+        one.close()
+        two.close()
+    server.stop()
+
+
+REACHES = """if True:
+    import asyncio, sys
+    from agentgym_servers._browser.chromium import Chromium
+    from agentgym_servers.miniwob._episode import Stage
+
+    async def main():
+        browser = Chromium()
+        tabs = await Stage(browser).open("click-test")
+        for url in (sys.argv[1], "http://example.com/", "http://miniwob.test/../__init__.py", "file:///etc/hosts"):
+            reached = "url => fetch(url, {mode: 'no-cors'}).then(() => 'reached', () => 'refused')"
+            print(await tabs.shown.evaluate(reached, url))
+        own = "fetch('http://miniwob.test/core/core.js').then(answer => answer.status)"
+        print(await tabs.shown.evaluate(own))
+        await browser.close()
+
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_a_page_reaches_no_host(client):
+    command = [sys.executable, "-c", REACHES, str(client.base_url)]
+    done = programs.run(
+        command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=programs.environment()
+    )
+    assert done.stdout.split() == ["refused"] * 4 + ["200"]
+
+
+def test_there_are_enough_pages():
+    assert len(TASK_NAMES) >= 60
+    assert len(set(TASK_NAMES)) == len(TASK_NAMES)
+    assert list(TASK_NAMES) == sorted(TASK_NAMES)
+    assert task_of(0) == (TASK_NAMES[0], 0)
+    assert task_of(MINIWOB.task_ids[-1]) == (TASK_NAMES[-1], VARIATIONS - 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TASK_NAMES)
+def test_the_oracle_wins_each_page(env, name):
+    oracle = load_oracle(MINIWOB)
+    first = TASK_NAMES.index(name) * VARIATIONS
+    tasks = [task for task in range(first, first + VARIATIONS) if task not in MINIWOB.unwinnable]
+    for task in (tasks[0], tasks[40], tasks[-1]):
+        env.reset(name, task - first)
+        info = {"task_id": task}
+        oracle.reset(None, env.page, info)
+        for _ in range(MINIWOB.max_turns):
+            env.step(str(oracle.act(env.page, info)))
+            assert oracle.thought().startswith("The objective is: ")
+            if env.reply["done"]:
+                break
+        assert (env.reply["reward"], env.reply["done"]) == (1.0, True), (name, task)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_killed_server_leaves_no_browser():
+    server = LocalServer("miniwob", start_seconds=START_SECONDS)
+    with httpx.Client(base_url=server.start(), timeout=120) as client:
+        Env(client).reset("click-test", 0)
+        below = descendants(server.process.pid)
+    assert len(below) > 3
+    server.process.kill()
+    server.stop()
+    deadline = time.monotonic() + 60
+    while alive(below):
+        assert time.monotonic() < deadline, alive(below)
+        time.sleep(0.2)

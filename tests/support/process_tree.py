@@ -1,0 +1,33 @@
+"""The processes that a server has started, by /proc."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection
+from pathlib import Path
+
+__all__ = ["alive", "descendants"]
+
+
+def _processes() -> dict[int, tuple[int, str]]:
+    """Return the parent and the state of each process by its id."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            state, parent = path.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
+            found[int(path.parent.name)] = (int(parent), state)
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    """Return the processes below one."""
+    everything, found = _processes(), {pid}
+    while more := {child for child, (parent, _) in everything.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def alive(pids: Collection[int]) -> set[int]:
+    """Return those of the processes that have not ended."""
+    everything = _processes()
+    return {pid for pid in pids if everything.get(pid, (0, "Z"))[1] != "Z"}
