@@ -58,13 +58,13 @@ def test_runs_of_another_recipe_are_not_mixed(pipeline):
 @pytest.mark.parametrize(
     ("example", "name", "hint"),
     [
-        ("pipeline", "outcome", "give the --out of pipeline.py"),
+        ("pipeline", "seed_results", "give the --out of pipeline.py"),
         ("maze_training", "report", "give the --out of train.py"),
         ("pretrained", "smollm_report", "give the --out of smollm.py"),
     ],
 )
 def test_a_report_of_a_folder_without_results_is_an_error(module, monkeypatch, tmp_path, example, name, hint):
-    folders = [str(tmp_path)] * (1 if name == "outcome" else 2)
+    folders = [str(tmp_path)] * (1 if name == "seed_results" else 2)
     monkeypatch.setattr(sys, "argv", [name, *folders])
     with pytest.raises(SystemExit, match=hint):
         module(example, name).main()

@@ -22,7 +22,7 @@ from joint_recipe import (
     keep_recipe,
     sft_settings,
 )
-from outcome import keep, print_outcomes, trained_success
+from seed_results import keep, print_outcomes, trained_success
 
 from verl_bridge.cpu.overrides import cpu_overrides
 

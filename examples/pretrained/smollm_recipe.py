@@ -9,8 +9,8 @@ from pathlib import Path
 sys.path += [str(Path(__file__).resolve().parents[1] / name) for name in ("maze_training", "pipeline")]
 
 from commands import Commands, attempts, keep_recipe
-from outcome import change_between, figures_of, rate
 from report import curve, print_steps
+from seed_results import change_between, figures_of, rate
 from trainers import Training, grpo_settings, sft_settings
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Print the results of all seeds, by environment: ``python outcome.py runs/pipeline``."""
+"""Print the results of all seeds, by environment: ``python seed_results.py runs/pipeline``."""
 
 from __future__ import annotations
 
