@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-LIMIT_S = 400
+LIMIT_S = 1000
 
 
 class Run:
@@ -31,6 +31,7 @@ class Run:
             "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
             "VERL_USE_EXTERNAL_MODULES": "verl_bridge.cpu",
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_DEDUP_LOGS": "0",  # Ray would print lines that differ in numbers only once
             "HF_HUB_OFFLINE": "1",
             **variables,
         }
@@ -130,7 +131,7 @@ def measured(run: Run, step: int = 1) -> dict[str, float]:
     Where a run ends at once, Ray may not pass a worker's last lines on: its files have them.
     """
     (line,) = set(re.findall(rf"(?<!\w)step:{step} - (.*)", f"{run.text}\n{run.workers}"))
-    number = r"(?:np\.float64\()?(-?[\d.]+(?:e[-+]?\d+)?)\)?"
+    number = r"(?:np\.(?:float|int)\d+\()?(-?[\d.]+(?:e[-+]?\d+)?)\)?"
     return {key: float(value) for key, value in re.findall(rf"([\w/@.\-]+):{number}", line)}
 
 
