@@ -1,9 +1,9 @@
-"""The speed of the local servers of WebArena and MiniWoB: steps per second of eight episodes at once.
+"""The speed of the local server of WebArena: steps per second of eight episodes at once.
 
-The oracle plays tasks of all templates of WebArena, and of all pages of MiniWoB. A step is an action in the
-browser and the page as text after it; the time of resets counts too. Prints JSON: steps per second and its
-limit, the median milliseconds of a step, and on Linux the processor time of a step in the server and in all
-processes of its browser. Without Chromium, or the extra of a server, it prints the reason.
+The oracle plays tasks of all templates. A step is an action in the browser and the page as text after it; the
+time of resets counts too. Prints JSON: steps per second and its limit, the median milliseconds of a step, and
+on Linux the processor time of a step in the server and in all processes of its browser. Without Chromium, or
+the extra of a server, it prints the reason.
 
 Run it with ``python benchmarks/webarena.py``.
 """
@@ -44,18 +44,12 @@ def processor_seconds(root: int) -> float:
     return sum(rows[pid][1] for pid in below if pid in rows) / os.sysconf("SC_CLK_TCK")
 
 
-def main() -> None:
-    """Measure both."""
-    for name in ("WebArena", "MiniWoB"):
-        missing = available(name)
-        if missing is not None:
-            report(benchmark=name.lower(), skipped=missing)
-        else:
-            measure(name)
-
-
 def measure(name: str) -> None:
-    """Measure one."""
+    """Measure the server of an environment in a browser."""
+    missing = available(name)
+    if missing is not None:
+        report(benchmark=name.lower(), skipped=missing)
+        return
     environment = find(name)
     server = LocalServer(name.lower(), start_seconds=120)
     try:
@@ -87,4 +81,4 @@ def measure(name: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    measure("WebArena")

@@ -69,7 +69,8 @@ class Chromium:
                 self._browser = await self._playwright.chromium.launch(
                     executable_path=find_chromium(),
                     proxy={"server": self._proxy} if self._proxy else None,
-                    args=["--disable-gpu", "--mute-audio"],
+                    # A page scrolls at once, and not for some tenths of a second after a key.
+                    args=["--disable-gpu", "--mute-audio", "--disable-smooth-scrolling"],
                     handle_sigint=False,
                     handle_sigterm=False,
                     handle_sighup=False,

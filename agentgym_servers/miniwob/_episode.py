@@ -35,6 +35,10 @@ _BEFORE = """(() => {
     const later = window.setTimeout, hour = 3600000;
     window.setTimeout = (what, delay, ...given) => later(what, delay > hour ? delay : 0, ...given);
     window.setInterval = () => 0;
+    window.nextFrame = () => new Promise(done => {
+        requestAnimationFrame(() => requestAnimationFrame(done));
+        later(done, 1000);  // a page that is not shown has no frames
+    });
     let copied = "";
     const copy = event => { copied = String(getSelection()); event.preventDefault(); };
     const paste = event => { event.preventDefault(); document.execCommand("insertText", false, copied); };
@@ -64,8 +68,10 @@ _START = """async seed => {
     return typeof utterance === "string" ? utterance : utterance.utterance;
 }"""
 
-# Read after what the action has delayed. A page that was left has lost its episode.
+# Read after what the action has delayed; an event of scrolling comes with the next frame. A page that was
+# left has lost its episode.
 _STATE = """async () => {
+    await nextFrame();
     for (let turn = 0; turn < 4; turn++) await new Promise(done => setTimeout(done, 0));
     return window.episodeIsStarted ? [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL] : [true, 0];
 }"""
