@@ -1,6 +1,6 @@
 """The speed of the local server of MiniWoB: steps per second of eight episodes at once.
 
-The oracle plays a task of each page, and `webarena.py` says what is measured.
+The oracle plays a task of each page. The figures are those of `webarena.py`.
 
 Run it with ``python benchmarks/miniwob.py``.
 """
