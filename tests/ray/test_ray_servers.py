@@ -19,6 +19,7 @@ import programs  # noqa: E402
 from agentgym_gym._cli.ray_servers import RayServers  # noqa: E402 - not before it is known that ray is there
 from agentgym_gym.env import AgentGymEnv  # noqa: E402
 from agentgym_gym.errors import NoServer, UnknownEnvironment  # noqa: E402
+from clock import wait_until  # noqa: E402
 
 # Ray leaves sockets open, which the collection of garbage then finds in some later test.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -75,7 +76,7 @@ def test_each_machine_serves_the_same_tasks(cluster):
         assert len(set(urls)) == 4
         assert len({first_observation(url) for url in urls}) == 1
         assert servers.check() == []
-    assert not any(map(listens, urls))
+    wait_until(lambda: not any(map(listens, urls)), 60)  # Ray ends the servers, and does not wait for them
 
 
 def test_a_server_that_ends_is_started_again_on_its_port(cluster):
@@ -128,4 +129,4 @@ def test_the_command_serves_until_a_signal(number):
         assert first_observation(url).startswith("Crafting commands:")
         os.kill(program.pid, number)
         assert program.wait(timeout=100) == 0
-    assert not listens(url)
+    wait_until(lambda: not listens(url), 60)
