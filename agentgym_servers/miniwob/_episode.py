@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_servers._browser.actions import NotAnAction, read_command
+from agentgym_servers._browser.held_tabs import HeldTabs
 from agentgym_servers._browser.tabs import ActionFailed, Tabs
 from agentgym_servers._frame.app import Failed
 from agentgym_servers.miniwob._pages import serve_pages, url_of
@@ -129,9 +129,7 @@ class Episode:
         self._tabs: Tabs | None = None
         self.name = self.goal = ""
         self.last = Turn("")
-        # An environment that the server forgets, since it was idle, still has a context.
-        self._open: list[Tabs] = []
-        weakref.finalize(self, _close_later, self._open, asyncio.get_running_loop())
+        self._held = HeldTabs()
 
     async def reset(self, name: str, seed: int) -> Turn:
         """Start a task.
@@ -143,7 +141,7 @@ class Episode:
         async with self._stage.at_once:
             await self.close()
             tabs = await self._stage.open(name)
-            self._open.append(tabs)
+            self._held.hold(tabs)
             goal = await tabs.shown.evaluate(_START, str(seed))
             self._tabs, self.name, self.goal = tabs, name, " ".join(goal.split())
             self.last = Turn(await self._observe(tabs))
@@ -184,12 +182,4 @@ class Episode:
     async def close(self) -> None:
         """Close the context."""
         self._tabs = None
-        while self._open:
-            await self._open.pop().close()
-
-
-def _close_later(tabs: list[Tabs], loop: asyncio.AbstractEventLoop) -> None:
-    """Close the contexts of an environment that was forgotten."""
-    if tabs and not loop.is_closed():
-        for each in tabs:
-            asyncio.run_coroutine_threadsafe(each.close(), loop)
+        await self._held.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
 from agentgym_servers._browser.actions import Command, read_action
+from agentgym_servers._browser.held_tabs import HeldTabs
 from agentgym_servers._browser.tabs import ActionFailed, Seen, Tabs
 from agentgym_servers.webarena._evaluation import evaluate
 from agentgym_servers.webarena._site_server import HEADER, SiteServer
@@ -103,16 +103,14 @@ class Episode:
         self._seen: Seen | None = None
         self._previous = "None"
         self._done = False
-        # An environment that the server forgets, since it was idle, still has a context.
-        self._open: list[Tabs] = []
-        weakref.finalize(self, _close_later, self._open, asyncio.get_running_loop())
+        self._held = HeldTabs()
 
     async def reset(self, task: Task) -> str:
         """Start a task; return the tabs and the page as text."""
         await self.close()
         async with self._stage.at_once:
             tabs = await self._stage.open(task)
-            self._open.append(tabs)
+            self._held.hold(tabs)
             self._task, self._tabs, self._previous, self._done = task, tabs, "None", False
             self._seen = await tabs.see()
         return self._seen.text
@@ -206,15 +204,7 @@ class Episode:
     async def close(self) -> None:
         """Close the context."""
         self._tabs = None
-        while self._open:
-            await self._open.pop().close()
-
-
-def _close_later(tabs: list[Tabs], loop: asyncio.AbstractEventLoop) -> None:
-    """Close the contexts of an environment that was forgotten."""
-    if tabs and not loop.is_closed():
-        for each in tabs:
-            asyncio.run_coroutine_threadsafe(each.close(), loop)
+        await self._held.close()
 
 
 def fault(error: Exception) -> str:
