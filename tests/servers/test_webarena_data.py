@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
+import threading
 from copy import deepcopy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -98,6 +101,45 @@ def test_a_users_tasks_are_played_and_scored_on_the_users_sites(tmp_path):
             reply = play(3, f"goto [{forum}{post.path}]", "stop []")
             assert (reply["reward"], " | Tab 1: " in reply["observation"]) == (1, True)
             assert [play(4, f"stop [{text}]")["reward"] for text in ("the mug is red", "a mug")] == [1, 0]
+
+
+COUNTS = b"""<!doctype html><title>Counts</title><h1 id="counts"></h1><script>
+const visit = store => store.visits = Number(store.visits ?? 0) + 1;
+const cookies = {visits: document.cookie.split("visits=")[1]};
+document.cookie = `visits=${visit(cookies)}`;
+counts.textContent = `${visit(localStorage)} ${visit(sessionStorage)} ${cookies.visits} visits`;
+</script>"""
+
+
+class CountingSite(BaseHTTPRequestHandler):
+    """A site whose page counts its visits in the browser's storage, by three ways of it."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("content-length", str(len(COUNTS)))
+        self.end_headers()
+        self.wfile.write(COUNTS)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.slow
+def test_what_a_site_stores_in_the_browser_is_the_environments_own_and_gone_after_a_reset(tmp_path):
+    def visits(reply):
+        return re.search(r"\d+ \d+ \d+(?= visits)", reply["observation"])[0]
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), CountingSite) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{site.server_port}/"
+        write(tmp_path, [task(0, require_login=False)], {"__SHOPPING__": address})
+        with served(tmp_path) as url, httpx.Client(base_url=url, timeout=120) as client:
+            one, other = Player(client), Player(client)
+            again = f"goto [{address}]"
+            assert visits(one(0, again, again)) == "3 3 3"
+            assert visits(other(0, again)) == "2 2 2"
+            assert visits(one(0, again)) == "2 2 2"
+        site.shutdown()
 
 
 def content(target):
