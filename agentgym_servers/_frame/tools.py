@@ -16,11 +16,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel
-
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.literals import expression, plain_value
 from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.bodies import EnvStepBody, EnvTaskBody, IdBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers._frame.tool_tasks import CallRefused
 
@@ -257,20 +256,6 @@ def _observation_of(text: str) -> str:
     return f"Observation: {text}\nGive me one action."
 
 
-class _CreateBody(BaseModel):
-    id: int
-
-
-class _ResetBody(BaseModel):
-    env_idx: int
-    id: int | None = None
-
-
-class _StepBody(BaseModel):
-    env_idx: int
-    action: str
-
-
 def tool_app(
     title: str, options: ServerOptions, tasks: Sequence[T], tools_of: Callable[[T], Tools]
 ) -> FastAPI:
@@ -295,15 +280,15 @@ def tool_app(
         return trials.ids()
 
     @app.post("/create", response_model=None)
-    async def create(body: _CreateBody) -> int:
+    async def create(body: IdBody) -> int:
         return trials.add(lambda _: Trial(body.id, start))
 
     @app.post("/reset", response_model=None)
-    async def reset(body: _ResetBody) -> str:
+    async def reset(body: EnvTaskBody) -> str:
         return trials.get(body.env_idx).reset(body.id)
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: EnvStepBody) -> dict[str, Any]:
         return trials.get(body.env_idx).step(body.action)
 
     @app.get("/observation", response_model=None)

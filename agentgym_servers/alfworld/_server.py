@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.alfworld._game import Game, GameTurn
 from agentgym_servers.alfworld._tasks import TASKS, task_of
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 _WORLD_TYPES = ("Text", "Embody", "Hybrid")
-
-
-class _StepBody(BaseModel):
-    id: int
-    action: str
 
 
 class _ResetBody(BaseModel):
@@ -155,7 +151,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], games: _Games) -> None:
         }
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: StepBody) -> dict[str, Any]:
         env = envs.get(body.id)
         async with env.turn:
             return _shown(await env.game.play(body.action))

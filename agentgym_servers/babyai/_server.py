@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
-
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers._frame.serial_thread import SerialThread
 from agentgym_servers.babyai._game import Game
@@ -24,20 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 _MOST_TASKS = 10**30  # a bound that keeps integers small enough for arithmetic
-
-
-class _StepBody(BaseModel):
-    id: int
-    action: str
-
-
-class _ResetBody(BaseModel):
-    id: int
-    data_idx: int
-
-
-class _IdBody(BaseModel):
-    id: int
 
 
 class _Table:
@@ -109,7 +94,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) ->
         return {"id": tables.add(lambda env_id: _Table(env_id, twin=options.twin))}
 
     @app.post("/reset", response_model=None)
-    async def reset(body: _ResetBody) -> dict[str, Any]:
+    async def reset(body: ResetBody) -> dict[str, Any]:
         table = tables.get(body.id)
         if body.data_idx >= _MOST_TASKS:
             raise Failed("There is no such task: its id is too large.")
@@ -121,13 +106,13 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) ->
         return _shown(table, game, deleted=False)
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: StepBody) -> dict[str, Any]:
         table = tables.get(body.id)
         game = table.play(body.action)
         return {"observation": game.text, **_paid(table, game)}
 
     @app.post("/close", response_model=None)
-    async def close(body: _IdBody) -> bool:
+    async def close(body: IdBody) -> bool:
         return body.id in tables and tables.get(body.id).close() and tables.close(body.id)
 
 
@@ -147,7 +132,7 @@ def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
         return _shown(table, table.game, deleted=False)
 
     @app.post("/render", response_model=None)
-    async def render(body: _IdBody) -> str:
+    async def render(body: IdBody) -> str:
         table = tables.get(body.id)
         return await pictures.run(table.turn, _drawn, table.game)
 

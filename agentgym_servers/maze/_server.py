@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.maze._game import ACTIONS, TASKS, Game
 
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 __all__ = ["create_app"]
-
-
-class _StepBody(BaseModel):
-    id: int
-    action: str
 
 
 class _ResetBody(BaseModel):
@@ -77,7 +73,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
         return {"observation": envs.get(body.id).start(body.game).last.observation}
 
     @app.post("/maze/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: StepBody) -> dict[str, Any]:
         result = envs.get(body.id).game.play(body.action)
         return {"observation": result.observation, "reward": result.reward, "done": result.done}
 

@@ -17,6 +17,7 @@ from agentgym_gym.envs.miniwob import MINIWOB, task_of
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.chromium import Chromium
 from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.miniwob._episode import Episode, Stage
 
@@ -36,20 +37,6 @@ _STEP_SECONDS = 60.0
 
 class _CreateBody(BaseModel):
     pass
-
-
-class _StepBody(BaseModel):
-    id: int
-    action: str
-
-
-class _ResetBody(BaseModel):
-    id: int
-    data_idx: int
-
-
-class _CloseBody(BaseModel):
-    id: int
 
 
 class _Env:
@@ -88,7 +75,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_Env], browser: Chromium) -> None:
         return {"id": envs.add(lambda _: _Env())}
 
     @app.post("/reset", response_model=None)
-    async def reset(body: _ResetBody) -> dict[str, Any]:
+    async def reset(body: ResetBody) -> dict[str, Any]:
         env = envs.get(body.id)
         if not MINIWOB.has_task(body.data_idx):
             raise Failed("There is no such task.")
@@ -101,13 +88,13 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_Env], browser: Chromium) -> None:
             return {"id": body.id, **episode.detail()}
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: StepBody) -> dict[str, Any]:
         env = envs.get(body.id)
         async with env.turn:
             return vars(await _within_limits(env.started().step(body.action)))
 
     @app.post("/close", response_model=None)
-    async def close(body: _CloseBody) -> bool:
+    async def close(body: IdBody) -> bool:
         env = envs.get(body.id) if body.id in envs else _Env()
         existed = envs.close(body.id)
         async with env.turn:

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi.responses import PlainTextResponse
-from pydantic import BaseModel
 
 from agentgym_gym.envs.sciworld_tasks import task_of
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.sciworld._java import missing_java
 from agentgym_servers.sciworld._workers import Worker, WorkerPool
@@ -33,20 +33,6 @@ __all__ = ["create_app"]
 T = TypeVar("T")
 
 _MOST_SHOWN = 10  # of the actions and the objects in a state
-
-
-class _StepBody(BaseModel):
-    id: int
-    action: str
-
-
-class _ResetBody(BaseModel):
-    id: int
-    data_idx: int
-
-
-class _IdBody(BaseModel):
-    id: int
 
 
 class _Table:
@@ -154,22 +140,22 @@ def _add_play(app: FastAPI, tables: _Tables) -> None:
         return {"id": tables.held.add(_Table)}
 
     @app.post("/reset", response_model=None)
-    async def reset(body: _ResetBody) -> dict[str, Any]:
+    async def reset(body: ResetBody) -> dict[str, Any]:
         game = await tables.start(body.id, body.data_idx)
         return {**_started(game), **_scored(game), "deleted": False, "done": game.done}
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: StepBody) -> dict[str, Any]:
         game = await tables.play(body.id, body.action)
         return {**_scored(game), "done": game.done}
 
     @app.post("/step_visual", response_model=None)
-    async def step_visual(body: _StepBody) -> dict[str, Any]:
+    async def step_visual(body: StepBody) -> dict[str, Any]:
         game = await tables.play(body.id, _action_of(body.action))
         return await tables.view(body.id, _pictured) if not game.done else {**_scored(game), "done": True}
 
     @app.post("/close", response_model=None)
-    async def close(body: _IdBody) -> bool | Response:
+    async def close(body: IdBody) -> bool | Response:
         closed = await tables.close(body.id)
         return closed or PlainTextResponse("Internal Server Error", status_code=500)
 

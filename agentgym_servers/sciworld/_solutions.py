@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
+from collections.abc import Sequence
 from functools import cache
 
 from agentgym_gym.envs.sciworld_tasks import SciWorldTask, task_of
@@ -16,7 +17,7 @@ from agentgym_servers.sciworld._game import Game
 from agentgym_servers.sciworld._shorter import shorter
 from agentgym_servers.sciworld._simulator import JavaProcess, Simulator, SimulatorExited
 
-__all__ = ["MAX_TURNS", "WON", "find_solution", "solution"]
+__all__ = ["MAX_TURNS", "WON", "find_solution", "play", "solution"]
 
 MAX_TURNS = 30
 """The turn limit of the environment, which a solution should not exceed."""
@@ -50,11 +51,17 @@ def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator)
     The first ones come first, since the limit of moves may keep the last ones from being played. It ends when
     the path wins within the turn limit.
     """
-    best, path = _played(path, task, simulator)
+
+    def played(path: list[str]) -> tuple[int, list[str]]:
+        """Return the score, and the path without the actions after a victory."""
+        game = play(path, task, simulator)
+        return game.last.score, path[: len(game.actions)] if game.last.score == WON else path
+
+    best, path = played(path)
     for count in (1, 2, 3):
         start = 0
         while start + count <= len(path) and (len(path) > MAX_TURNS or best < WON):
-            score, less = _played([*path[:start], *path[start + count :]], task, simulator)
+            score, less = played([*path[:start], *path[start + count :]])
             if score >= best:
                 best, path = score, less
             else:
@@ -62,15 +69,14 @@ def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator)
     return path
 
 
-def _played(path: list[str], task: SciWorldTask, simulator: Simulator) -> tuple[int, list[str]]:
-    """Play a path; return the score, and the path without the actions after a victory."""
+def play(path: Sequence[str], task: SciWorldTask, simulator: Simulator) -> Game:
+    """Play a path until the game ends, and return the game."""
     game = Game.start(task, simulator)
     for action in path:
         if game.done:
             break
         game.play(action, simulator)
-    won = game.last.score == WON
-    return game.last.score, path[: len(game.actions)] if won else path
+    return game
 
 
 class _Finder:

@@ -16,9 +16,8 @@ from typing import Any
 from agentgym_gym.envs.sciworld import SCIWORLD
 from agentgym_gym.envs.sciworld_tasks import TASK_COUNT, task_of
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.sciworld._game import Game
 from agentgym_servers.sciworld._simulator import JavaProcess, Simulator
-from agentgym_servers.sciworld._solutions import MAX_TURNS, WON, find_solution
+from agentgym_servers.sciworld._solutions import MAX_TURNS, WON, find_solution, play
 
 __all__ = ["main"]
 
@@ -29,15 +28,9 @@ _SMALL = 36  # the number of variations of the largest kind that is surveyed fir
 def _played(simulator: Simulator, task_id: int) -> dict[str, Any]:
     """Return how the solution of a task ends."""
     task = task_of(task_id)
-    path = find_solution(task, simulator)
-    game = Game.start(task, simulator)
-    turns = 0
-    for action in path:
-        if game.done:
-            break
-        game.play(str(SCIWORLD.grammar.parse(action)), simulator)
-        turns += 1
-    won = game.last.score == WON
+    solution = [str(SCIWORLD.grammar.parse(action)) for action in find_solution(task, simulator)]
+    game = play(solution, task, simulator)
+    won, turns = game.last.score == WON, len(game.actions)
     ends = {"score": game.last.score, "turns": turns, "moves": game.last.moves}
     return {"task": task_id, "kind": task.kind, "won": won and turns <= MAX_TURNS, **ends}
 

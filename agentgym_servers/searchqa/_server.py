@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.bodies import EnvStepBody, EnvTaskBody, IdBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.searchqa._data import Data
 from agentgym_servers.searchqa._game import (
@@ -34,20 +35,6 @@ DOCUMENTS_PER_SEARCH = 3
 
 MANY_DOCUMENTS = 20_000
 """The number of documents from which a search may take too long for a handler, so it runs in a thread."""
-
-
-class _CreateBody(BaseModel):
-    id: int
-
-
-class _StepBody(BaseModel):
-    env_idx: int
-    action: str
-
-
-class _ResetBody(BaseModel):
-    env_idx: int
-    id: int | None = None
 
 
 class _CloseBody(BaseModel):
@@ -95,17 +82,17 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], library: SearchLibrary) 
         return information(library.documents[number] for number in numbers)
 
     @app.post("/create", response_model=None)
-    async def create(body: _CreateBody) -> int:
+    async def create(body: IdBody) -> int:
         return envs.add(lambda _: _ServedEnv(library, body.id))
 
     @app.post("/reset", response_model=None)
-    async def reset(body: _ResetBody) -> str:
+    async def reset(body: EnvTaskBody) -> str:
         env = envs.get(body.env_idx)
         env.start(library, body.id)
         return env.episode.prompt
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: EnvStepBody) -> dict[str, Any]:
         episode = envs.get(body.env_idx).episode
         match parse_action(body.action):
             case None:

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.bodies import EnvStepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.sqlgym._bird import BirdWorld
 from agentgym_servers.sqlgym._worker_pool import DATA_BOUNDS, MADE_BOUNDS, NotExecuted, WorkerPool
@@ -22,11 +23,6 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
 __all__ = ["create_app"]
-
-
-class _StepBody(BaseModel):
-    env_idx: int
-    action: str
 
 
 class _ResetBody(BaseModel):
@@ -101,7 +97,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, workers: Wor
         return [task.observation, None]
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: EnvStepBody) -> dict[str, Any]:
         table = tables.get(body.env_idx)
         task, first = table.task, not table.tried
         table.tried = True  # before the statement is queued, so that only one of two at once can score

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.bodies import IdBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.textcraft._game import Game, GameTurn
 from agentgym_servers.textcraft._recipes import CraftTask, RecipeBook, recipe_book
@@ -29,18 +30,9 @@ class _CreateBody(BaseModel):
     goal: str | None = None
 
 
-class _StepBody(BaseModel):
-    id: int
-    action: str
-
-
 class _ResetBody(BaseModel):
     id: int
     data_idx: int | None = 0
-
-
-class _CloseBody(BaseModel):
-    id: int
 
 
 class _ServedEnv:
@@ -81,7 +73,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], book: RecipeBook) -> Non
         return _start_response(env_id, envs.get(env_id))
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: StepBody) -> dict[str, Any]:
         env = envs.get(body.id)
         env.last = last = env.game.play(body.action)
         return {"observation": last.observation, "reward": last.reward, "done": last.done}
@@ -95,7 +87,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], book: RecipeBook) -> Non
         return _start_response(body.id, env)
 
     @app.post("/close", response_model=None)
-    async def close(body: _CloseBody) -> bool:
+    async def close(body: IdBody) -> bool:
         return envs.close(body.id)
 
 

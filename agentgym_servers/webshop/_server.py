@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.bodies import EnvStepBody
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.webshop._official import load_world
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 _MANY = 10_000  # the number of products from which a search may take too long for the event loop
-
-
-class _StepBody(BaseModel):
-    env_idx: int
-    action: str
 
 
 class _ResetBody(BaseModel):
@@ -122,7 +118,7 @@ def _add_play(app: FastAPI, visitors: HeldEnvs[_Visitor], shop: _Shop) -> None:
         return [visitor.session.observation, None]
 
     @app.post("/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: EnvStepBody) -> dict[str, Any]:
         session = visitors.get(body.env_idx).session
         keywords = keywords_of(body.action)
         results = () if keywords is None else await shop.find(keywords)

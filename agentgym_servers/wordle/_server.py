@@ -27,6 +27,7 @@ from pydantic import BaseModel
 from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
+from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers._frame.serial_thread import SerialThread
 from agentgym_servers.wordle._game import START, Game, TwinGame
@@ -47,11 +48,6 @@ MAX_LISTED = 40
 AgentGym's client puts the list into the first message, and its Evaluator plays no episode whose messages have
 more than 4,096 tokens. AgentGym's server has 40 words.
 """
-
-
-class _StepBody(BaseModel):
-    id: int
-    action: str
 
 
 class _ResetBody(BaseModel):
@@ -126,7 +122,7 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], new: Callable[[int], _Tabl
         return {"id": body.id, "observation": start}
 
     @app.post("/wordle/step", response_model=None)
-    async def step(body: _StepBody) -> dict[str, Any]:
+    async def step(body: StepBody) -> dict[str, Any]:
         table = tables.get(body.id)
         outcome = table.game.play(body.action)
         table.observation = outcome.observation
