@@ -74,9 +74,8 @@ def test_a_report_of_a_folder_without_results_is_an_error(module, monkeypatch, t
 def stages(module, monkeypatch, tmp_path):
     """The stages of ``make smollm``, with two games, without programs that need PyTorch or verl."""
     smollm = module("pretrained", "smollm")
-    monkeypatch.setattr(smollm, "GAMES", {"TextCraft": 2})
     monkeypatch.setattr(smollm, "cpu_overrides", list)
-    stages = smollm.Stages(tmp_path / "out", smollm.SmolLM())
+    stages = smollm.Stages(tmp_path / "out", smollm.SmolLM(games=(("TextCraft", 2),)))
     stages.started = []
     monkeypatch.setattr(stages, "python", lambda *arguments, **_: stages.started.append(arguments))
     return stages
@@ -85,6 +84,19 @@ def stages(module, monkeypatch, tmp_path):
 def test_a_stage_names_the_stage_that_it_needs(stages):
     with pytest.raises(SystemExit, match="--stage grpo-5 needs the results of --stage sft: run that first"):
         stages.run([5], "grpo-5")
+
+
+def test_no_game_of_a_recipe_is_of_a_task_that_is_evaluated(module):
+    from agentgym_gym.catalogue import find
+
+    smollm = module("pretrained", "smollm")
+    for recipe in smollm.RECIPES.values():
+        assert {env for env, _ in recipe.games} == {each.env for each in recipe.evaluations}
+        for each in recipe.evaluations:
+            tasks = smollm.tasks_of(each, recipe)
+            assert len(set(tasks)) == each.count
+            assert each.kept_out or not set(tasks) & set(find(each.env).splits["train"])
+            assert (smollm.HERE / "prompts" / f"{each.env}.txt").is_file()
 
 
 @pytest.mark.slow
@@ -119,7 +131,7 @@ def test_a_complete_checkpoint_is_kept_until_the_next_one_is(stages, tmp_path, m
     stages.play_games()
     stages.fine_tune()
     monkeypatch.setattr(stages, "agentgym", lambda *_, **__: None)
-    stages.learn(0)
+    stages.learn(0, "TextCraft")
     _, fine_tuning, learning = stages.started
     assert "trainer.max_ckpt_to_keep=2" in fine_tuning
     assert "trainer.max_actor_ckpt_to_keep=2" in learning

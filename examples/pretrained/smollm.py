@@ -4,7 +4,8 @@
 training tasks, fine-tunes the model on these games with verl, trains it further in TextCraft by GRPO with
 verl, and evaluates it before and after each of these on tasks that were never played. Each stage has a
 folder, and is skipped if it has ended. A stage that was interrupted is resumed: games and evaluations by
-their episodes, fine-tuning and GRPO from their last checkpoint.
+their episodes, fine-tuning and GRPO from their last checkpoint. ``--recipe smollm-alfworld`` does the same in
+ALFWorld, without GRPO.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from pathlib import Path
 
 from smollm_recipe import (
     ENDED,
-    EVALUATIONS,
-    GAMES,
+    RECIPES,
     Commands,
     Evaluation,
     SmolLM,
@@ -75,7 +75,7 @@ class Stages(Commands):
         """Run the stages that have not ended.
 
         Args:
-            seeds: The seeds of GRPO.
+            seeds: The seeds of GRPO, for a recipe that has it.
             only: The stage to run; None for all.
 
         Raises:
@@ -87,15 +87,16 @@ class Stages(Commands):
             "games": ("model", self.play_games),
             "zero-shot": (
                 "model",
-                lambda: self.evaluate("zero-shot", self.model, most=self.recipe.zero_shot_tasks),
+                lambda: self.evaluate("zero-shot", self.model, before_training=True),
             ),
             "sft": ("games", self.fine_tune),
             "after-sft": ("sft", lambda: self.evaluate("after-sft", self.fine_tuned)),
         }
-        for seed in seeds:
-            learned, after = f"grpo-{seed}", f"after-grpo-{seed}"
-            stages[learned] = "sft", partial(self.learn, seed)
-            stages[after] = learned, partial(self.evaluate, after, self.trained(seed), "TextCraft")
+        if (env := self.recipe.learns) is not None:
+            for seed in seeds:
+                learned, after = f"grpo-{seed}", f"after-grpo-{seed}"
+                stages[learned] = "sft", partial(self.learn, seed, env)
+                stages[after] = learned, partial(self.evaluate, after, self.trained(seed), env)
         if only is not None and only not in stages:
             raise SystemExit(f"--stage {only} is not one of {', '.join(stages)}")
         for name, (before, stage) in stages.items():
@@ -121,9 +122,12 @@ class Stages(Commands):
     def play_games(self) -> None:
         """Let the oracles play training tasks, and write the games as rows, in one file."""
         at = self.folder / "games"
-        for env, count in GAMES.items():
+        for env, count in self.recipe.games:
             kept_out = {
-                task for each in EVALUATIONS if each.env == env for task in tasks_of(each, self.recipe)
+                task
+                for each in self.recipe.evaluations
+                if each.env == env
+                for task in tasks_of(each, self.recipe)
             }
             tasks = [task for task in find(env).splits["train"] if task not in kept_out]
             if count is not None:
@@ -136,7 +140,7 @@ class Stages(Commands):
                 *("data", "sft", f"{at}/{env}", "--successful", "--val=0", f"--out={at}/rows/{env}"),
                 *(f"--system-prompt=prompts/{env}.txt", "--force"),
             )
-        rows = [f"{at}/rows/{env}/train.parquet" for env in GAMES]
+        rows = [f"{at}/rows/{env}/train.parquet" for env, _ in self.recipe.games]
         self.python(
             "select_games.py",
             *rows,
@@ -179,19 +183,19 @@ class Stages(Commands):
         fine_tuned.unlink(missing_ok=True)
         fine_tuned.symlink_to(f"global_step_{steps}/huggingface")
 
-    def learn(self, seed: int) -> None:
-        """Train the fine-tuned model in TextCraft by GRPO with verl's own trainer."""
+    def learn(self, seed: int, env: str) -> None:
+        """Train the fine-tuned model in one environment by GRPO with verl's own trainer."""
         name, recipe = f"grpo-{seed}", self.recipe
         out, loop = self.folder / name, self.path / name / "loop.yaml"
         loop.parent.mkdir(exist_ok=True)
-        games = read_run(self.path / "games" / "TextCraft").records
+        games = read_run(self.path / "games" / env).records
         tasks = sorted(
             game.task_id for game in games if recipe.least_turns <= game.turns <= recipe.most_turns
         )
         self.agentgym(
-            *("data", "rl", "TextCraft", f"--tasks={joined(tasks)}"),
+            *("data", "rl", env, f"--tasks={joined(tasks)}"),
             *("--val=0", f"--out={out}/tasks", "--force"),
-            *("--system-prompt=prompts/TextCraft.txt", f"--max-turns={recipe.max_turns}"),
+            *(f"--system-prompt=prompts/{env}.txt", f"--max-turns={recipe.max_turns}"),
         )
         loop.write_text(LOOP.format(tokens=recipe.reply_tokens, episodes=loop.with_name("episodes")))
         settings = grpo_settings(
@@ -221,15 +225,18 @@ class Stages(Commands):
             log=name,
         )
 
-    def evaluate(self, name: str, model: Path, env: str | None = None, *, most: int | None = None) -> None:
+    def evaluate(
+        self, name: str, model: Path, env: str | None = None, *, before_training: bool = False
+    ) -> None:
         """Evaluate a model on tasks that no training plays.
 
         Args:
             name: The folder of the runs.
             model: The model.
             env: The environment; None for all.
-            most: The number of tasks to play once each; None to play all as often as in the recipe.
+            before_training: Whether to play only the recipe's number of tasks, once each.
         """
+        most = self.recipe.zero_shot_tasks if before_training else None
         variables = {
             "CHECKPOINT": str(model),
             "CHECKPOINT_TOKENS": str(self.recipe.evaluation_tokens),
@@ -237,15 +244,15 @@ class Stages(Commands):
             "CHECKPOINT_PROMPTS": "prompts",
             "PYTHONPATH": os.pathsep.join([str(PIPELINE), *filter(None, [os.environ.get("PYTHONPATH")])]),
         }
-        for each in EVALUATIONS:
-            if env in {None, each.env}:
+        for each in self.recipe.evaluations:
+            if env in {None, each.env} and (each.zero_shot or not before_training):
                 run = self.folder / name / each.name
                 tasks = joined(tasks_of(each, self.recipe)[:most])
                 self.agentgym(
                     *("eval", each.env, f"--out={run}", "--concurrency=64"),
                     *self.player(model, each.env),
                     f"--max-turns={self.recipe.evaluation_turns}",
-                    *(f"--tasks={tasks}", f"--samples={each.samples if most is None else 1}"),
+                    *(f"--tasks={tasks}", f"--samples={1 if before_training else each.samples}"),
                     *RESUMED,
                     variables=variables,
                 )
@@ -279,7 +286,8 @@ def joined(tasks: list[int]) -> str:
 def main() -> None:
     """Run the stages of the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/smollm"), help="folder of the stages")
+    parser.add_argument("--recipe", choices=RECIPES, default="smollm", help="what to learn")
+    parser.add_argument("--out", type=Path, help="folder of the stages; default runs/RECIPE")
     parser.add_argument(
         "--seed", type=int, action="append", help="seed of GRPO; repeatable; default 0, 1 and 2"
     )
@@ -288,7 +296,9 @@ def main() -> None:
         "--vllm", type=Path, metavar="PYTHON", help="play the evaluations with the vLLM of this Python"
     )
     args = parser.parse_args()
-    Stages(args.out.resolve(), SmolLM(), args.vllm).run(args.seed or [0, 1, 2], args.stage)
+    recipe = RECIPES[args.recipe]
+    out = args.out or Path("runs") / args.recipe
+    Stages(out.resolve(), recipe, args.vllm).run(args.seed or [0, 1, 2], args.stage)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The numbers of the recipe. docs/training/pretrained.md reports its runs."""
+"""The numbers of the recipes. docs/training/pretrained.md reports their runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from trainers import Training, grpo_settings, sft_settings
 
 __all__ = [
     "ENDED",
-    "EVALUATIONS",
-    "GAMES",
+    "RECIPES",
     "Commands",
     "Evaluation",
     "SmolLM",
@@ -34,9 +33,6 @@ __all__ = [
 ENDED = "ended"
 """The file that marks a folder as that of an ended stage."""
 
-GAMES = {"TextCraft": None, "SQLGym": 400, "BabyAI": 380}
-"""Games of the oracle for fine-tuning, from training tasks; None for all."""
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -48,6 +44,7 @@ class Evaluation:
         count: The number of tasks: the first ones of a test split, and random ones of the training split.
         samples: Episodes of each task.
         kept_out: Whether they are tasks of the training split that are kept out of all training.
+        zero_shot: Whether they are also played before any training.
     """
 
     env: str
@@ -55,6 +52,7 @@ class Evaluation:
     count: int
     samples: int = 1
     kept_out: bool = False
+    zero_shot: bool = True
 
     @property
     def name(self) -> str:
@@ -64,26 +62,19 @@ class Evaluation:
     @property
     def title(self) -> str:
         """Its name in tables and figures."""
-        split = {"train": "training", "dev": "development"}.get(self.split, self.split)
-        return f"{self.env}, {split} split"
-
-
-EVALUATIONS = (
-    # The test tasks of TextCraft need longer plans than those of the training split.
-    Evaluation("TextCraft", "train", 60, samples=2, kept_out=True),
-    Evaluation("TextCraft", "test", 91),
-    # The questions of the development split are about databases that the training split does not have.
-    Evaluation("SQLGym", "train", 100, kept_out=True),
-    Evaluation("SQLGym", "dev", 100),
-    Evaluation("BabyAI", "test", 164),
-)
+        split = {"train": "training split", "dev": "development split", "test": "test split"}
+        return f"{self.env}, {split.get(self.split, self.split)}"
 
 
 @dataclass(frozen=True)
 class SmolLM(Training):
-    """The settings of both trainings.
+    """The settings of the stages. By default, fine-tuning in three environments and GRPO in one of them.
 
     Attributes:
+        games: Environments with the number of the oracle's games for fine-tuning, from training tasks; None
+            for all.
+        evaluations: The tasks to play after each training.
+        learns: The environment of GRPO; None for fine-tuning only.
         sft_epochs: Passes over the games.
         sft_micro_batch: Games in one forward pass.
         kept_out_seed: Seed of the tasks of the training split that are kept out.
@@ -98,6 +89,18 @@ class SmolLM(Training):
         zero_shot_tasks: Tasks of each evaluation that the model plays once each before any training. It wins
             none and uses all turns, so that all tasks would take hours.
     """
+
+    games: tuple[tuple[str, int | None], ...] = (("TextCraft", None), ("SQLGym", 400), ("BabyAI", 380))
+    evaluations: tuple[Evaluation, ...] = (
+        # The test tasks of TextCraft need longer plans than those of the training split.
+        Evaluation("TextCraft", "train", 60, samples=2, kept_out=True),
+        Evaluation("TextCraft", "test", 91, zero_shot=False),
+        # The questions of the development split are about databases that the training split does not have.
+        Evaluation("SQLGym", "train", 100, kept_out=True),
+        Evaluation("SQLGym", "dev", 100),
+        Evaluation("BabyAI", "test", 164),
+    )
+    learns: str | None = "TextCraft"
 
     sft_batch: int = 8
     sft_learning_rate: float = 2e-4
@@ -123,3 +126,22 @@ class SmolLM(Training):
     evaluation_turns: int = 12
     evaluation_tokens: int = 160
     zero_shot_tasks: int = 60
+
+
+RECIPES = {
+    "smollm": SmolLM(),
+    "smollm-alfworld": SmolLM(
+        games=(("ALFWorld", 400),),
+        evaluations=(
+            # Rooms that no training task is in, and rooms of training tasks.
+            Evaluation("ALFWorld", "test_unseen", 100),
+            Evaluation("ALFWorld", "test_seen", 100, zero_shot=False),
+        ),
+        learns=None,
+        sft_every=25,
+        response_length=704,
+        evaluation_turns=20,
+        evaluation_tokens=100,
+    ),
+}
+"""The recipes by name."""

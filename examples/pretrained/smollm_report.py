@@ -1,8 +1,8 @@
 """Report the stages of ``smollm.py``: ``python smollm_report.py runs/smollm FOLDER``.
 
 It prints tables and writes ``pretrained.jsonl`` with the results of each stage, ``pretrained.png``, and
-``pretrained_games.md`` with ten games. ``python smollm_report.py pretrained.jsonl FOLDER`` draws
-``pretrained.png`` from the kept results.
+``pretrained_games.md`` with ten games, or the same with another ``--name``. ``python smollm_report.py
+pretrained.jsonl FOLDER`` draws ``pretrained.png`` from the kept results.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from smollm_recipe import (
     ENDED,
-    EVALUATIONS,
+    RECIPES,
     SmolLM,
     attempts,
     change_between,
@@ -31,10 +31,10 @@ from smollm_recipe import (
 
 from agentgym_gym.evaluate import Run, find_runs, read_run
 
-TITLES = {evaluation.name: evaluation.title for evaluation in EVALUATIONS}
+TITLES = {each.name: each.title for recipe in RECIPES.values() for each in recipe.evaluations}
 COLUMNS = {"zero-shot": "zero-shot (95 %)", "after-sft": "fine-tuned (95 %)"}
 SPEAKERS = {"user": "Environment", "assistant": "Model"}
-GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3}
+GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3, "ALFWorld-test_unseen": 10}
 """Games of the fine-tuned model that are shown, or of the first seed of GRPO if it played the tasks."""
 
 
@@ -116,10 +116,11 @@ def tables(results: list[dict[str, Any]]) -> str:
     columns = {title: by_stage[stage]["evaluations"] for stage, title in COLUMNS.items() if stage in by_stage}
     lines = [row("tasks", *columns), row(*["---"] * (len(columns) + 1))]
     for name, title in TITLES.items():
-        if cells := [
+        cells = [
             f"{rate(runs[name])}, {runs[name]['episodes']} episodes" if name in runs else ""
             for runs in columns.values()
-        ]:
+        ]
+        if any(cells):
             lines.append(row(title, *cells))
     fine_tuned = by_stage.get("after-sft", {}).get("evaluations", {})
     after = sorted(stage for stage in by_stage if stage.startswith("after-grpo-") and fine_tuned)
@@ -191,7 +192,8 @@ def draw_stages(axes: Any, results: list[dict[str, Any]]) -> None:
     evaluations = {result["stage"]: result["evaluations"] for result in results if "evaluations" in result}
     stages = [name for name in COLUMNS if name in evaluations]
     stages += sorted(name for name in evaluations if name.startswith("after-grpo-"))
-    for place, (name, title) in enumerate(TITLES.items()):
+    titles = {name: TITLES[name] for name in TITLES if any(name in runs for runs in evaluations.values())}
+    for place, (name, title) in enumerate(titles.items()):
         played = [stage for stage in stages if name in evaluations[stage]]
         found = [evaluations[stage][name] for stage in played]
         at = [stages.index(stage) + 0.09 * (place - 2) for stage in played]
@@ -214,6 +216,8 @@ def games(folder: Path) -> str:
         "# Ten games of the pretrained model\n\nDrawn by a fixed seed, from tasks never played in training.\n"
     ]
     for name, count in GAMES.items():
+        if not (folder / "after-sft" / name).exists():
+            continue
         trained = folder / "after-grpo-0"
         last = (trained / ENDED).exists() and (trained / name).exists()
         run = read_run((trained if last else folder / "after-sft") / name)
@@ -236,18 +240,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
     parser.add_argument("stages", type=Path, help="the --out of smollm.py, or kept results")
     parser.add_argument("folder", type=Path, help="folder of the written files")
+    parser.add_argument("--name", default="pretrained", help="what their names begin with")
     args = parser.parse_args()
     source, folder = args.stages, args.folder
     if not source.is_file():
         results = stages_of(source)
         print(tables(results))
         print_steps([result["curve"] for result in results if "curve" in result])
-        (folder / "pretrained.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
+        (folder / f"{args.name}.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
         if (source / "after-sft" / ENDED).exists():
-            (folder / "pretrained_games.md").write_text(games(source), "utf-8")
+            (folder / f"{args.name}_games.md").write_text(games(source), "utf-8")
     else:
         results = [json.loads(line) for line in source.read_text("utf-8").splitlines()]
-    draw(results, folder / "pretrained.png")
+    draw(results, folder / f"{args.name}.png")
 
 
 if __name__ == "__main__":
