@@ -36,7 +36,6 @@ _OPTIONS = (
     "-XX:+ExitOnOutOfMemoryError",
     "-Djava.awt.headless=true",
 )
-_WAIT_SECONDS = 120.0  # for an answer; a step takes some milliseconds, but the machine may be busy
 _SCRAMBLE = 0x5DEECE66D  # `java.util.Random.setSeed` combines its argument with this number
 
 
@@ -72,15 +71,17 @@ class JavaProcess:
 
     Args:
         heap_mb: Maximum size of its heap, in MB.
+        wait_seconds: Maximum seconds for an answer. A step takes some milliseconds and a search for a
+            solution some seconds, but the machine may be busy.
 
     Raises:
         SetupError: Java or a package is missing, or this Java cannot run the simulator.
     """
 
-    def __init__(self, heap_mb: int) -> None:
+    def __init__(self, heap_mb: int, *, wait_seconds: float = 120.0) -> None:
         self._process, port, token = _start(heap_mb)
         try:
-            self._gateway = _connect(port, token)
+            self._gateway = _connect(port, token, wait_seconds)
             self._jvm: Any = self._gateway.jvm
             self._silence()
             self._random: Any = self._singleton("scala.util.Random$").self()
@@ -274,11 +275,11 @@ def _start(heap_mb: int) -> tuple[subprocess.Popen[bytes], int, str]:
     raise java_error(f"{java} did not start the simulator ({lines[0]:.200})")
 
 
-def _connect(port: int, token: str) -> Any:
+def _connect(port: int, token: str, wait_seconds: float) -> Any:
     from py4j.java_gateway import GatewayParameters, JavaGateway  # noqa: PLC0415 - an extra
 
     # Without memory management, because it sends a request for each object that Python drops.
     parameters = GatewayParameters(
-        port=port, auth_token=token, read_timeout=_WAIT_SECONDS, enable_memory_management=False
+        port=port, auth_token=token, read_timeout=wait_seconds, enable_memory_management=False
     )
     return JavaGateway(gateway_parameters=parameters)

@@ -22,6 +22,7 @@ from agentgym_servers.sciworld._solutions import MAX_TURNS, WON, find_solution, 
 __all__ = ["main"]
 
 _HEAP_MB = 512
+_WAIT_SECONDS = 3600.0  # so that it can run at the lowest priority
 _SMALL = 36  # the number of variations of the largest kind that is surveyed first
 
 
@@ -50,7 +51,7 @@ def main(path: Path) -> None:
     """Survey the tasks that a file does not contain yet, and append them to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     known = {json.loads(line)["task"] for line in path.read_text().splitlines()} if path.exists() else set()
-    process = JavaProcess(_HEAP_MB)
+    process = JavaProcess(_HEAP_MB, wait_seconds=_WAIT_SECONDS)
     try:
         simulator = process.simulator()
         with path.open("a") as file:
