@@ -6,6 +6,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 SEEDS ?= 0
+RECIPE ?=
 N ?= 400
 SEED ?= 1
 MUTANTS ?=
@@ -68,8 +69,8 @@ train-demo: $(VENV)/.dev ## train a tiny model on Maze with verl, on the CPU: do
 pipeline: $(VENV)/.dev ## data, fine-tuning, GRPO, evaluation and report on the CPU: docs/training/pipeline.md; SEEDS="0 1 2"
 	$(BIN)/nox --reuse-venv=yes --session pipeline -- $(SEEDS:%=--seed=%)
 
-smollm: $(VENV)/.dev ## let a pretrained model learn three environments on the CPU, in hours: docs/training/pretrained.md
-	$(BIN)/nox --reuse-venv=yes --session smollm
+smollm: $(VENV)/.dev ## let a pretrained model learn three environments, in hours: docs/training/pretrained.md; RECIPE=smollm-alfworld for ALFWorld
+	$(BIN)/nox --reuse-venv=yes --session smollm -- $(RECIPE:%=--recipe=%)
 
 format: $(VENV)/.dev ## format the code and apply ruff's fixes
 	$(BIN)/ruff format .
