@@ -271,7 +271,7 @@ class Stages(Commands):
 
 def tasks_of(evaluation: Evaluation, recipe: SmolLM) -> list[int]:
     """Return the tasks of an evaluation."""
-    split = list(find(evaluation.env).splits[evaluation.split])
+    split = list(find(evaluation.env).split(evaluation.split))
     if not evaluation.kept_out:
         return split[: evaluation.count]
     drawn: list[int] = random.Random(recipe.kept_out_seed).sample(split, evaluation.count)  # noqa: S311
