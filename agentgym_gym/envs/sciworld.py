@@ -213,8 +213,8 @@ _LOCAL_QUIRKS = """\
   list, and where heat spreads also the course of a task, differ from time to time. So lists may have another
   order than on AgentGym's server; they have the same items.
 - `train`, `dev` and `test` are ScienceWorld's own division of the variations of each kind of task.
-- The list of tasks that cannot be won is not complete: it is of the 112 tasks whose solutions were played
-  so far.
+- The solutions of all tasks were played. 25 do not win within 30 turns, and those tasks are in no split but
+  `all`.
 - A step does not compute the list of valid actions, which takes most of the time of a step there and is
   discarded. `/step_visual` still returns it, in alphabetical order.
 - A task can have 500 actions, of 1,024 characters at most; the rest of a longer action is ignored.

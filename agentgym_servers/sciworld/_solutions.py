@@ -49,7 +49,7 @@ def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator)
     """Leave out actions, then pairs and triples of them, without which the task is scored at least as high.
 
     The first ones come first, since the limit of moves may keep the last ones from being played. It ends when
-    the path wins within the turn limit.
+    the path wins within the turn limit. A path that never wins stays whole.
     """
 
     def played(path: list[str]) -> tuple[int, list[str]]:
@@ -57,6 +57,7 @@ def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator)
         game = play(path, task, simulator)
         return game.last.score, path[: len(game.actions)] if game.last.score == WON else path
 
+    whole = path
     best, path = played(path)
     for count in (1, 2, 3):
         start = 0
@@ -66,7 +67,7 @@ def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator)
                 best, path = score, less
             else:
                 start += 1
-    return path
+    return path if best == WON else whole
 
 
 def play(path: Sequence[str], task: SciWorldTask, simulator: Simulator) -> Game:
