@@ -9,11 +9,19 @@ import hashlib
 import importlib.util
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+if sys.dont_write_bytecode:  # PYTHONDONTWRITEBYTECODE, which keeps compiled files away from their sources
+    # The hundreds of processes that tests start would each compile all modules that they import.
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 import agentgym_gym
 import inside

@@ -135,3 +135,12 @@ def test_a_complete_checkpoint_is_kept_until_the_next_one_is(stages, tmp_path, m
     _, fine_tuning, learning = stages.started
     assert "trainer.max_ckpt_to_keep=2" in fine_tuning
     assert "trainer.max_actor_ckpt_to_keep=2" in learning
+
+
+def test_a_seed_for_a_recipe_without_grpo_is_refused(module, monkeypatch, tmp_path, capsys):
+    smollm = module("pretrained", "smollm")
+    command = ["smollm.py", f"--out={tmp_path}", "--recipe=smollm-alfworld", "--seed=1"]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit):
+        smollm.main()
+    assert "--seed is the seed of GRPO, which --recipe smollm-alfworld does not" in capsys.readouterr().err

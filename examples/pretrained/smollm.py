@@ -297,6 +297,8 @@ def main() -> None:
     )
     args = parser.parse_args()
     recipe = RECIPES[args.recipe]
+    if args.seed and recipe.learns is None:
+        parser.error(f"--seed is the seed of GRPO, which --recipe {args.recipe} does not have")
     out = args.out or Path("runs") / args.recipe
     Stages(out.resolve(), recipe, args.vllm).run(args.seed or [0, 1, 2], args.stage)
 
