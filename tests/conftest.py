@@ -40,8 +40,8 @@ Server = TypeVar("Server", bound=FakeServer)
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors: many tests wait for a socket or for another process."""
-    return (os.cpu_count() or 1) + 1
+    """Two processes more than there are processors: many tests wait for a socket or for another process."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture
@@ -101,6 +101,12 @@ def garbage_collected() -> Iterator[None]:
 def report_at_end(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Takes a line that is printed when all tests have run, also where they ran in several processes."""
     return lambda line: record_property("report_at_end", line)
+
+
+def pytest_collection_finish() -> None:
+    """Spare later collections of garbage the modules and the tests, which stay."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

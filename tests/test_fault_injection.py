@@ -78,6 +78,7 @@ number = pytest.mark.parametrize(
 scripts = pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 
 
+@pytest.mark.slow
 @number
 @scripts
 @pytest.mark.parametrize("client", CLIENTS)
@@ -95,6 +96,7 @@ def test_ctrl_c_at_any_point_under_asyncio_run(client, script, number):
         assert findings(signal_points(trial, number, under_asyncio_run=True)) == {}
 
 
+@pytest.mark.slow
 @number
 @scripts
 @pytest.mark.parametrize("client", ["awaited", "episode"])
@@ -112,6 +114,7 @@ def test_each_request_fails_in_each_way(client, script):
         assert findings(fault_points(trial), least=7 if sends else 0) == {}
 
 
+@pytest.mark.slow
 @scripts
 def test_a_request_fails_in_some_ways(script):
     if script.name == "close where nothing closes":

@@ -131,6 +131,7 @@ def test_the_names_are_listed_before_they_are_imported():
     assert set(listed) >= {*agentgym_gym.__all__, *(module.rpartition(".")[2] for module in MODULES)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_a_public_module_is_there_after_the_import_of_the_package(module):
     assert run(f"import agentgym_gym; print({module}.__name__)") == f"{module}\n"

@@ -40,6 +40,7 @@ def run(url, name, kind, operation, count, folder):
     return report
 
 
+@pytest.mark.slow
 @counts
 @operations
 @kinds

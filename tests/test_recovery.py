@@ -44,6 +44,7 @@ def test_a_killed_server_is_a_fault_and_not_a_zero(server):
     again.stop()
 
 
+@pytest.mark.slow
 def test_on_fault_raise_raises_it(server):
     env = AgentGymEnv("TextCraft", server=server.url, on_fault="raise")
     env.reset(options={"task_id": 0})
@@ -53,6 +54,7 @@ def test_on_fault_raise_raises_it(server):
     env.close()
 
 
+@pytest.mark.slow
 def test_a_restart_between_two_steps_is_not_taken_for_a_failure_of_the_agent(server):
     """The new server has never heard of our environment."""
     env = AgentGymEnv("TextCraft", server=server.url)
@@ -68,6 +70,7 @@ def test_a_restart_between_two_steps_is_not_taken_for_a_failure_of_the_agent(ser
     again.stop()
 
 
+@pytest.mark.slow
 def test_a_replica_that_is_down_is_passed_over(server, textcraft_url):
     server.stop()
     env = AgentGymEnv("TextCraft", server=[server.url, textcraft_url])
@@ -76,6 +79,7 @@ def test_a_replica_that_is_down_is_passed_over(server, textcraft_url):
     env.close()
 
 
+@pytest.mark.slow
 def test_the_shared_local_server_is_started_when_needed_and_again_when_it_died():
     env = AgentGymEnv("TextCraft")
     env.reset(seed=0)

@@ -15,6 +15,7 @@ def entry_of(name):
     return ONE_ENTRY.get(name.rpartition(".")[0], name)
 
 
+@pytest.mark.slow
 def test_the_page_lists_the_public_modules():
     page = (ROOT / "docs" / "stability.md").read_text("utf-8")
     listed = re.findall(r"^\| `([\w.*]+)` \|", page, re.MULTILINE)

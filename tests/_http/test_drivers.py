@@ -135,7 +135,7 @@ def test_one_connection_is_kept(serve):
         (then_hang_up(b"not http at all\r\n\r\n"), errors.ConnectionLost),
         (hang_up, errors.ConnectionLost),
         pytest.param(never, errors.ServerTimeout, marks=pytest.mark.slow),
-        (drip, errors.ServerTimeout),
+        pytest.param(drip, errors.ServerTimeout, marks=pytest.mark.slow),
     ],
 )
 def test_each_way_to_fail_is_a_fault_and_a_step_is_sent_once(serve, answer, fault):

@@ -87,6 +87,7 @@ def held_by_two(monkeypatch):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [60, 40])
 @pytest.mark.parametrize("command", ["envs", "doctor", "doctor URL", "leases URL", "eval", "data rl"])
 def test_no_table_is_cut(narrow, monkeypatch, tmp_path, textcraft_url, columns, command):

@@ -191,6 +191,7 @@ def test_one_that_bears_no_other_beside_it(play):
     assert [record.score for record in records] == [2.0] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "success"), [((), None), (("--success-at", 2), True), (("--success-at", 2.5), False)]
 )

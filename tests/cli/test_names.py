@@ -249,6 +249,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
     assert episodes("o")[0]["fault"] == {"kind": "RuntimeError", "message": "it broke"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -44,6 +44,7 @@ def test_doctor_says_when_it_cannot(environment, replay):
     assert ("give the same responses" in score_now) == (environment.name in ALIKE)
 
 
+@pytest.mark.slow
 @each_environment
 def test_no_environment_is_played_on_the_server_of_another(environment, replay):
     """But where nothing tells them apart."""

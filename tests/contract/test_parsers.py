@@ -112,9 +112,14 @@ def expected_of_call(row):
 
 SHOUTED = re.compile(r"Action:\n[^a-z]+$")
 
-each_row = pytest.mark.parametrize(
-    "row", ROWS, ids=lambda row: f"{row['env']}-{row['format']}-{row['text']!r}"
+each_way_of_writing = pytest.mark.parametrize(
+    ("name", "action_format"),
+    sorted({(row["env"], row["format"]) for row in ROWS}),
 )
+
+
+def rows_of(name, action_format):
+    return [row for row in ROWS if (row["env"], row["format"]) == (name, action_format)]
 
 
 def test_all_that_was_recorded_is_here():
@@ -122,48 +127,45 @@ def test_all_that_was_recorded_is_here():
     assert {row["env"] for row in ROWS} == set(TRIED)
 
 
-@each_row
-def test_the_default_parser(row):
-    grammar, written = agentgym_gym.find(row["env"]).grammar, FORMATS[row["format"]]
-    expected = (expected_of_text if row["format"] == "react" else expected_of_call)(row)
-    if isinstance(expected, str):
-        read = str(written.parse(row["text"], grammar))
-        if SHOUTED.search(row["text"]):  # what it searches for, say, it may well mean in capitals
-            read, expected = read.upper(), expected.upper()
-        assert read == expected
-    else:
-        with pytest.raises(expected) as raised:
-            written.parse(row["text"], grammar)
-        assert type(raised.value) is expected
+@each_way_of_writing
+def test_the_default_parser(name, action_format):
+    grammar, written = agentgym_gym.find(name).grammar, FORMATS[action_format]
+    expected_of = expected_of_text if action_format == "react" else expected_of_call
+    for row in rows_of(name, action_format):
+        expected = expected_of(row)
+        try:
+            read = str(written.parse(row["text"], grammar))
+        except errors.ActionError as error:
+            read = type(error)
+        else:
+            if SHOUTED.search(row["text"]):  # what it searches for, say, it may well mean in capitals
+                read, expected = read.upper(), expected.upper()
+        assert read == expected, row["text"]
 
 
-@each_row
-def test_the_parser_like_agentgyms(row):
+@each_way_of_writing
+def test_the_parser_like_agentgyms(name, action_format):
     """What it would send is what AgentGym's client sent, with the letter that this client loses."""
-    environment = agentgym_gym.find(row["env"])
-    like = AgentGymFormat(FORMATS[row["format"]], environment.agentgym_readers[row["format"]])
-    try:
-        read = like.parse(row["text"], environment.grammar)
-    except errors.ActionError:
-        sent = []
-    else:
-        assert type(read) is Verbatim
-        sent = [read.text]
-    assert sent == row["sent"]
+    environment = agentgym_gym.find(name)
+    like = AgentGymFormat(FORMATS[action_format], environment.agentgym_readers[action_format])
+    for row in rows_of(name, action_format):
+        try:
+            read = like.parse(row["text"], environment.grammar)
+        except errors.ActionError:
+            sent = []
+        else:
+            assert type(read) is Verbatim
+            sent = [read.text]
+        assert sent == row["sent"], row["text"]
 
 
-@pytest.mark.parametrize(
-    ("name", "action_format"),
-    sorted({(row["env"], row["format"]) for row in ROWS}),
-)
+@each_way_of_writing
 def test_what_is_sent_and_shown_with_the_parser_like_agentgyms(name, action_format, started):
     """The whole environment sends what AgentGym's client sent, and shows what it showed, word for word."""
     environment = agentgym_gym.find(name)
     server = started(AnyServer(environment, pays=1, observation="OBS"))
     env = AgentGymEnv(name, server=server.url, action_format=action_format, parser="agentgym")
-    for row in ROWS:
-        if (row["env"], row["format"]) != (name, action_format):
-            continue
+    for row in rows_of(name, action_format):
         first, _ = env.reset(options={"task_id": environment.split(None)[0]})
         observation, *_, info = env.step(row["text"])
         # SciWorld was recorded behind a step: before one, its client shows the task, too.

@@ -194,6 +194,7 @@ def test_a_server_killed_between_episodes_gives_faults_and_not_zeros(mortal):
     assert (summary.success_rate, summary.mean_score, summary.faults) == (1.0, 1.0, {"ServerUnreachable": 2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_fault", ["truncate", "raise"])
 def test_a_server_killed_within_an_episode(mortal, on_fault):
     server, env = mortal

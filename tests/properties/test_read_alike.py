@@ -160,6 +160,7 @@ def reply_of(frame, environment, action_format, action, other):
     return filled_frame.replace("«nonsense»", NONSENSE), action
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FORMATS, "tool_calls"])
 def test_read_alike_in_all_environments(name):
     action_format, failures, count = get_format(name), [], 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,6 +38,7 @@ def trajectory_of(environment, action_format, turns, **fields):
 PLAIN = st.sampled_from(["", "I know what to do next.", "I look around.\nThen I go on,  and on."])
 
 
+@pytest.mark.slow
 @each_environment
 def test_into_every_format_and_back(environment):
     """The text is the same but where a format on the way has no place for the thought, or for its lines."""

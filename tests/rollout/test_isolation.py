@@ -68,6 +68,7 @@ def test_processes_are_reused_and_others():
     assert pids[0] != str(os.getpid())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "kind", "message"),
     [

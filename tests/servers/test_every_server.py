@@ -76,6 +76,7 @@ def test_the_splits_share_out_the_tasks_that_can_be_won(environment):
     assert len(repeated) == (7 if environment.name == "BabyAI" else 0)
 
 
+@pytest.mark.slow
 @each_that_plays_much
 def test_gymnasium_has_no_complaint(environment, url):
     with contextlib.closing(gymnasium.make(environment.id, server=url, disable_env_checker=True)) as env:
@@ -103,6 +104,7 @@ def test_it_says_who_it_is(environment, env, url):
     assert env.step("nothing that is an action")[4]["served_by"] == info["served_by"]
 
 
+@pytest.mark.slow
 @each_environment
 def test_what_is_asked_wrongly_is_an_answer(environment, url):
     """None of it ends the server, and none is a page or a traceback."""
@@ -150,6 +152,7 @@ WRONG = (
 )
 
 
+@pytest.mark.slow
 @each_environment
 def test_whatever_is_written_is_answered_and_a_refused_reset_leaves_the_task_as_it_was(environment, url):
     with httpx.Client(base_url=url + prefix(environment), timeout=60) as client:

@@ -183,6 +183,7 @@ def test_of_two_statements_at_once_only_one_can_score(client):
     assert replies[0]["state"] == replies[1]["state"]
 
 
+@pytest.mark.slow
 def test_a_statement_that_ended_its_worker_was_the_attempt(client):
     env_idx = new_env(client)
     assert step(client, env_idx, STUCK)["state"] == "interrupted"

@@ -31,6 +31,7 @@ brief = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action_format", FORMATS.values(), ids=FORMATS)
 def test_replies_hold_an_action(action_format):
     written = st.sampled_from(ENVIRONMENTS).flatmap(
@@ -93,6 +94,7 @@ def test_mistakes_are_named():
 RESTRICTED = {"Connect", "Move", "GetValueByFormula", "UpdateCellByFormula"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
 def test_every_typed_action_is_known_by_its_type(environment):
     for action in environment.grammar.actions:
