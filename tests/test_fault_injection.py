@@ -1,6 +1,6 @@
 """After a fault at any I/O point nothing is left open, nobody else notices, and the next score is right.
 
-``make interrupts`` runs all points; a plain run has a sample of them.
+``make interrupts`` runs all points, ``make test`` a sample of them.
 """
 
 from __future__ import annotations
