@@ -1,6 +1,6 @@
 """A program that gets Ctrl-C at random points leaves nothing open, and plays on rightly.
 
-``make interrupts`` sends a thousand to each operation; a plain run sends some.
+``make interrupts`` sends a thousand to each operation, ``make test`` some.
 """
 
 from __future__ import annotations
