@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 
-from agentgym_gym.envs.sciworld_tasks import SciWorldTask, task_of
+from agentgym_gym.envs.sciworld_tasks import UNWINNABLE, SciWorldTask, task_of
 from agentgym_servers.sciworld._game import Game
 from agentgym_servers.sciworld._shorter import shorter
 from agentgym_servers.sciworld._simulator import JavaProcess, Simulator, SimulatorExited
@@ -36,13 +36,24 @@ def solution(task_id: int) -> tuple[str, ...]:
         LookupError: There is no such task.
         SetupError: Java or a package is missing.
     """
-    return _finder.find(task_of(task_id))
+    # Trimming those that are not won takes a minute, and the survey has tried it in vain.
+    return _finder.find(task_of(task_id), trim=task_id not in UNWINNABLE)
 
 
-def find_solution(task: SciWorldTask, simulator: Simulator) -> tuple[str, ...]:
-    """Return the gold path of a task, made shorter if it exceeds the turn limit."""
+def find_solution(task: SciWorldTask, simulator: Simulator, *, trim: bool = True) -> tuple[str, ...]:
+    """Return the gold path of a task, made shorter if it exceeds the turn limit.
+
+    Args:
+        task: The task.
+        simulator: Finds the path, and plays shorter ones.
+        trim: Whether actions that a path is won without are left out, which are found by playing.
+    """
     path = simulator.gold_path(task.kind, task.variation)
-    return tuple(path if len(path) <= MAX_TURNS else _without_needless(shorter(path), task, simulator))
+    if len(path) > MAX_TURNS:
+        path = shorter(path)
+        if trim:
+            path = _without_needless(path, task, simulator)
+    return tuple(path)
 
 
 def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator) -> list[str]:
@@ -87,19 +98,19 @@ class _Finder:
         self._lock = threading.Lock()
         self._process: JavaProcess | None = None
 
-    def find(self, task: SciWorldTask) -> tuple[str, ...]:
+    def find(self, task: SciWorldTask, *, trim: bool) -> tuple[str, ...]:
         with self._lock:
             with contextlib.suppress(SimulatorExited):
-                return self._find(task)
+                return self._find(task, trim)
             self._process = None
-            return self._find(task)
+            return self._find(task, trim)
 
-    def _find(self, task: SciWorldTask) -> tuple[str, ...]:
+    def _find(self, task: SciWorldTask, trim: bool) -> tuple[str, ...]:
         if self._process is None or not self._process.runs:
             self._process = JavaProcess(_HEAP_MB)
             weakref.finalize(self._process, JavaProcess.close, self._process)
             self._simulator = self._process.simulator()
-        return find_solution(task, self._simulator)
+        return find_solution(task, self._simulator, trim=trim)
 
 
 _finder = _Finder()
