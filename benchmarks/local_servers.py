@@ -27,8 +27,8 @@ from agentgym_gym.testing import ScriptedAgent
 TASKS = usually(40, quick=2)
 AT_ONCE = 32
 EPISODES = usually(256, quick=32)
-OTHERS = {"WebArena", "MiniWoB"}
-"""Servers whose steps are of another kind: those of a browser are measured by ``webarena.py``."""
+OTHERS = {"SciWorld", "WebArena", "MiniWoB"}
+"""Servers that play in another program, Java or a browser; each has a benchmark of its own."""
 
 LIMITS_MS = {"WebShop": 5.0, "BabyAI": 3.0, "ALFWorld": 1.0}
 """Maximum milliseconds of a step."""

@@ -198,7 +198,10 @@ def records(server: str) -> list[Record]:
         OSError: The folder is not safe to read.
     """
     found = []
-    for folder in (state_folder.base_folder() / "held").glob(f"*/{folder_name(server)}-*"):
+    processes = _folders(state_folder.base_folder() / "held")
+    for folder in [each for process in processes for each in _folders(process)]:
+        if not folder.name.startswith(f"{folder_name(server)}-"):
+            continue
         # A record that is being created or removed right now is incomplete, and is skipped.
         with contextlib.suppress(OSError):
             about = _about(folder.parent)
@@ -210,6 +213,13 @@ def records(server: str) -> list[Record]:
             elif ids:
                 found.append(Record(folder, environment, None, min(ids.values()), not free, ids))
     return sorted(found, key=lambda record: record.began)
+
+
+def _folders(parent: Path) -> list[Path]:
+    """Return the folders in a folder, which may be removed by another process meanwhile."""
+    with contextlib.suppress(OSError):
+        return [each for each in parent.iterdir() if each.is_dir()]
+    return []
 
 
 def _about(process: Path) -> tuple[int, float] | None:
@@ -252,7 +262,7 @@ def _ids(folder: Path) -> dict[int, float]:
 def _tidy(process: Path) -> None:
     """Remove the empty records of a process, and its folder if no record is left."""
     with contextlib.suppress(OSError):
-        servers = [folder for folder in process.iterdir() if folder.is_dir()]
+        servers = _folders(process)
         still_open = [folder for folder in servers if _ids(folder)]
         for folder in servers if still_open else [process]:
             if folder not in still_open:

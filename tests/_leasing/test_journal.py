@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import filelock
@@ -193,3 +194,21 @@ def test_changes_reach_the_disk_in_their_order_when_they_are_flushed():
     journal.discard(2)
     journal.flush()
     assert [list(each.ids) for each in journals.records("http://hand")] == [[1]]
+
+
+def test_records_that_are_removed_while_they_are_read_are_left_out():
+    held, over = state_folder.base_folder() / "held", threading.Event()
+
+    def come_and_go():
+        while not over.is_set():
+            for process in "abcd":
+                (held / process / f"{state_folder.folder_name('http://hand')}-Hand").mkdir(parents=True)
+            shutil.rmtree(held)
+
+    others = threading.Thread(target=come_and_go)
+    others.start()
+    try:
+        assert [journals.records("http://hand") for _ in range(1000)] == [[]] * 1000
+    finally:
+        over.set()
+        others.join()

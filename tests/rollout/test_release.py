@@ -54,8 +54,9 @@ def killed(program: str, folder: Path, *arguments: str, **options: Any) -> Itera
 
 
 def recorded(folder: Path) -> list[str]:
-    """The ids in the records below a folder for temporary files."""
-    return sorted(file.name for file in folder.glob("*/held/*/*/*") if file.name.isdecimal())
+    """The ids in the records below a folder for temporary files, which may go meanwhile."""
+    names = (name for at, _, names in os.walk(folder) for name in names if "held" in Path(at).parts)
+    return sorted(filter(str.isdecimal, names))
 
 
 def test_what_a_killed_process_held_is_closed_and_nothing_else(counted, tmp_path):
