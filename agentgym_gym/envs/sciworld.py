@@ -196,6 +196,7 @@ _QUIRKS = """\
   anything but one of the numbers cancels the request, and is itself not carried out.
 - AgentGym describes `use` with a tool alone and waits of any length. The former is sent, the latter are not;
   the server knows neither.
+- In code, AgentGym's client reads `wait` with a duration only, and so does `parser="agentgym"`.
 - `pour` and `dunk` understand `in` as well as `into`, but names hold the word `in` too; `into` is sent.
 - Some observations list the same things in another order each time.
 - On AgentGym's server each environment is a Java process of 110 to 230 MB that lives until it is closed, and

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from agentgym_checkout import import_or_skip
-from agentgym_pair import NAMES, address_of, sample, stem_of, winning_replies
+from agentgym_pair import NAMES, address_of, is_full_score, sample, stem_of, winning_replies
 from fake_model import completion
 from fake_server import FakeServer, as_json, in_turn
 from verl_bridge.cpu.tiny import make_tiny
@@ -108,7 +108,8 @@ def test_their_evaluator_wins_with_our_oracles_replies(name, pair, urls, tokeniz
         written = [message["value"] for message in experience.conversation if message["from"] == "gpt"]
         assert written[1:] == winning
         assert output.score == experience.reward
-        assert 0.5 < output.score <= 1 if name == "BabyAI" else output.score == output.success == 1
+        assert is_full_score(name, output.score)
+        assert output.success == 1 or name == "BabyAI"
         longest = max(longest, *model.lengths)
     report_at_end(f"{name}: AgentGym's Evaluator won {GAMES} games; the longest prompt had {longest} tokens")
 
@@ -144,5 +145,6 @@ def test_their_agent_of_a_chat_server_wins(name, pair, urls, started):
     texts = [message["content"] for message in experience.conversation[2:]]
     assert texts[1::2] == winning
     assert replayed(both, task, texts) == (output.score, True)
-    assert 0.5 < output.score <= 1 if name == "BabyAI" else output.score == output.success == 1
+    assert is_full_score(name, output.score)
+    assert output.success == 1 or name == "BabyAI"
     assert len(server.requests) == len(winning)

@@ -1,8 +1,8 @@
 """AgentGym's own clients and our environments with AgentGym's parser read junk and odd replies alike.
 
-Each reply is played on both, and then the winning reply, if the game continues: this compares also the state
-that the reply left. The table of docs/environment.md lists the differences: DIFFERENCES names the replies for
-each, and all other replies are equal.
+Each reply is played on both, and then the first reply of a victory, if the game continues: this compares also
+the state that the reply left. The table of docs/environment.md lists the differences: DIFFERENCES names the
+replies for each, and all other replies are equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentgym_checkout import import_or_skip
 from agentgym_gym import find
 from agentgym_gym.testing import strategies as drawn
-from agentgym_pair import NAMES, sample, winning_replies
+from agentgym_pair import NAMES, first_reply, sample
 
 import_or_skip("agentenv.envs")
 
@@ -148,16 +148,20 @@ DIFFERENCES = {
     **{(name, "react"): {} for name in TOOLS},
     ("WebArena", "react"): {"a very long thought": TOO_LONG, "very many lines": TOO_LONG},
     ("SearchQA", "react"): {"a wrong answer in tags": ENDED, "an answer and a search": ENDED},
-    **{(name, "function_calling"): {} for name in ("ALFWorld", "WebShop")},
-    **{(name, "code_as_action"): dict.fromkeys(RUN_THERE, UNREAD) for name in ("ALFWorld", "WebShop")},
+    **{(name, "function_calling"): {} for name in ("ALFWorld", "SciWorld", "WebShop")},
+    **{
+        (name, "code_as_action"): dict.fromkeys(RUN_THERE, UNREAD)
+        for name in ("ALFWorld", "SciWorld", "WebShop")
+    },
 }
-del DIFFERENCES["ALFWorld", "code_as_action"]["code with a sum"]  # its client has no function `search`
+for name in ("ALFWorld", "SciWorld"):  # whose clients have no function `search`
+    del DIFFERENCES[name, "code_as_action"]["code with a sum"]
 DIFFERENCES["TextCraft", "react"]["many digits"] = DIGITS
 DIFFERENCES["WebShop", "react"]["a search for a mark"] = UNSEARCHABLE
 
 
 def texts_of(reply):
-    """Yield the odd replies with the action of a winning reply, each with its label."""
+    """Yield the odd replies with the action of another reply, each with its label."""
     action = reply.rpartition("Action:")[2].strip()
     values = {"{action}": action, "{reply}": reply, "{capitals}": action.upper()}
     for label, text in ODD.items():
@@ -181,10 +185,10 @@ def test_odd_replies_are_read_and_paid_alike(name, action_format, pair, report_a
     both = pair(name, action_format=action_format)
     compared, differing = 0, {}
     for task in sample(name, 2):
-        winning = winning_replies(both.env, task)[0]
-        for label, reply in texts_of(winning):
+        first = first_reply(both.env, task)
+        for label, reply in texts_of(first):
             both.reset(task)
-            for text in (reply, winning):
+            for text in (reply, first):
                 theirs, ours = both.step(text)
                 compared += 1
                 if theirs != ours:

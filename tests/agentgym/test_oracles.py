@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentgym_checkout import import_or_skip
-from agentgym_pair import NAMES, sample, winning_replies
+from agentgym_pair import NAMES, is_full_score, sample, winning_replies
 
 import_or_skip("agentenv.envs")
 
@@ -32,17 +32,12 @@ def test_their_client_wins_each_game_with_our_oracles_replies(name, pair, report
         for reply in winning:
             theirs, ours = both.step(reply)
             assert theirs == ours, (task, reply)
-        assert is_won(name, theirs), (task, winning)
+        assert theirs.done, (task, winning)
+        assert is_full_score(name, theirs.reward), (task, winning)
         replies += len(winning)
     report_at_end(
         f"{name}: AgentGym's client won {len(tasks)} of {len(tasks)} games, {replies} replies equal"
     )
-
-
-def is_won(name, result):
-    # BabyAI's reward is less than 1: it pays less for each step. SciWorld's client reports 0 to 100.
-    full = 100 if name == "SciWorld" else 1
-    return result.done and (0.5 < result.reward <= 1 if name == "BabyAI" else result.reward == full)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -55,4 +50,5 @@ def test_their_client_plays_on_a_process_with_all_servers(name, pair, urls):
     for reply in winning:
         theirs, ours = both.step(reply)
         assert theirs == ours
-    assert is_won(name, theirs)
+    assert theirs.done
+    assert is_full_score(name, theirs.reward)

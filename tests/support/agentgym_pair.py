@@ -10,7 +10,17 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import available
 
-__all__ = ["NAMES", "Pair", "StepResult", "address_of", "sample", "stem_of", "winning_replies"]
+__all__ = [
+    "NAMES",
+    "Pair",
+    "StepResult",
+    "address_of",
+    "first_reply",
+    "is_full_score",
+    "sample",
+    "stem_of",
+    "winning_replies",
+]
 
 _STEMS = {
     "ALFWorld": "AlfWorld",
@@ -20,6 +30,7 @@ _STEMS = {
     "WebArena": "Webarena",
     "WebShop": "Webshop",
 }
+_THOUGHT = "I know what to do next."
 _PREFIXES = {"Maze": "/maze", "Wordle": "/wordle"}
 
 NAMES = tuple(
@@ -105,6 +116,21 @@ def sample(name: str, count: int) -> list[int]:
     return [tasks[number * len(tasks) // count] for number in range(count)]
 
 
+def is_full_score(name: str, score: float) -> bool:
+    """Return whether AgentGym's client reports this score for a game that is won."""
+    if name == "BabyAI":  # it pays less for each step
+        return 0.5 < score <= 1
+    return score == (100 if name == "SciWorld" else 1)
+
+
+def first_reply(env: AgentGymEnv, task_id: int) -> str:
+    """Return the first reply with which the oracle wins a task, without playing it."""
+    oracle = load_oracle(env.environment)
+    observation, info = env.reset(options={"task_id": task_id})
+    oracle.reset(env, observation, info)
+    return env.action_format.render(oracle.act(observation, info), _THOUGHT)
+
+
 def winning_replies(env: AgentGymEnv, task_id: int) -> list[str]:
     """Return the replies with which the oracle wins a task, after it has played them."""
     oracle = load_oracle(env.environment)
@@ -114,7 +140,7 @@ def winning_replies(env: AgentGymEnv, task_id: int) -> list[str]:
     while not over:
         action = oracle.act(observation, info)
         assert action is not None, f"the oracle does not win task {task_id}"
-        replies.append(env.action_format.render(action, "I know what to do next."))
+        replies.append(env.action_format.render(action, _THOUGHT))
         observation, _, terminated, truncated, info = env.step(replies[-1])
         over = terminated or truncated
     assert info["success"], f"the oracle does not win task {task_id}"
