@@ -197,10 +197,10 @@ def records(server: str) -> list[Record]:
     Raises:
         OSError: The folder is not safe to read.
     """
-    found = []
+    found, prefix = [], f"{folder_name(server)}-"
     processes = _folders(state_folder.base_folder() / "held")
     for folder in [each for process in processes for each in _folders(process)]:
-        if not folder.name.startswith(f"{folder_name(server)}-"):
+        if not folder.name.startswith(prefix):
             continue
         # A record that is being created or removed right now is incomplete, and is skipped.
         with contextlib.suppress(OSError):
