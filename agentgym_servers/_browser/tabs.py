@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ActionFailed", "Seen", "Tabs"]
 
+_SHARES = (0.5, 0.25, 0.75, 0.1, 0.9)
+"""Where an element may be clicked, as shares of its width and height; the middle first."""
+
+_UNCOVERED = """function(points) {
+    const own = this.nodeType === Node.ELEMENT_NODE ? this : this.parentElement;
+    const hit = ([x, y]) => { const top = document.elementFromPoint(x, y); return own.contains(top); };
+    return Math.max(0, points.findIndex(hit));
+}"""
+
 _SCROLL = """(sign) => {
     const page = document.scrollingElement || document.body;
     page.scrollTop += sign * window.innerHeight;
@@ -171,14 +180,23 @@ class Tabs:
                 await page.keyboard.press("Enter")
 
     async def _place(self, page: Page, element: Element) -> tuple[float, float]:
-        """Scroll to an element, also inside a part of the page, and return the middle of its first line."""
+        """Scroll to an element, also inside a part of the page, and return a point where nothing covers it.
+
+        That is the middle of its first line, if possible.
+        """
         node = {"backendNodeId": element.node}
         send = (await self._watch(page)).session.send
         await send("DOM.scrollIntoViewIfNeeded", node)
         quads = (await send("DOM.getContentQuads", node))["quads"]
         if not quads:
             raise ActionFailed(f"{element.text} is not visible")
-        return sum(quads[0][::2]) / 4, sum(quads[0][1::2]) / 4
+        left, top, _, _, right, bottom, *_ = map(float, quads[0])
+        points = [(left + (right - left) * x, top + (bottom - top) * y) for x in _SHARES for y in _SHARES]
+        found = (await send("DOM.resolveNode", node))["object"]["objectId"]
+        called = {"functionDeclaration": _UNCOVERED, "arguments": [{"value": points}], "returnByValue": True}
+        place = await send("Runtime.callFunctionOn", {"objectId": found, **called})
+        index: int = place["result"]["value"]
+        return points[index]
 
     async def _change_tab(self, verb: str, text: str) -> None:
         pages = self.context.pages

@@ -102,6 +102,14 @@ def test_errors(client, env):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [13, 43])
+def test_an_element_whose_middle_is_covered_by_another_is_clicked_beside_it(env, seed):
+    env.reset("click-test-2", seed)
+    number = env.number("button 'ONE'")
+    assert env.step(f"click [{number}]")["reward"] == 1.0
+
+
+@pytest.mark.slow
 def test_two_at_once_see_nothing_of_each_other(client, env):
     other = Env(client)
     env.reset("enter-text", 0)
