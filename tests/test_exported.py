@@ -30,14 +30,15 @@ def wrong_in(name):
             raise
         return []
     defined, exported = defined_in(module), getattr(module, "__all__", None)
+    undocumented = ["no docstring"] * (not module.__doc__)
     if exported is None:
         # A module that defines something says what of it is for others.
-        return sorted(defined)
+        return undocumented + sorted(defined)
     wrong = [each for each in exported if not hasattr(module, each)]
     wrong += sorted(defined - set(exported))  # what is not exported is private
     # As ruff sorts them: constants, then classes, then the rest.
     in_order = exported == sorted(set(exported), key=rank)
-    return wrong + ["no docstring"] * (not module.__doc__) + ["order"] * (not in_order)
+    return undocumented + wrong + ["order"] * (not in_order)
 
 
 def rank(name):

@@ -217,7 +217,7 @@ def records(server: str) -> list[Record]:
 
 def _folders(parent: Path) -> list[Path]:
     """Return the folders in a folder, which may be removed by another process meanwhile."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(FileNotFoundError, PermissionError):
         return [each for each in parent.iterdir() if each.is_dir()]
     return []
 
@@ -262,7 +262,7 @@ def _ids(folder: Path) -> dict[int, float]:
 def _tidy(process: Path) -> None:
     """Remove the empty records of a process, and its folder if no record is left."""
     with contextlib.suppress(OSError):
-        servers = _folders(process)
+        servers = [folder for folder in process.iterdir() if folder.is_dir()]
         still_open = [folder for folder in servers if _ids(folder)]
         for folder in servers if still_open else [process]:
             if folder not in still_open:
