@@ -22,8 +22,8 @@ _SHARES = (0.5, 0.25, 0.75, 0.1, 0.9)
 """Where an element may be clicked, as shares of its width and height; the middle first."""
 
 _UNCOVERED = """function(points) {
-    const own = this.nodeType === Node.ELEMENT_NODE ? this : this.parentElement;
-    const hit = ([x, y]) => { const top = document.elementFromPoint(x, y); return own.contains(top); };
+    const own = this.nodeType === Node.TEXT_NODE ? this.parentNode : this;
+    const hit = ([x, y]) => own.contains(own.getRootNode().elementFromPoint(x, y));
     return Math.max(0, points.findIndex(hit));
 }"""
 
@@ -195,7 +195,7 @@ class Tabs:
         found = (await send("DOM.resolveNode", node))["object"]["objectId"]
         called = {"functionDeclaration": _UNCOVERED, "arguments": [{"value": points}], "returnByValue": True}
         place = await send("Runtime.callFunctionOn", {"objectId": found, **called})
-        index: int = place["result"]["value"]
+        index: int = place["result"].get("value", 0)  # none if the page has removed the element meanwhile
         return points[index]
 
     async def _change_tab(self, verb: str, text: str) -> None:

@@ -110,6 +110,16 @@ def test_an_element_whose_middle_is_covered_by_another_is_clicked_beside_it(env,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("page", ["enter-date", "click-collapsible", "click-menu"])
+def test_each_element_that_a_page_shows_can_be_pointed_at(env, page):
+    env.reset(page, 0)
+    numbers = re.findall(r"^\s*\[(\d+)\]", env.page.partition("\n\n")[2], re.MULTILINE)
+    for number in numbers:
+        assert "error" not in env.step(f"hover [{number}]"), env.reply
+    assert len(numbers) >= 3
+
+
+@pytest.mark.slow
 def test_two_at_once_see_nothing_of_each_other(client, env):
     other = Env(client)
     env.reset("enter-text", 0)
