@@ -316,8 +316,11 @@ class Text(Argument[str]):
 
     def check(self, value: Any) -> None:
         """Accept text that can be printed, sent and parsed again."""
-        if not isinstance(value, str) or not value or value != value.strip():
+        if not isinstance(value, str) or not value:
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
+        if value != value.strip():
+            limits = f"{self.describe()} without white space at its ends"
+            raise BadArguments(f"expected {limits}, got {shown(value)}")
         if len(value) > self.max_chars:
             raise BadArguments(f"expected {self.describe()}, got {len(value)} characters")
         if _UNPRINTABLE.search(value) or (not self.lines and "\n" in value):

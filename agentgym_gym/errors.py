@@ -317,4 +317,4 @@ class BadCompletion(AgentFault):
 
 
 class AgentCrashed(AgentFault):
-    """The code of an agent raised an exception that this library does not define."""
+    """The code of an agent raised an exception that this library does not define, or an `ActionError`."""

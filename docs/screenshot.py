@@ -6,7 +6,6 @@ Run it with ``make screenshot``. It plays the episodes first, on local servers.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 from subprocess import run
@@ -15,6 +14,7 @@ from tempfile import TemporaryDirectory
 from playwright.sync_api import sync_playwright
 
 from agentgym_gym.evaluate import write_report
+from agentgym_servers._browser.executable import find_chromium, missing_chromium
 
 DOCS = Path(__file__).resolve().parent
 LARGEST = 300_000
@@ -41,15 +41,12 @@ def take(page: Path, folder: Path) -> list[Path]:
     Raises:
         SystemExit: There is no Chromium.
     """
-    names = ("chromium", "chromium-browser", "google-chrome")
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found is None:
-        raise SystemExit(
-            f"error: Chromium is missing: install {names[0]}, or put one of {', '.join(names)} on the PATH"
-        )
+    missing = missing_chromium()
+    if missing is not None:
+        raise SystemExit(f"error: {missing}")
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=sandbox)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=sandbox)
         tab = browser.new_page(viewport={"width": 1500, "height": 1150}, device_scale_factor=1.2)
         tab.goto(page.as_uri() + OPEN)
         tab.wait_for_selector("#episode .conversation")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-__all__ = ["TASK_NAMES", "UNSEEN_NAMES", "VARIATIONS"]
+from collections.abc import Mapping, Sequence
+
+__all__ = ["LIKE_TRAIN", "TASK_NAMES", "TRAIN_VARIATIONS", "UNSEEN_NAMES", "VARIATIONS"]
 
 VARIATIONS = 100
 """The number of seeds of each page."""
+
+TRAIN_VARIATIONS = 80
+"""The number of the seeds that are for training; the others are for tests."""
 
 TASK_NAMES = (
     "ascending-numbers",
@@ -95,3 +100,36 @@ UNSEEN_NAMES = (
     "read-table-2",
 )
 """The names of the pages whose tasks are kept out of training."""
+
+LIKE_TRAIN: Mapping[str, Sequence[int]] = {
+    **dict.fromkeys(
+        (
+            "ascending-numbers",
+            "click-button-sequence",
+            "click-test",
+            "click-test-2",
+            "click-test-transfer",
+            "focus-text",
+            "guess-number",
+        ),
+        range(TRAIN_VARIATIONS, VARIATIONS),
+    ),
+    "choose-date": (80, 85),
+    "choose-date-easy": (80, 81, 83, 85, 86, 87, 88, 89, 90, 91, 92, 93, 95, 96, 97, 98, 99),
+    "choose-date-medium": (80, 81, 85, 86, 87, 88, 90, 91, 95, 96, 97, 98),
+    "choose-date-nodelay": (80, 85),
+    "enter-text": (80, 83, 84, 85, 86, 87, 90, 91, 92, 93, 98, 99),
+    "enter-text-2": (84, 85, 87, 90, 92, 93, 98, 99),
+    "enter-text-dynamic": (91,),
+    "enter-time": (82, 88, 94),
+    "form-sequence-2": (85, 93, 94),
+    "generate-number": (83, 87, 90, 93, 97),
+    "multi-layouts": (73, 75),
+    "order-food": (80, 81, 82, 83, 84, 87, 88, 90, 91, 93, 95, 97),
+    "simple-arithmetic": (90, 91, 93, 95, 96, 97, 98),
+}
+"""Seeds of test tasks, by page, that an agent cannot distinguish from a training task.
+
+Their texts, without the address of the page, and their winning actions are the same. The tests compare them
+on some of the pages.
+"""

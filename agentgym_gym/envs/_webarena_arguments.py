@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
@@ -15,12 +16,17 @@ __all__ = ["BooleanInteger", "OptionalText", "TypedText"]
 
 _KEYS = 1_000  # the server's browser can type the characters below this one
 
+# What is left of an action with an empty text, such as `type [5] [] [0]`, read without its last number.
+_EMPTY = re.compile(r"\]\s*\[[01]")
+
 
 class TypedText(Text):
     """Text that the server's browser can type."""
 
     def check(self, value: Any) -> None:
         super().check(value)
+        if _EMPTY.fullmatch(value):
+            raise BadArguments("the text to type is empty")
         strange = next((letter for letter in value if ord(letter) >= _KEYS), None)
         if strange:
             raise BadArguments(f"the browser has no key for {shown(strange)}")

@@ -13,14 +13,18 @@ from typing import ClassVar
 from agentgym_gym.actions import Grammar
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._miniwob_names import TASK_NAMES, UNSEEN_NAMES, VARIATIONS
+from agentgym_gym.envs._miniwob_names import (
+    LIKE_TRAIN,
+    TASK_NAMES,
+    TRAIN_VARIATIONS,
+    UNSEEN_NAMES,
+    VARIATIONS,
+)
 from agentgym_gym.envs.webarena import ClickElement, Hover, Press, Scroll, TypeText
 from agentgym_gym.errors import BadReply
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
 
 __all__ = ["MINIWOB", "TASK_NAMES", "UNSEEN_NAMES", "VARIATIONS", "MiniWoBWire", "task_of"]
-
-_TRAIN_VARIATIONS = 80  # of each name; the others are for tests
 
 
 def task_of(task_id: int) -> tuple[str, int]:
@@ -97,25 +101,31 @@ class MiniWoBWire(Wire):
         return Score(worth, outcome.done and worth == 1.0, outcome.done, worth)
 
 
-# Two mails are by the sender of the objective, and the page expects the second one.
-_TWO_MAILS = {"email-inbox-forward": (2, 22), "email-inbox-noscroll": (2, 22)}
+def _task_id(name: str, seed: int) -> int:
+    return TASK_NAMES.index(name) * VARIATIONS + seed
+
+
+_TWO_MAILS = "two mails are by that sender, and only the second one counts"
 _UNWINNABLE = {
-    TASK_NAMES.index(name) * VARIATIONS + seed: "two mails are by that sender, and only one of them counts"
-    for name, seeds in _TWO_MAILS.items()
-    for seed in seeds
+    _task_id("email-inbox-forward", 22): _TWO_MAILS,
+    _task_id("email-inbox-noscroll", 22): _TWO_MAILS,
+    _task_id(
+        "terminal", 1
+    ): "the only fitting file, shark.sh, does not count, as its name begins like its end",
 }
 
 
 def _splits() -> dict[str, range | tuple[int, ...]]:
     everything = range(len(TASK_NAMES) * VARIATIONS)
     unseen = {TASK_NAMES.index(name) for name in UNSEEN_NAMES}
-    winnable = [task for task in everything if task not in _UNWINNABLE]
-    known = [task for task in winnable if task // VARIATIONS not in unseen]
+    repeated = {_task_id(name, seed) for name, seeds in LIKE_TRAIN.items() for seed in seeds}
+    new = [task for task in everything if task not in _UNWINNABLE and task not in repeated]
+    known = [task for task in new if task // VARIATIONS not in unseen]
     return {
         "all": everything,
-        "train": tuple(task for task in known if task % VARIATIONS < _TRAIN_VARIATIONS),
-        "test": tuple(task for task in known if task % VARIATIONS >= _TRAIN_VARIATIONS),
-        "test_unseen": tuple(task for task in winnable if task // VARIATIONS in unseen),
+        "train": tuple(task for task in known if task % VARIATIONS < TRAIN_VARIATIONS),
+        "test": tuple(task for task in known if task % VARIATIONS >= TRAIN_VARIATIONS),
+        "test_unseen": tuple(task for task in new if task // VARIATIONS in unseen),
     }
 
 
@@ -124,7 +134,8 @@ _QUIRKS = """\
   that of AgentGym's TextCraft server. A reset also returns `task`, the name of the page, and `goal`.
 - A task id is 100 times the index of the page in `agentgym_gym.envs.miniwob.TASK_NAMES`, plus a seed from 0
   to 99. `task_of` returns both. The first 80 seeds are `train` and the others `test`. All seeds of the pages
-  in `UNSEEN_NAMES` are `test_unseen`.
+  in `UNSEEN_NAMES` are `test_unseen`. Some pages have few different tasks. A test task with the texts and the
+  winning actions of a training task is only in `all`, so seven pages have no test tasks.
 - The score is the reward of the page at the end, from -1 to 1, without its decay by time. Some pages give a
   part of the reward for a part of the solution. `success` requires the full reward, as the binary reward of
   the package `miniwob` does.

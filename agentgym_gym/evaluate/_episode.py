@@ -13,7 +13,14 @@ from agentgym_gym._logging import logger
 from agentgym_gym._text import scrub
 from agentgym_gym._tool_calls import normalize_action, reply_text
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import AgentCrashed, AgentFault, AgentGymError, BadOption, SetupError
+from agentgym_gym.errors import (
+    ActionError,
+    AgentCrashed,
+    AgentFault,
+    AgentGymError,
+    BadOption,
+    SetupError,
+)
 from agentgym_gym.evaluate._agents import Agent, AgentReply
 from agentgym_gym.evaluate._running_calls import RunningCalls
 from agentgym_gym.rollout import Episode, StepRecord
@@ -126,13 +133,13 @@ class AgentEpisode:
         """Call a method of the agent.
 
         Raises:
-            AgentFault: The agent raised an error that is not from this library.
+            AgentFault: The agent created an impossible action, or raised an error of its own.
         """
         try:
             return await self._call(method, *arguments)
-        except AgentGymError:
-            raise
         except Exception as error:
+            if isinstance(error, AgentGymError) and not isinstance(error, ActionError):
+                raise
             logger.warning("the agent %s failed", self._agent.name, exc_info=True)
             raise AgentCrashed(f"{type(error).__name__}: {error}") from error
 

@@ -100,10 +100,13 @@ def page_text(
             each text that is not the name of the element around it.
     """
     by_id = {node["nodeId"]: node for node in reversed(nodes)}  # the first of those that are there twice
-    labels = click_labels(snapshot) if detailed else {}
-    walk = _Walk(by_id, _boxes(snapshot), numbers, labels, detailed=detailed)
+    boxes = _boxes(snapshot)
+    if detailed:
+        walk: _Walk = _DetailedWalk(by_id, boxes, numbers, click_labels(snapshot))
+    else:
+        walk = _Walk(by_id, boxes, numbers)
     walk.add(nodes[0]["nodeId"])
-    return PageText("\n".join(walk.lines if detailed else _without_repeats(walk.lines)), walk.elements)
+    return PageText("\n".join(walk.shown_lines()), walk.elements)
 
 
 class _Walk:
@@ -114,15 +117,10 @@ class _Walk:
         nodes: Mapping[str, Mapping[str, Any]],
         boxes: Mapping[int, tuple[float, float, float, float]],
         numbers: Numbers,
-        labels: Mapping[int, str],
-        *,
-        detailed: bool,
     ) -> None:
         self._nodes = nodes
         self._boxes = boxes
         self._numbers = numbers
-        self._labels = labels
-        self._detailed = detailed
         self.lines: list[str] = []
         self.elements: dict[str, Element] = {}
 
@@ -142,7 +140,7 @@ class _Walk:
     def _add_one(self, node: Mapping[str, Any], depth: int) -> int:
         """Add one element; return 1, or 0 if it is not shown."""
         backend = node.get("backendDOMNodeId")
-        line = self._detailed_line(node) if self._detailed else _line(node)
+        line = self._line(node)
         if line is None or backend is None:
             return 0
         is_root = node["role"]["value"] == "RootWebArea"
@@ -155,11 +153,36 @@ class _Walk:
         self.elements[number] = Element(backend, text, box)
         return 1
 
-    def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
-        """Return whether an element is in the window, or in a detailed text anywhere on the page."""
-        return box[2] > 0 < box[3] if self._detailed else _visible(box)
+    def shown_lines(self) -> list[str]:
+        """Return the lines that the text has."""
+        return _without_repeats(self.lines)
 
-    def _detailed_line(self, node: Mapping[str, Any]) -> str | None:
+    def _line(self, node: Mapping[str, Any]) -> str | None:
+        """Return what the line of an element says; None if it has none."""
+        return _line(node)
+
+    def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
+        """Return whether an element with this box has a line."""
+        return _visible(box)
+
+
+class _DetailedWalk(_Walk):
+    """Collects the lines of a detailed text; `labels` are those of `click_labels`."""
+
+    def __init__(
+        self,
+        nodes: Mapping[str, Mapping[str, Any]],
+        boxes: Mapping[int, tuple[float, float, float, float]],
+        numbers: Numbers,
+        labels: Mapping[int, str],
+    ) -> None:
+        super().__init__(nodes, boxes, numbers)
+        self._labels = labels
+
+    def shown_lines(self) -> list[str]:
+        return self.lines
+
+    def _line(self, node: Mapping[str, Any]) -> str | None:
         name = node.get("name", {}).get("value", "")
         if node.get("role", {}).get("value") == "StaticText" and name == self._name_around(node):
             return None
@@ -169,6 +192,9 @@ class _Walk:
         value = node.get("value", {}).get("value", "")
         line = f"{line} value: {value!r}" if value not in {"", name} else line
         return line if name or not label else f"{line} class: {label!r}"
+
+    def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
+        return box[2] > 0 < box[3]
 
     def _name_around(self, node: Mapping[str, Any]) -> str | None:
         """Return the name of the nearest element around a text that is shown; None if it has none."""

@@ -68,6 +68,9 @@ _START = """async seed => {
     return typeof utterance === "string" ? utterance : utterance.utterance;
 }"""
 
+_SEED = "{:02}"
+"""The seed as text. The generator repeats a text, so that seeds 1 and 11 would begin the same page."""
+
 # Read after what the action has delayed; an event of scrolling comes with the next frame. A page that was
 # left has lost its episode.
 _STATE = """async () => {
@@ -142,7 +145,7 @@ class Episode:
             await self.close()
             tabs = await self._stage.open(name)
             self._held.hold(tabs)
-            goal = await tabs.shown.evaluate(_START, str(seed))
+            goal = await tabs.shown.evaluate(_START, _SEED.format(seed))
             self._tabs, self.name, self.goal = tabs, name, " ".join(goal.split())
             self.last = Turn(await self._observe(tabs))
         return self.last

@@ -205,7 +205,7 @@ def _letters(view: View) -> Iterator[Action]:
 
 def _autocomplete(view: View) -> Iterator[Action]:
     start, *end = view.quoted()
-    yield view.one("textbox").enter(start)
+    yield view.one("textbox").enter(start.strip())
     names = [line.name for line in view.all("StaticText")] + [line.name for line in view.all("menuitem")]
     fitting = [name for name in names if name.startswith(start) and name.endswith(end[0] if end else "")]
     if not fitting:

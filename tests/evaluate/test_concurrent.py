@@ -12,7 +12,7 @@ import pytest
 
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import find
-from agentgym_gym.errors import AgentFault, BadOption, ModelBusy, WrongServer
+from agentgym_gym.errors import AgentFault, BadArguments, BadOption, ModelBusy, WrongServer
 from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.evaluate._episode_workers import Job, Servers
 from agentgym_gym.evaluate._runner import play_jobs
@@ -242,7 +242,12 @@ class Failing:
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"), [(ModelBusy("full"), "ModelBusy"), (ZeroDivisionError("oops"), "AgentCrashed")]
+    ("error", "kind"),
+    [
+        (ModelBusy("full"), "ModelBusy"),
+        (ZeroDivisionError("oops"), "AgentCrashed"),
+        (BadArguments("count: too large"), "AgentCrashed"),
+    ],
 )
 def test_a_fault_of_the_agent_is_no_zero(textcraft_url, error, kind):
     records = asyncio.run(

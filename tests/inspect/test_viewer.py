@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -14,11 +13,12 @@ import pytest
 
 from agentgym_gym.evaluate import read_run
 from agentgym_gym.evaluate._inspect_export import export_to_inspect
+from agentgym_servers._browser.executable import find_chromium
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
 SCRIPT = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"

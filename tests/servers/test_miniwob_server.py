@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import subprocess
 import sys
 import time
+from functools import partial
 
 import httpx
 import pytest
 
 import programs
+from agentgym_gym import AsyncAgentGymEnv
 from agentgym_gym.envs.miniwob import MINIWOB, TASK_NAMES, VARIATIONS, task_of
-from agentgym_gym.evaluate import load_oracle
+from agentgym_gym.evaluate import evaluate_async, load_oracle
 from agentgym_gym.local_servers import LocalServer, available
 from process_tree import alive, descendants
 
@@ -208,6 +211,21 @@ def test_the_oracle_wins_each_page(env, name):
         if env.reply["done"]:
             break
     assert (env.reply["reward"], env.reply["done"]) == (1.0, True), task
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["click-dialog", "enter-text"])
+def test_no_test_task_is_won_like_a_training_task(client, name):
+    """Its texts or its winning actions are others; the tasks of which neither are in no split but `all`."""
+    first = TASK_NAMES.index(name) * VARIATIONS
+    tasks = range(first, first + VARIATIONS)
+    env = partial(AsyncAgentGymEnv, "MiniWoB", server=str(client.base_url))
+    records = asyncio.run(evaluate_async(env, partial(load_oracle, MINIWOB), tasks, concurrency=8))
+    played = {record.task_id: str(record.messages) for record in records if record.success}
+    assert len(played) == VARIATIONS
+    train, test = (set(MINIWOB.splits[split]) & played.keys() for split in ("train", "test"))
+    trained = {played[task] for task in train}
+    assert {task for task in played.keys() - train if played[task] not in trained} == test
 
 
 @pytest.mark.slow
