@@ -205,9 +205,9 @@ def test_an_engine_that_ends_shows_the_end_of_its_log_without_secrets(fake, mode
 def test_an_engine_that_does_not_answer_in_time_is_stopped(behaviour, fake, model):
     fake.behaves(behaviour)
     begun = time.monotonic()
-    with pytest.raises(SetupError, match=r"vllm did not answer within 0\.4 s\. .*\nloading the model"):
-        Engine("vllm", model, start_seconds=0.4).start()
-    assert time.monotonic() - begun < 20
+    with pytest.raises(SetupError, match=r"vllm did not answer within 4 s\. .*\nloading the model"):
+        Engine("vllm", model, start_seconds=4).start()  # the time that Python needs on a busy machine
+    assert time.monotonic() - begun < 24
     assert len(fake.started()) == 1
 
 

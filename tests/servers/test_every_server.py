@@ -275,7 +275,7 @@ def test_one_command_evaluates_all_of_them_and_the_readme_shows_it(tmp_path):
     if missing:
         pytest.skip(f"not installed: {', '.join(missing)}")
     command = ["agentgym_gym", "eval", str(ROOT / "examples" / "local_servers.toml"), "--out", str(tmp_path)]
-    subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True, capture_output=True, timeout=300)
+    subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True, capture_output=True, timeout=900)
     rows = []
     for environment in LOCAL:
         (folder,) = tmp_path.glob(f"{environment.name}-v0-oracle")
