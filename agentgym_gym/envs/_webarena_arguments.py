@@ -16,8 +16,8 @@ __all__ = ["BooleanInteger", "OptionalText", "TypedText"]
 
 _KEYS = 1_000  # the server's browser can type the characters below this one
 
-# What is left of an action with an empty text, such as `type [5] [] [0]`, read without its last number.
-_EMPTY = re.compile(r"\]\s*\[[01]")
+# What is left of `type [5] [] [0]` or `type [5] [tea] []`, read without its last number.
+_EMPTY = re.compile(r"\]\s*\[[01]|.*\]\s*\[")
 
 
 class TypedText(Text):
@@ -26,7 +26,7 @@ class TypedText(Text):
     def check(self, value: Any) -> None:
         super().check(value)
         if _EMPTY.fullmatch(value):
-            raise BadArguments("the text to type is empty")
+            raise BadArguments("the text to type or the number after it is empty")
         strange = next((letter for letter in value if ord(letter) >= _KEYS), None)
         if strange:
             raise BadArguments(f"the browser has no key for {shown(strange)}")

@@ -307,6 +307,7 @@ def test_a_call_may_give_the_flag_as_a_truth_value(flag):
         ("type [5] []", errors.BadArguments),
         ("type [5] [] [0]", errors.BadArguments),
         ("type[5][ ][1]", errors.BadArguments),
+        ("type [5] [tea] []", errors.BadArguments),
         ("type [5] [a\nb]", errors.BadArguments),
         ("type [5] [水]", errors.BadArguments),
         ("type [5] [a```b]", errors.BadArguments),
