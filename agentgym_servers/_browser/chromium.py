@@ -23,9 +23,9 @@ ACTION_MS = 10_000
 
 
 class Chromium:
-    """One browser process, which starts on first use and again after a crash.
+    """One browser process, which starts on first use, and again after a crash of it or of its driver.
 
-    The driver of `playwright` ends the browser when this process ends, however it ends.
+    The driver is a process of `playwright`. It ends the browser when this process ends, however it ends.
 
     Args:
         proxy: The address of a proxy for every request, such as ``http://127.0.0.1:1234``; None for none.
@@ -50,22 +50,21 @@ class Chromium:
             playwright.async_api.Error: The browser cannot be started.
         """
         browser = await self._running()
-        context = await browser.new_context(
-            viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]},
-            device_scale_factor=1,
-            accept_downloads=False,
-            service_workers="block",
-            extra_http_headers=headers,
-            storage_state=storage,
-        )
-        context.set_default_timeout(ACTION_MS)
-        return context
+        try:
+            return await _new_context(browser, headers, storage)
+        except Error:
+            if await _answers(browser):
+                raise
+        async with self._starting:
+            if self._browser is browser:  # no other episode has noticed it before
+                await self.close()
+        return await _new_context(await self._running(), headers, storage)
 
     async def _running(self) -> Browser:
         async with self._starting:
             if self._browser is None or not self._browser.is_connected():
-                if self._playwright is None:
-                    self._playwright = await async_playwright().start()
+                await self.close()
+                self._playwright = await async_playwright().start()
                 self._browser = await self._playwright.chromium.launch(
                     executable_path=find_chromium(),
                     proxy={"server": self._proxy} if self._proxy else None,
@@ -86,3 +85,27 @@ class Chromium:
                 await browser.close()
         if driver is not None:
             await driver.stop()
+
+
+async def _new_context(
+    browser: Browser, headers: dict[str, str] | None, storage: StorageState | str | None
+) -> BrowserContext:
+    context = await browser.new_context(
+        viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]},
+        device_scale_factor=1,
+        accept_downloads=False,
+        service_workers="block",
+        extra_http_headers=headers,
+        storage_state=storage,
+    )
+    context.set_default_timeout(ACTION_MS)
+    return context
+
+
+async def _answers(browser: Browser) -> bool:
+    """Return whether a browser and its driver are alive. `is_connected` is true after the driver has died."""
+    try:
+        await (await browser.new_browser_cdp_session()).detach()
+    except Error:
+        return False
+    return True

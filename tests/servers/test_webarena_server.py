@@ -232,12 +232,13 @@ def test_a_killed_server_leaves_no_browser():
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_browser_that_died_is_replaced():
+@pytest.mark.parametrize("died", ["--headless", "playwright/driver"])
+def test_a_browser_that_died_is_replaced(died):
     server = LocalServer("webarena", start_seconds=START_SECONDS)
     with httpx.Client(base_url=server.start(), timeout=120) as client:
         env = Env(client, 0)
         for pid in descendants(server.process.pid):
-            if "--headless" in (Path("/proc") / str(pid) / "cmdline").read_text():
+            if died in (Path("/proc") / str(pid) / "cmdline").read_text():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         env.step("scroll [down]")
