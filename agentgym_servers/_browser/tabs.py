@@ -97,6 +97,8 @@ class Tabs:
         self._last_number = 0
         self.page: Page | None = None
         self._seen: Seen | None = None
+        # What waits for a page that has crashed gets an answer when its context is closed.
+        context.on("page", lambda page: page.on("crash", self._end))
 
     @property
     def shown(self) -> Page:
@@ -275,6 +277,9 @@ class Tabs:
     async def picture(self) -> bytes:
         """Return a picture of the current tab, as PNG."""
         return await self.shown.screenshot()
+
+    async def _end(self, _crashed: Page) -> None:
+        await self.close()
 
     async def close(self) -> None:
         """Close the context, with its tabs, cookies and storage."""

@@ -232,10 +232,11 @@ def test_a_killed_server_leaves_no_browser():
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("died", ["--headless", "playwright/driver"])
+@pytest.mark.parametrize("died", ["--headless", "--type=renderer", "playwright/driver"])
 def test_a_browser_that_died_is_replaced(died):
+    """And is noticed before the time limit of a step, 60 s."""
     server = LocalServer("webarena", start_seconds=START_SECONDS)
-    with httpx.Client(base_url=server.start(), timeout=120) as client:
+    with httpx.Client(base_url=server.start(), timeout=50) as client:
         env = Env(client, 0)
         for pid in descendants(server.process.pid):
             if died in (Path("/proc") / str(pid) / "cmdline").read_text():
