@@ -109,9 +109,7 @@ _TWO_MAILS = "two mails are by that sender, and only the second one counts"
 _UNWINNABLE = {
     _task_id("email-inbox-forward", 22): _TWO_MAILS,
     _task_id("email-inbox-noscroll", 22): _TWO_MAILS,
-    _task_id(
-        "terminal", 1
-    ): "the only fitting file, shark.sh, does not count, as its name begins like its end",
+    _task_id("terminal", 1): "the page does not count shark.sh, the only fitting file",
 }
 
 
