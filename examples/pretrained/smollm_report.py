@@ -243,6 +243,7 @@ def main() -> None:
     parser.add_argument("--name", default="pretrained", help="what their names begin with")
     args = parser.parse_args()
     source, folder = args.stages, args.folder
+    folder.mkdir(parents=True, exist_ok=True)
     if not source.is_file():
         results = stages_of(source)
         print(tables(results))
