@@ -16,7 +16,7 @@ __all__ = ["BooleanInteger", "OptionalText", "TypedText"]
 
 _KEYS = 1_000  # the server's browser can type the characters below this one
 
-# What is left of `type [5] [] [0]` or `type [5] [tea] []`, read without its last number.
+# The text of `type [5] [] [0]` and of `type [5] [tea] []`, if they are read without their last number.
 _EMPTY = re.compile(r"\]\s*\[[01]|.*\]\s*\[")
 
 

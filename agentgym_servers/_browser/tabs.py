@@ -97,7 +97,7 @@ class Tabs:
         self._last_number = 0
         self.page: Page | None = None
         self._seen: Seen | None = None
-        # What waits for a page that has crashed gets an answer when its context is closed.
+        # Otherwise a call on a page that has crashed would wait for its time limit.
         context.on("page", lambda page: page.on("crash", self._end))
 
     @property

@@ -158,7 +158,7 @@ class _Walk:
         return _without_repeats(self.lines)
 
     def _line(self, node: Mapping[str, Any]) -> str | None:
-        """Return what the line of an element says; None if it has none."""
+        """Return the line of an element without its number; None if it has none."""
         return _line(node)
 
     def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
