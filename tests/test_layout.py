@@ -79,6 +79,7 @@ FILES = [
 ALLOWED = {
     "tests/support/inside.py": "other tests reach the insides of agentgym_gym through it",
     "docs/generate.py": "docs/cli/ is written from the typer application",
+    "docs/screenshot.py": "finds Chromium as the servers do",
     "tests/test_site.py": "compares the options on the site with the typer application",
     "tests/test_docs.py": "compares tables of the docs with the code",
     "benchmarks/evaluation.py": "empties a cache, as in a new process",

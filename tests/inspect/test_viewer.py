@@ -13,12 +13,11 @@ import pytest
 
 from agentgym_gym.evaluate import read_run
 from agentgym_gym.evaluate._inspect_export import export_to_inspect
-from agentgym_servers._browser.executable import find_chromium
+from report_browser import CHROMIUM
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 
 SCRIPT = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"
