@@ -20,6 +20,7 @@ import programs
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout import Pool, TextAdapter
 from clock import wait_until
+from process_tree import alive
 
 ODD = "odd_env:test/Odd-v0"
 WITH_THREADS = ("thread", "process")
@@ -108,7 +109,7 @@ def test_a_hang_is_a_fault_and_its_process_is_killed():
                 began = time.monotonic()
                 await episode.step("sleep 60")
             assert time.monotonic() - began < 10
-            wait_until(lambda: not _runs(pid))
+            wait_until(lambda: not alive({pid}))
             async with pool.episode() as after:
                 await after.step("say x")
             return episode.fault, after.fault
@@ -136,7 +137,7 @@ def test_a_cancelled_step_kills_its_process_and_no_other():
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            wait_until(lambda: not _runs(pids[0]))
+            wait_until(lambda: not alive({pids[0]}))
             assert (await other.step("say x")).observation == "x"
             await other.end()
 
@@ -275,11 +276,11 @@ def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call():
     try:
         pid = int(running.stdout.readline())
         time.sleep(0.2)
-        assert _runs(pid)
+        assert alive({pid})
     finally:
         running.kill()
         running.communicate()
-    wait_until(lambda: not _runs(pid))
+    wait_until(lambda: not alive({pid}))
 
 
 def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
@@ -321,7 +322,7 @@ def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
         running.kill()
         running.communicate()
     assert (out, err) == ("interrupted\n", "")
-    wait_until(lambda: not _runs(pid))
+    wait_until(lambda: not alive({pid}))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -351,17 +352,6 @@ def lake():
 def test_an_adapted_environment_in_a_process():
     (episode,) = played("down", env=lake, isolate="process")
     assert (episode.fault, episode.observation) == (None, "4")
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:  # a zombie that init will collect
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def test_threads_end_with_their_environments():

@@ -29,6 +29,7 @@ from agentgym_servers.alfworld._official import games_of
 from agentgym_servers.alfworld._player import searching
 from agentgym_servers.alfworld._tasks import task_of
 from household_games import write_game
+from process_tree import alive, descendants
 
 HAS_TEXTWORLD = all(importlib.util.find_spec(name) for name in ("textworld", "fast_downward"))
 needs_textworld = pytest.mark.skipif(
@@ -207,7 +208,7 @@ def test_a_game_ends_after_fifty_actions_and_unknown_games_are_refused(client):
 @pytest.mark.slow
 def test_a_killed_process_is_replaced_at_the_next_reset(server, client):
     env_id, start = started(client, 2421)
-    before = children_of(server[0].pid)
+    before = alive(descendants(server[0].pid))
     assert before
     for pid in before:
         os.kill(pid, signal.SIGKILL)
@@ -216,7 +217,7 @@ def test_a_killed_process_is_replaced_at_the_next_reset(server, client):
     }
     again = client.post("/reset", json={"id": env_id, "game": 2421, "world_type": "Text"}).json()
     assert {**again, "id": 0} == {**start, "id": 0}
-    assert not before & children_of(server[0].pid)
+    assert not before & alive(descendants(server[0].pid))
 
 
 @needs_textworld
@@ -227,25 +228,14 @@ def test_no_process_outlives_a_killed_server(folder):
         url = process.stdout.readline().rpartition(" ")[2].strip()
         with httpx.Client(base_url=url, timeout=300) as client:
             started(client, 2421)
-        left = children_of(process.pid)
+        left = descendants(process.pid)
         process.kill()
     assert left
     for _ in range(600):
-        if not any(Path(f"/proc/{pid}").exists() for pid in left):
+        if not alive(left):
             return
         time.sleep(0.1)
     pytest.fail("a process outlives the server")
-
-
-def children_of(pid):
-    """Return the ids of the running children of a process."""
-    found = set()
-    for status in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            state, parent, *_ = status.read_text().rpartition(")")[2].split()
-            if int(parent) == pid and state != "Z":
-                found.add(int(status.parent.name))
-    return found
 
 
 @needs_textworld

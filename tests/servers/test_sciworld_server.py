@@ -29,6 +29,7 @@ from agentgym_servers.sciworld._simulator import JavaProcess
 from agentgym_servers.sciworld._solutions import MAX_TURNS, WON, find_solution
 from agentgym_servers.sciworld._thoughts import thoughts
 from agentgym_servers.sciworld._workers import Worker
+from process_tree import alive
 
 needs_java = pytest.mark.skipif(available("sciworld") is not None, reason=str(available("sciworld")))
 
@@ -273,9 +274,9 @@ def test_the_java_process_ends_with_its_parent_even_if_that_is_killed():
     """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as parent:
         java = int(parent.stdout.readline())
-        assert runs(java)
+        assert alive({java})
         parent.kill()
-    until(lambda: not runs(java))
+    until(lambda: not alive({java}))
 
 
 @needs_java
@@ -292,7 +293,7 @@ def test_java_ends_with_the_server(end):
         (java,) = children(server.process.pid)
         server.process.send_signal(end)
         server.process.wait(timeout=300)
-        until(lambda: not runs(java))
+        until(lambda: not alive({java}))
 
 
 def test_a_process_that_cannot_start_says_why(monkeypatch, tmp_path):
@@ -304,15 +305,6 @@ def test_a_process_that_cannot_start_says_why(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=r"did not start the simulator \(class file version 52.0"):
         JavaProcess(256)
-
-
-def runs(pid):
-    """Return whether a process runs; a dead one that nobody has waited for does not."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("ascii", errors="replace")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
 def children(pid):

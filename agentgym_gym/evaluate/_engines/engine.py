@@ -322,7 +322,7 @@ def _listens(ancestor: int, port: int) -> bool:
     for pid in below:
         try:
             opened = list(Path(f"/proc/{pid}/fd").iterdir())
-        except FileNotFoundError:  # the process has ended
+        except (FileNotFoundError, ProcessLookupError):  # the process has ended
             continue
         except OSError:  # the process belongs to another user
             return True
