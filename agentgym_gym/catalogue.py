@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -58,8 +59,8 @@ class Environment:
         namespace: The namespace of its gymnasium id; use one of your own for your own environments.
         version: The version in its gymnasium id.
         max_turns: AgentGym's turn limit.
-        splits: Task ids by split; the first split is the default. If it is ``all``, the others divide its
-            tasks; no two of the others share a task.
+        splits: Task ids by split. If the first is ``all``, the others divide its tasks; no two of the others
+            share a task.
         parts: Further selections of tasks, by names that are selected like those of splits: parts of splits,
             and tasks that only some servers have.
         unwinnable: Reasons, by task id, why a task cannot be won within the turn limit, or why no way to win
@@ -138,13 +139,18 @@ class Environment:
         return replace(self.wire, **options) if options else self.wire  # type: ignore[type-var]
 
     def split(self, name: str | None) -> Sequence[int]:
-        """Return the task ids of a split or of another selection; None selects the default split.
+        """Return the task ids of a split or of another selection; ``all`` selects every task.
+
+        Args:
+            name: The name; None for the training split.
 
         Raises:
             BadOption: There is no such split.
         """
         if name is None:
-            return next(iter(self.splits.values()))
+            name = self.training_split
+        if name == "all":
+            return self.task_ids
         selectable = {**self.splits, **self.parts}
         try:
             return selectable[name]
@@ -159,7 +165,7 @@ class Environment:
         Args:
             count: Number of tasks.
             seed: The random seed.
-            split: The split to draw from; None for the default split.
+            split: The split to draw from; None for the training split.
 
         Raises:
             BadOption: There is no such split, or it has fewer tasks.
@@ -183,9 +189,45 @@ class Environment:
         """The number of tasks in all splits."""
         return len(self.splits["all"]) if "all" in self.splits else sum(map(len, self.splits.values()))
 
+    @property
+    def training_split(self) -> str:
+        """The split to train on: ``train``, else the first that is not for evaluation, else the first."""
+        if "train" in self.splits:
+            return "train"
+        return next((name for name in self.splits if not _is_for_evaluation(name)), next(iter(self.splits)))
+
+    @property
+    def evaluation_split(self) -> str:
+        """The split to evaluate on: ``test``, else ``dev``, else the first."""
+        return next((name for name in ("test", "dev") if name in self.splits), next(iter(self.splits)))
+
+    def held_out(self, task_id: int) -> str | None:
+        """Return the split for evaluation that contains a task, such as ``test``; None without one.
+
+        A split is for evaluation if a word of its name is test, dev, val, valid, validation, eval, evaluation
+        or unseen, as in ``test_unseen``.
+        """
+        return next((name for name, ids in self._for_evaluation.items() if task_id in ids), None)
+
+    @functools.cached_property
+    def _for_evaluation(self) -> Mapping[str, Container[int]]:
+        selectable = {**self.splits, **self.parts}
+        return {
+            name: ids if isinstance(ids, range) else frozenset(ids)
+            for name, ids in selectable.items()
+            if _is_for_evaluation(name)
+        }
+
     def has_task(self, task_id: int) -> bool:
         """Return whether any split, or another selection, contains the task."""
         return any(task_id in tasks for named in (self.splits, self.parts) for tasks in named.values())
+
+
+_EVALUATION = frozenset({"test", "dev", "val", "valid", "validation", "eval", "evaluation", "unseen"})
+
+
+def _is_for_evaluation(split: str) -> bool:
+    return not _EVALUATION.isdisjoint(split.lower().replace("-", "_").split("_"))
 
 
 def make_splits(

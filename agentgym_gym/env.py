@@ -57,7 +57,8 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
         server: Base URL of the server, or several URLs to distribute environments over. The default is the
             variable of the environment, such as ``AGENTGYM_TEXTCRAFT_URL``, with commas between several URLs;
             if it is not set, a local server, which the first ``reset`` starts.
-        split: The name of the split from which ``reset`` selects tasks; by default the environment's first.
+        split: The name of the split from which ``reset`` selects tasks; by default ``train``,
+            if there is one. ``all`` selects every task.
         action_format: The format of replies: ``"react"``, ``"function_calling"``, ``"code_as_action"``,
             ``"tags"``, ``"adapt"`` or ``"bare"``; ``"tool_calls"`` for a model that receives `tools` from its
             chat template or API, whose prompt describes no format; or a `Format`.

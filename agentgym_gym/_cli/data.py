@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import data as library
-from agentgym_gym._cli.completion import complete_env
+from agentgym_gym._cli.completion import complete_env, complete_split
 from agentgym_gym._cli.console import Command, out, print_json, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.help_layouts import DATA_RL
@@ -22,8 +22,8 @@ from agentgym_gym._cli.options import (
     MaxTurns,
     OnUnknown,
     Parser,
-    Split,
     Timeout,
+    TrainingSplit,
     ValidationSize,
     text_of,
 )
@@ -36,6 +36,7 @@ from agentgym_gym._cli.resolve_env import (
     refuse_twice,
     resolve,
 )
+from agentgym_gym._cli.training_tasks import describe_tasks
 from agentgym_gym.data import Division, Item, Recipe
 from agentgym_gym.data._items import read_prompts
 from agentgym_gym.data._split import parse_val
@@ -69,6 +70,14 @@ class RlOptions:
         typer.Option(help=TASKS_HELP, show_default="all"),
     ] = None
     val: ValidationSize = "0.1"
+    val_split: Annotated[
+        str | None,
+        typer.Option(
+            help="split of the validation tasks",
+            show_default="dev, else training tasks that are kept out",
+            autocompletion=complete_split,
+        ),
+    ] = None
     num_samples: Annotated[
         int | None, typer.Option(min=1, help="number of tasks to sample", show_default="all")
     ] = None
@@ -92,7 +101,7 @@ class RlOptions:
             show_default="configured at training",
         ),
     ] = None
-    split: Split = None
+    split: TrainingSplit = None
     action_format: ActionFormat = None
     parser: Parser = None
     on_unknown: OnUnknown = None
@@ -135,17 +144,20 @@ def _rl(options: RlOptions) -> None:
     --server and --env-kwargs, and repeat the option for each environment.
 
     Tasks of environments are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of item
-    ids. If an environment has no numbered tasks, they are seeds, and all means 1000.
+    ids. If an environment has no numbered tasks, they are seeds, and all means 1000. Ids must be of the
+    split train unless --split names another; a file may name tasks of any split.
 
     With --system-prompt-from-traj, the system prompt is the first message of the trajectories. Use it with
     --parser agentgym for models trained on AgentGym's prompts.
     """
     chosen = {each.source.name: each for each in map(_resolved, _named(options.sources))}
+    items, for_validation = _items(options)
     division = library.divide(
-        _items(options.sources, options.tasks, options.split),
+        items,
         val=parse_val(options.val),
         seed=options.seed,
         num_samples=options.num_samples,
+        validation=for_validation,
     )
     of = {item.environment.name: item.environment for item in (*division.train, *division.val)}
     recipes = _recipes(options, of, chosen)
@@ -217,19 +229,26 @@ def _resolved(source: str) -> Chosen:
         raise BadOption(f"source {source!r} is not a file or folder, and {error}") from error
 
 
-def _items(sources: Sequence[str], tasks: str | None, split: str | None) -> list[Item]:
+def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:
+    """Return the items of all sources, and those for validation only."""
     items: list[Item] = []
-    named = list(_named(sources))
-    for source in sources:
+    for_validation: list[Item] = []
+    named = list(_named(options.sources))
+    for source in options.sources:
         if source in named:
-            items += library.items_of(resolve(source).source, tasks or "all", split)
+            of = resolve(source).source
+            training = library.training_items(of, options.tasks or "all", options.split)
+            for_validation += library.validation_items(of, training, options.val_split)
+            items += training
         else:
-            items += library.read_items(Path(source), split)
-    if tasks is not None and not named:
-        raise BadOption(
-            f"--tasks {tasks!r:.80} is only for environments: the sources are files, which list their tasks"
-        )
-    return items
+            items += library.read_items(Path(source), options.split)
+    for unused, value in (("--tasks", options.tasks), ("--val-split", options.val_split)):
+        if value is not None and not named:
+            raise BadOption(
+                f"{unused} {value!r:.80} is only for environments: the sources are files, which list their "
+                "tasks"
+            )
+    return items, for_validation
 
 
 def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
@@ -285,8 +304,19 @@ def _summary(
     lengths = [
         len(recipes[item.environment.name].system_prompt or "") for items in parts.values() for item in items
     ]
+    tasks = {
+        part: {name: [item.task_id for item in items if item.environment.name == name] for name in of}
+        for part, items in parts.items()
+    }
+    notes = [
+        note
+        for name, environment in of.items()
+        if not isinstance(environment, library.Seeds)
+        for note in describe_tasks(environment, tasks["train"][name], tasks["val"][name])
+    ]
     return {
         "rows": {part: len(items) for part, items in parts.items()},
+        "notes": notes,
         "environments": {
             of[name].id: {
                 "train": counts["train"][name],
@@ -314,6 +344,8 @@ def _print(summary: Mapping[str, Any]) -> None:
         f"{characters['mean']:,} characters on average, {characters['max']:,} at most.",
         soft_wrap=True,
     )
+    for note in summary["notes"]:
+        out.print(note, soft_wrap=True)
     if summary["duplicates"]:
         out.print(f"Duplicates left out: {summary['duplicates']:,}.", soft_wrap=True)
     out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)

@@ -69,20 +69,20 @@ VALIDATE = HelpLayout(
 
 DATA_RL = HelpLayout(
     groups={
-        "Tasks": ("tasks", "split", "num_samples", "val", "seed"),
+        "Tasks": ("tasks", "split", "num_samples", "val", "val_split", "seed"),
         "Output": ("out_", "force", "as_json"),
         "Prompt": ("system_prompt", "system_prompt_from_traj"),
         "Environment": (*_SERVED, "env_kwargs"),
     },
     examples=(
-        "agentgym data rl TextCraft --split train --out data/craft",
+        "agentgym data rl TextCraft --out data/craft",
         "agentgym data rl TextCraft Maze --val 10 --out data/two",
     ),
 )
 
 VERL_INIT = HelpLayout(
     groups={
-        "Environments and tasks": ("env", "tasks", "split", "val", "seed"),
+        "Environments and tasks": ("env", "tasks", "split", "val", "val_split", "seed"),
         "Output": ("out_", "force"),
         "Training": (
             *("model", "like", "preset", "algorithm", "kl_coef", "lora", "rollout_correction"),
@@ -103,7 +103,7 @@ VERL_INIT = HelpLayout(
 VERL_SFT = HelpLayout(
     groups={
         "Trajectories": (
-            *("successful", "min_score", "best", "val", "seed"),
+            *("successful", "min_score", "best", "split", "val", "seed"),
             *("from_", "action_format", "prompt", "system_prompt"),
         ),
         "Output": ("out_", "force"),

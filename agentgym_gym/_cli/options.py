@@ -28,6 +28,7 @@ __all__ = [
     "Split",
     "SuccessAt",
     "Timeout",
+    "TrainingSplit",
     "ValidationSize",
     "headers_of",
     "text_of",
@@ -99,10 +100,18 @@ Server = Annotated[
 Split = Annotated[
     str | None,
     typer.Option(
-        help="split of the tasks", show_default="the first; any for a file", autocompletion=complete_split
+        help="split of the tasks", show_default="all; any for a file", autocompletion=complete_split
     ),
 ]
 
+TrainingSplit = Annotated[
+    str | None,
+    typer.Option(
+        help="split of the training tasks; all for every task",
+        show_default="train; any for a file",
+        autocompletion=complete_split,
+    ),
+]
 
 ValidationSize = Annotated[str, typer.Option(help="validation size: number of tasks, or share (0.1 or 10%)")]
 

@@ -94,8 +94,7 @@ class Chosen:
 
     def evaluation_split(self) -> str | None:
         """Return the split for evaluation: ``test``, else ``dev``, else the first."""
-        splits = [] if self.environment is None else list(self.environment.splits)
-        return next((name for name in ("test", "dev") if name in splits), splits[0] if splits else None)
+        return None if self.environment is None else self.environment.evaluation_split
 
     def make(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None

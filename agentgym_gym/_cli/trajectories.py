@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from agentgym_gym import data as library
-from agentgym_gym._cli.completion import complete_run
+from agentgym_gym._cli.completion import complete_run, complete_split
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force, Json, ValidationSize, text_of
@@ -36,6 +36,7 @@ __all__ = [
     "Sources",
     "Successful",
     "SystemPrompts",
+    "TrainedSplit",
     "agenttraj",
     "choose",
     "divide",
@@ -61,6 +62,15 @@ MinScore: TypeAlias = Annotated[float | None, typer.Option(help="minimum score o
 Best: TypeAlias = Annotated[
     int | None,
     typer.Option("--best", min=1, metavar="N", help="keep the N best episodes per task"),
+]
+TrainedSplit: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        help="split of kept episodes; all for every episode",
+        show_default="none for evaluation",
+        autocompletion=complete_split,
+    ),
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="random seed of the split and order")]
 PromptForm: TypeAlias = Annotated[
@@ -91,6 +101,7 @@ class SftRowsOptions:
     successful: Successful = False
     min_score: MinScore = None
     best: Best = None
+    split: TrainedSplit = None
     val: ValidationSize = "0.1"
     seed: Seed = 0
     prompt: PromptForm = "system"
@@ -104,13 +115,18 @@ def sft(options: SftRowsOptions) -> None:
     """Write episodes as rows for fine-tuning with verl.
 
     It leaves out episodes that a fault ended, duplicates, and episodes that the options exclude, and prints
-    their numbers by reason. All episodes of a task are in the same file. Several sources are combined.
+    their numbers by reason. Episodes of a split for evaluation, such as test, are left out unless --split
+    names it, or all. All episodes of a task are in the same file. Several sources are combined.
 
     With --prompt turns, the prompt is a user message that is answered by OK, as in AgentGym's training. With
     several environments, put NAME= before the value of --system-prompt, and repeat it for each of them.
     """
     selected = choose(
-        options.sources, successful=options.successful, min_score=options.min_score, best=options.best
+        options.sources,
+        successful=options.successful,
+        min_score=options.min_score,
+        best=options.best,
+        split=options.split,
     )
     kept = with_prompts(selected.kept, options.system_prompt)
     parts = divide(kept, val=options.val, seed=options.seed, prompt=options.prompt)
@@ -132,6 +148,7 @@ class AgentTrajOptions:
     successful: Successful = False
     min_score: MinScore = None
     best: Best = None
+    split: TrainedSplit = None
     force: Force = False
 
 
@@ -140,10 +157,15 @@ def agenttraj(options: AgentTrajOptions) -> None:
     """Write episodes as an AgentTraj file.
 
     AgentGym's own trainer reads the file. The system prompt becomes the first user message, which is answered
-    by OK. The file contains the scores as reward and success. Several sources are combined.
+    by OK. The file contains the scores as reward and success. Several sources are combined. The same episodes
+    are left out as by agentgym data sft.
     """
     selected = choose(
-        options.sources, successful=options.successful, min_score=options.min_score, best=options.best
+        options.sources,
+        successful=options.successful,
+        min_score=options.min_score,
+        best=options.best,
+        split=options.split,
     )
     count = library.write_agenttraj(options.out_, selected.kept, force=options.force)
     print_left_out(selected.left_out)
@@ -157,7 +179,12 @@ def print_left_out(left_out: Mapping[str, int]) -> None:
 
 
 def choose(
-    sources: Sequence[Path], *, successful: bool, min_score: float | None, best: int | None
+    sources: Sequence[Path],
+    *,
+    successful: bool,
+    min_score: float | None,
+    best: int | None,
+    split: str | None,
 ) -> Selected:
     """Read trajectories and select those to train on.
 
@@ -165,7 +192,9 @@ def choose(
         BadOption: A source cannot be read, or no trajectories remain.
     """
     trajectories = [each for path in sources for each in library.read_trajectories(path)]
-    selected = library.select(trajectories, successful=successful, min_score=min_score, best=best)
+    selected = library.select(
+        trajectories, successful=successful, min_score=min_score, best=best, split=split
+    )
     if not selected.kept:
         reasons = ", ".join(f"{count} {reason}" for reason, count in selected.left_out.items())
         raise BadOption(f"all {len(trajectories)} trajectories are left out: {reasons}; give others")

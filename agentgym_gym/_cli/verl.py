@@ -146,8 +146,17 @@ class InitOptions:
         list[str] | None,
         typer.Option(
             metavar="[ENV=]SPLIT",
-            help="split of the tasks",
-            show_default="the first",
+            help="split of the training tasks; all for every task",
+            show_default="train",
+            autocompletion=complete_split,
+        ),
+    ] = None
+    val_split: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[ENV=]SPLIT",
+            help="split of the validation tasks",
+            show_default="dev, else training tasks that are kept out",
             autocompletion=complete_split,
         ),
     ] = None
@@ -214,7 +223,9 @@ def _init(options: InitOptions) -> None:
     repeated. By default, at most 100 tasks of each environment are for validation.
 
     Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
-    an environment has no numbered tasks, they are seeds, and all means 1000.
+    an environment has no numbered tasks, they are seeds, and all means 1000. Ids must be of the split train
+    unless --split names another; a file may name tasks of any split. With --like, a file of item ids counts
+    as the tasks of the paper.
     """
     # No other command needs these imports.
     from verl_bridge import recipes  # noqa: PLC0415
@@ -230,14 +241,17 @@ def _init(options: InitOptions) -> None:
         system_prompt=options.system_prompt,
         isolate=options.isolate,
         success_at=options.success_at,
+        val_split=options.val_split,
         native_tools=options.tools == "native",
     )
     try:
         recipe = with_turn_limits(_recipe(options, selections), selections)
-        parts, shares = rows_of(recipe, selections)
-        recipe = dataclasses.replace(recipe, val_tasks=len(parts["val"]) // len(selections))
-        written = recipes.write(recipe, options.out_, shares=shares, force=options.force)
-        for part, rows in parts.items():
+        tasks = rows_of(recipe, selections)
+        recipe = dataclasses.replace(recipe, val_tasks=len(tasks.parts["val"]) // len(selections))
+        written = recipes.write(
+            recipe, options.out_, shares=tasks.shares, notes=tasks.notes, force=options.force
+        )
+        for part, rows in tasks.parts.items():
             written.append(options.out_ / "data" / f"{part}.parquet")
             recipes.write_rows(written[-1], rows)
     except (ValueError, FileExistsError) as error:
@@ -246,9 +260,10 @@ def _init(options: InitOptions) -> None:
         raise BadOption(f"cannot write to {options.out_}: {error.strerror or error}") from error
     for path in written:
         out.print(f"wrote {path}", soft_wrap=True)
-    if shares:
-        print_shares(shares)
-    for line in describe(recipe, amount_of(recipe, len(parts["train"]), len(parts["val"]))):
+    if tasks.shares:
+        print_shares(tasks.shares)
+    amount = amount_of(recipe, len(tasks.parts["train"]), len(tasks.parts["val"]))
+    for line in (*tasks.notes, *describe(recipe, amount)):
         out.print(Text(line), soft_wrap=True)
     out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
 
@@ -315,7 +330,7 @@ def _check(
     if not folder.is_dir():
         raise BadOption(f"{folder} is not a folder: write one with agentgym verl init or sft")
     # No other command needs these imports.
-    from agentgym_gym._cli.verl_players import players_of, task_error  # noqa: PLC0415
+    from agentgym_gym._cli.verl_players import find_task, players_of  # noqa: PLC0415
     from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
     from verl_bridge.recipes._overrides import check_override  # noqa: PLC0415
 
@@ -327,7 +342,7 @@ def _check(
     find_modules_here()
     try:
         findings, view = recipes.check(
-            folder, overrides=overrides or (), timeout=timeout, players=players_of, task_error=task_error
+            folder, overrides=overrides or (), timeout=timeout, players=players_of, find_task=find_task
         )
     except ModuleNotFoundError as error:
         if error.name != "yaml":

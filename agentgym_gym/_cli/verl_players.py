@@ -10,8 +10,9 @@ from agentgym_gym.actions import Action
 from agentgym_gym.catalogue import find
 from agentgym_gym.errors import AgentGymError, UnknownEnvironment
 from agentgym_gym.evaluate import AgentReply, RandomAgent, load_oracle
+from verl_bridge.recipes._check_catalogue import TaskFacts
 
-__all__ = ["players_of", "task_error"]
+__all__ = ["find_task", "players_of"]
 
 
 class _TextPlayer:
@@ -55,13 +56,16 @@ def players_of(env_id: str) -> Sequence[Callable[[], _TextPlayer]]:
     return [lambda: _TextPlayer(load_oracle(environment)), lambda: _TextPlayer(RandomAgent())]
 
 
-def task_error(env_id: str, task_id: Any) -> str | None:
-    """Return why an environment has no such task; None if it has it, or is of another library."""
+def find_task(env_id: str, task_id: Any) -> TaskFacts | None:
+    """Return the catalogue's facts about a task; None if its environment is of another library."""
     try:
         environment = find(env_id)
     except UnknownEnvironment:
         return None
     if type(task_id) is int and environment.has_task(task_id):
-        return None
+        return TaskFacts(
+            held_out=environment.held_out(task_id) or "", unwinnable=environment.unwinnable.get(task_id, "")
+        )
     ids = environment.task_ids
-    return f"{environment.name} has no task {task_id!r:.40}; it has {len(ids):,}, from {ids[0]} to {ids[-1]}"
+    has = f"it has {len(ids):,}, from {ids[0]} to {ids[-1]}"
+    return TaskFacts(error=f"{environment.name} has no task {task_id!r:.40}; {has}")

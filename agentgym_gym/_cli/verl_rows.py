@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import importlib.util
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,10 @@ from agentgym_gym._cli.console import out, print_table
 from agentgym_gym._cli.environments import ENV_TIMEOUT, require_text
 from agentgym_gym._cli.options import text_of
 from agentgym_gym._cli.resolve_env import all_by_name, by_name, json_object, resolve
+from agentgym_gym._cli.training_tasks import describe_tasks
 from agentgym_gym._text import redact
 from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra
+from agentgym_gym.evaluate._tasks import is_tasks
 from agentgym_gym.rollout import Pool
 
 if TYPE_CHECKING:
@@ -29,7 +31,15 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from verl_bridge.recipes import EnvChoice, RlRecipe, Share
 
-__all__ = ["EnvSelection", "env_arguments", "print_shares", "read_options", "rows_of", "with_turn_limits"]
+__all__ = [
+    "EnvSelection",
+    "TaskRows",
+    "env_arguments",
+    "print_shares",
+    "read_options",
+    "rows_of",
+    "with_turn_limits",
+]
 
 TEST_TASKS = 8
 """The number of validation tasks for the preset ``test``."""
@@ -54,7 +64,8 @@ class EnvSelection:
         env_kwargs: Arguments of the environment, including its servers.
         tasks: The task selection; None for the default of the preset.
         val: The number of validation tasks; None for the default of the preset.
-        split: The split of the tasks; None for the first.
+        split: The split of the tasks to train on; None for the training split.
+        val_split: The split of the validation tasks; None for ``dev``, or training tasks that are kept out.
         system_prompt: The system prompt; None for the environment's own.
         isolate: Where each environment runs; None for the default.
         success_at: The return that counts as success if the environment reports none; None for the default.
@@ -69,6 +80,7 @@ class EnvSelection:
     system_prompt: str | None
     isolate: str | None = None
     success_at: float | None = None
+    val_split: str | None = None
 
 
 def read_options(
@@ -82,6 +94,7 @@ def read_options(
     system_prompt: Sequence[str] | None,
     isolate: Sequence[str] | None = None,
     success_at: Sequence[str] | None = None,
+    val_split: Sequence[str] | None = None,
     native_tools: bool = False,
 ) -> list[EnvSelection]:
     """Parse the options of ``agentgym verl init`` for each environment.
@@ -96,6 +109,7 @@ def read_options(
         system_prompt: Files.
         isolate: Isolation modes.
         success_at: Returns.
+        val_split: Splits for validation.
         native_tools: Whether the model calls tools, for which AgentGym's environments have the action format
             ``tool_calls``.
 
@@ -115,6 +129,7 @@ def read_options(
     numbers, files = by_name("--val", val, names), by_name("--system-prompt", system_prompt, names)
     isolations = by_name("--isolate", isolate, names)
     thresholds = by_name("--success-at", success_at, names)
+    val_splits = by_name("--val-split", val_split, names)
     return [
         EnvSelection(
             each,
@@ -131,6 +146,7 @@ def read_options(
             text_of(Path(files[name])) if name in files else None,
             isolations.get(name),
             _return(thresholds[name]) if name in thresholds else None,
+            val_splits.get(name),
         )
         for (name, each), (_, weight) in zip(chosen.items(), weighted, strict=True)
     ]
@@ -236,17 +252,30 @@ def with_turn_limits(recipe: RlRecipe, selections: Sequence[EnvSelection]) -> Rl
     return dataclasses.replace(recipe, env_kwargs=envs[0].env_kwargs)
 
 
-def rows_of(
-    recipe: RlRecipe, selections: Sequence[EnvSelection]
-) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
-    """Return the rows of a recipe by ``"train"`` and ``"val"``, and the shares of several environments.
+@dataclass(frozen=True)
+class TaskRows:
+    """The tasks of a recipe.
+
+    Attributes:
+        parts: The rows by ``"train"`` and ``"val"``.
+        shares: The rows of each of several environments.
+        notes: Lines about the splits of the tasks.
+    """
+
+    parts: Mapping[str, list[dict[str, Any]]]
+    shares: Sequence[Share] = ()
+    notes: Sequence[str] = ()
+
+
+def rows_of(recipe: RlRecipe, selections: Sequence[EnvSelection]) -> TaskRows:
+    """Return the rows of a recipe.
 
     Args:
         recipe: The recipe.
         selections: The options of each environment in the recipe.
 
     Raises:
-        BadOption: There are too limit tasks, the weight of an environment leaves it without rows, or the
+        BadOption: There are too few tasks, the weight of an environment leaves it without rows, or the
             observations of another library's environment are not text.
         MissingExtra: pyarrow is not installed.
         ValueError: An environment of another library cannot be created.
@@ -261,10 +290,31 @@ def rows_of(
     ]
     if recipe.several:
         return _weighted_rows(recipe, selections)
-    train, val = _split_tasks(recipe, selections[0])
-    if recipe.preset == "train" and len(train) < recipe.size.batch:
-        train = repeat_to(train, recipe.size.batch)  # verl makes no step of less than a batch
-    return {"train": _rows(recipe, 0, selections[0], train), "val": _rows(recipe, 0, selections[0], val)}, []
+    (only,) = selections
+    train, val = _split_tasks(recipe, only)
+    notes = [*_notes(only, train, val), *_notes_on_paper(recipe, only)]
+    train = repeat_to(train, max(len(train), recipe.size.batch))  # verl makes no step of less than a batch
+    return TaskRows({"train": _rows(recipe, 0, only, train), "val": _rows(recipe, 0, only, val)}, notes=notes)
+
+
+def _notes(each: EnvSelection, train: Sequence[int], val: Sequence[int]) -> Iterable[str]:
+    environment = each.chosen.environment
+    return [] if environment is None else describe_tasks(environment, train, val)
+
+
+def _notes_on_paper(recipe: RlRecipe, each: EnvSelection) -> Iterator[str]:
+    """Yield how the tasks relate to those of the paper whose settings a recipe has."""
+    if recipe.published is None:
+        return
+    if _is_published(recipe, each):
+        yield f"The tasks of {each.tasks} count as those of {recipe.like}, of whatever split they are."
+    else:
+        yield f"{recipe.like} trained on {recipe.published.tasks}"
+
+
+def _is_published(recipe: RlRecipe, each: EnvSelection) -> bool:
+    """Return whether the tasks come from the item file of the paper whose settings a recipe has."""
+    return recipe.like is not None and each.tasks is not None and not is_tasks(each.tasks)
 
 
 def _prompt(env: EnvChoice, each: EnvSelection) -> str | None:
@@ -293,9 +343,7 @@ async def _facts(env: EnvChoice) -> EnvFacts:
         return await pool.facts()
 
 
-def _weighted_rows(
-    recipe: RlRecipe, selections: Sequence[EnvSelection]
-) -> tuple[dict[str, list[dict[str, Any]]], list[Share]]:
+def _weighted_rows(recipe: RlRecipe, selections: Sequence[EnvSelection]) -> TaskRows:
     """Return the rows of several environments in proportion to their weights, in whole batches."""
     # No other command needs this import.
     from verl_bridge.recipes._shares import Share, apportion, interleave, repeat_to  # noqa: PLC0415
@@ -305,10 +353,7 @@ def _weighted_rows(
     total = sum(len(train) for train, _ in splits)
     if recipe.preset == "test" and all(each.tasks is None for each in selections):
         total = min(total, batch * TEST_STEPS)
-    if recipe.preset == "train":
-        total = max(total, batch)
-    if total < batch:
-        raise BadOption(f"{total} training tasks do not fill a batch of {batch}: give more --tasks")
+    total = max(total, batch)
     counts = apportion(total - total % batch, [each.weight for each in selections])
     most = max(len(val) for _, val in splits)
     rows_by_part: dict[str, list[list[dict[str, Any]]]] = {"train": [], "val": []}
@@ -324,7 +369,9 @@ def _weighted_rows(
         repeated = repeat_to(val, most) if recipe.preset == "train" else val
         rows_by_part["val"].append(_rows(recipe, at, each, repeated))
         shares.append(Share(each.chosen.id, each.weight, count, min(count, len(train)), len(train), len(val)))
-    return {part: _with_index(interleave(rows)) for part, rows in rows_by_part.items()}, shares
+    parts = {part: _with_index(interleave(rows)) for part, rows in rows_by_part.items()}
+    notes = [line for each, tasks in zip(selections, splits, strict=True) for line in _notes(each, *tasks)]
+    return TaskRows(parts, shares, notes)
 
 
 def _with_index(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -335,33 +382,43 @@ def _with_index(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _split_tasks(recipe: RlRecipe, each: EnvSelection) -> tuple[list[int], list[int]]:
     """Return the training tasks and the validation tasks of an environment."""
-    limit = (
-        recipe.size.batch * TEST_STEPS + TEST_TASKS
-        if recipe.preset == "test" and each.tasks is None
-        else None
-    )
+    few = recipe.preset == "test" and each.tasks is None
+    limit = recipe.size.batch * TEST_STEPS + TEST_TASKS if few else None
     if each.chosen.environment is None:
         seeds = each.chosen.tasks(each.tasks or (f"0:{limit}" if limit else "all"), each.split)
         val = _for_validation(recipe, each, len(seeds))
         return seeds[val:], seeds[:val]
-    items = data.items_of(each.chosen.environment, each.tasks or "all", each.split)
+    items = data.training_items(each.chosen.environment, each.tasks or "all", each.split)
+    only_val = data.validation_items(each.chosen.environment, items, each.val_split)
     count = min(limit or len(items), len(items))
-    division = data.divide(items, val=_for_validation(recipe, each, count), num_samples=count)
+    division = data.divide(
+        items,
+        val=_for_validation(recipe, each, count, len(only_val)),
+        num_samples=count if few else None,
+        validation=only_val,
+    )
     return [item.task_id for item in division.train], [item.task_id for item in division.val]
 
 
-def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int) -> int:
+def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int, only_val: int = 0) -> int:
+    """Return the number of validation tasks.
+
+    Args:
+        recipe: The recipe.
+        each: The options of the environment.
+        count: The number of tasks to train on, from which the validation tasks are kept out.
+        only_val: The number of tasks for validation only; if there are any, none is kept out.
+    """
     from verl_bridge.recipes._recipe import MAX_VALIDATION  # noqa: PLC0415 - no other command needs this import
 
     default = TEST_TASKS if recipe.preset == "test" else max(1, count // TASKS_PER_VALIDATION_TASK)
     most = MAX_VALIDATION_TASKS if recipe.several else MAX_VALIDATION if recipe.preset == "train" else default
-    val = each.val or min(default, most)
-    needed = 1 if recipe.several or recipe.preset == "train" else recipe.size.batch
-    if count - val < needed:
+    val = each.val or min(default, most, only_val or default)
+    if val >= count and not only_val:
         of = f" of {each.chosen.id}" if recipe.several else ""
-        lack = "none for training" if needed == 1 else f"less than a batch of {needed} for training"
         raise BadOption(
-            f"{val} of {count} tasks{of} for validation leave {lack}: give more --tasks, or a smaller --val"
+            f"{val} of {count} tasks{of} for validation leave none for training: give more --tasks, or a "
+            "smaller --val"
         )
     return val
 
@@ -369,9 +426,11 @@ def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int) -> int:
 def _rows(recipe: RlRecipe, at: int, each: EnvSelection, tasks: Sequence[int]) -> list[dict[str, Any]]:
     """Return the rows of some tasks; a single environment's arguments are in the loop's YAML instead."""
     rows = _rows_of_tasks(recipe, at, each, tasks)
-    if recipe.several:
-        for row in rows:
+    for row in rows:
+        if recipe.several:
             row["extra_info"]["interaction_kwargs"] |= recipe.environments[at].runtime
+        if _is_published(recipe, each):
+            row["extra_info"]["tasks_of"] = recipe.like  # for `agentgym verl check`
     return rows
 
 

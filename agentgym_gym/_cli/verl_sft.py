@@ -27,6 +27,7 @@ from agentgym_gym._cli.trajectories import (
     Sources,
     Successful,
     SystemPrompts,
+    TrainedSplit,
     choose,
     divide,
     print_summary,
@@ -70,6 +71,7 @@ class SftOptions:
     successful: Successful = False
     min_score: MinScore = None
     best: Best = None
+    split: TrainedSplit = None
     action_format: Annotated[
         FormatName | None,
         typer.Option(
@@ -159,7 +161,13 @@ def _trajectories(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Cou
     left_out: Counter[str] = Counter()
     parts: dict[str, list[Trajectory]] = {}
     for part, paths in _parts(options.sources, divided=options.val is None).items():
-        chosen = choose(paths, successful=options.successful, min_score=options.min_score, best=options.best)
+        chosen = choose(
+            paths,
+            successful=options.successful,
+            min_score=options.min_score,
+            best=options.best,
+            split=options.split,
+        )
         left_out += Counter(chosen.left_out)
         kept = _in_format(chosen.kept, options.from_, options.action_format)
         parts[part] = with_prompts(kept, options.system_prompt)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ __all__ = [
     "items_of",
     "read_items",
     "read_prompts",
+    "training_items",
+    "validation_items",
 ]
 
 SEEDS = 1_000
@@ -82,8 +84,8 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
         environment: The environment.
         tasks: The task selection, such as ``0:50``, ``3``, ``1,2,5``, ``10:`` or ``all``, or the path of
             a file or folder of item ids for :func:`read_items`. Duplicates are dropped.
-        split: The split of the tasks. By default, ``all`` means the first split, and task numbers may be of
-            any split.
+        split: The split of the tasks. By default, ``all`` means the training split, and task numbers may be
+            of any split.
 
     Raises:
         BadOption: The split or a task does not exist, or the file names tasks of another environment.
@@ -110,6 +112,60 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
             f"tasks of {environment.name}"
         )
     return list({item.key: item for item in items}.values())
+
+
+def training_items(
+    environment: Environment | Seeds, tasks: str = "all", split: str | None = None
+) -> list[Item]:
+    """Return the items to train on that a task selection names.
+
+    Args:
+        environment: The environment.
+        tasks: The task selection, as for :func:`items_of`. The items of a file may be of any split.
+        split: The split of the tasks, such as ``train``, or ``all``. By default the training split without
+            tasks that another split holds out for evaluation.
+
+    Raises:
+        BadOption: The split or a task does not exist, or the task is not in the split.
+    """
+    if split is not None or isinstance(environment, Seeds) or not is_tasks(tasks):
+        return items_of(environment, tasks, split)
+    training = environment.training_split
+    try:
+        items = items_of(environment, tasks, training)
+    except BadOption as error:
+        raise BadOption(
+            f"{error}, in the split {training} of {environment.name}; to train on tasks of other splits, "
+            "pass split='all'"
+        ) from None
+    kept = [item for item in items if environment.held_out(item.task_id) is None]
+    if not kept:
+        raise BadOption(
+            f"tasks {tasks!r:.80} of {environment.name} are all for evaluation; to train on them, pass "
+            "split='all'"
+        )
+    return kept
+
+
+def validation_items(
+    environment: Environment | Seeds, training: Iterable[Item], split: str | None = None
+) -> list[Item]:
+    """Return the items for validation only; none if some training items must be kept out instead.
+
+    Args:
+        environment: The environment.
+        training: The items to train on.
+        split: The split for validation. By default ``dev``, unless there is none, or training uses it.
+
+    Raises:
+        BadOption: There is no such split.
+    """
+    if split is not None:
+        return items_of(environment, "all", split)
+    if isinstance(environment, Seeds) or "dev" not in environment.splits:
+        return []
+    dev = items_of(environment, "all", "dev")
+    return dev if {item.key for item in dev}.isdisjoint(item.key for item in training) else []
 
 
 def read_items(path: Path, split: str | None = None) -> list[Item]:

@@ -33,7 +33,12 @@ class Division:
 
 
 def divide(
-    items: Iterable[Item], *, val: float = 0, seed: int = 0, num_samples: int | None = None
+    items: Iterable[Item],
+    *,
+    val: float = 0,
+    seed: int = 0,
+    num_samples: int | None = None,
+    validation: Iterable[Item] = (),
 ) -> Division:
     """Shuffle items and split off a validation set with about the same share of each environment.
 
@@ -45,11 +50,14 @@ def divide(
         val: Size of the validation split: a number of items as an integer, or a share as a float below 1.
         seed: Seed of the shuffle, which determines the sample and the validation split.
         num_samples: Number of items to sample, including validation items; all by default.
+        validation: Items for validation only. The validation items of their environments are drawn from
+            them, and never trained on.
 
     Raises:
-        BadOption: There are fewer items than ``num_samples``, or no training items would remain.
+        BadOption: There are fewer items than ``num_samples``, too few for validation, or no training items
+            would remain.
     """
-    originals = list(items)
+    originals, pool = list(items), list(validation)
     chosen = _shuffled({item.key: item for item in originals}.values(), seed)
     duplicates = len(originals) - len(chosen)
     if num_samples is not None:
@@ -58,12 +66,24 @@ def divide(
                 f"num_samples={num_samples} should be from 1 to {len(chosen)}, the number of items"
             )
         chosen = chosen[:num_samples]
-    val_items = val if isinstance(val, int) else _share(val, len(chosen))
-    if not 0 <= val_items < len(chosen):
+    size = val if isinstance(val, int) else _share(val, len(chosen))
+    if size < 0:
+        raise BadOption(f"val={val} should be a number of items or a share, at least 0")
+    pooled = {item.environment.name for item in pool}
+    own = [item for item in chosen if item.environment.name not in pooled]
+    kept_out = own[: size if not pool else round(size * len(own) / len(chosen))]
+    drawn = _shuffled({item.key: item for item in pool}.values(), seed)[: size - len(kept_out)]
+    if isinstance(val, int) and pool and len(kept_out) + len(drawn) < size:
+        raise BadOption(f"val={val} is more than the {len(pool)} items for validation only")
+    out = {item.key for item in (*kept_out, *drawn)}
+    if num_samples is not None:  # which counts the items for validation
+        out |= {item.key for item in [each for each in chosen if each.key not in out][: len(drawn)]}
+    train = [item for item in chosen if item.key not in out]
+    if not train:
         raise BadOption(
             f"val={val} of {len(chosen)} items leaves none for training; pass 0 for no validation"
         )
-    return Division(chosen[val_items:], chosen[:val_items], duplicates)
+    return Division(train, [*kept_out, *drawn], duplicates)
 
 
 def parse_val(text: str) -> float:

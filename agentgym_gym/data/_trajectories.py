@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.catalogue import find
+from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 __all__ = ["Message", "Role", "Selected", "Trajectory", "as_system", "as_turns", "select", "with_prompt"]
 
@@ -144,20 +145,24 @@ def select(
     successful: bool = False,
     min_score: float | None = None,
     best: int | None = None,
+    split: str | None = None,
 ) -> Selected:
     """Select trajectories to train on.
 
     Trajectories that a fault ended, that have no replies, or whose messages duplicate an earlier trajectory
-    of the same task are always dropped.
+    of the same task are always dropped. Tasks of a split for evaluation, such as ``test`` or ``dev``, are
+    dropped by default.
 
     Args:
         trajectories: The trajectories.
         successful: Whether to keep only trajectories that solved their task.
         min_score: The minimum score.
         best: Keep the N trajectories with the highest scores of each task; on ties, earlier ones win.
+        split: The split of the tasks to keep, or ``all``. Environments without numbered tasks have no splits,
+            and all their trajectories are kept.
 
     Raises:
-        BadOption: ``best`` is below 1, or ``min_score`` is not finite.
+        BadOption: ``best`` is below 1, ``min_score`` is not finite, or an environment has no such split.
     """
     if min_score is not None and not math.isfinite(min_score):
         raise BadOption(f"min_score={min_score} should be a finite number")
@@ -168,7 +173,7 @@ def select(
     seen = set()
     for each in trajectories:
         identity = (each.key, tuple((message.role, message.content) for message in each.messages))
-        reason = _drop_reason(each, successful=successful, min_score=min_score)
+        reason = _drop_reason(each, successful=successful, min_score=min_score) or _split_reason(each, split)
         if reason is None and identity in seen:
             reason = "duplicate"
         if reason is not None:
@@ -194,6 +199,18 @@ def _drop_reason(trajectory: Trajectory, *, successful: bool, min_score: float |
     if min_score is not None and (trajectory.score is None or trajectory.score < min_score):
         return "score unknown" if trajectory.score is None else f"score below {min_score:g}"
     return None
+
+
+def _split_reason(trajectory: Trajectory, split: str | None) -> str | None:
+    """Return why a trajectory is dropped for the split of its task; None if it is kept."""
+    try:
+        environment = find(trajectory.env_id)
+    except UnknownEnvironment:
+        return None
+    if split is not None:
+        return None if trajectory.task_id in environment.split(split) else f"not of the split {split}"
+    held_out = environment.held_out(trajectory.task_id)
+    return f"of the split {held_out}" if held_out else None
 
 
 def _best(trajectories: list[Trajectory], count: int) -> list[Trajectory]:

@@ -67,8 +67,8 @@ def tasks_of(environment: Environment, text: str, split: str | None) -> list[int
     Args:
         environment: The environment.
         text: A task selection, as for :func:`parse_tasks`.
-        split: The split to select from. By default ``all`` selects the first split, and any other text
-            selects from all splits.
+        split: The split to select from. By default ``all`` selects the training split, and any other
+            text selects from all splits.
 
     Raises:
         BadOption: The split or the tasks do not exist.

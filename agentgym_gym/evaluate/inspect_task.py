@@ -63,8 +63,8 @@ def environment_task(
     Args:
         environment: Name of the environment, such as ``"WebShop"``, or of your own registered one.
         tasks: The tasks: ``0:50``, ``3``, ``1,2,5``, ``10:`` or ``all``; or a list of such texts and ids.
-        split: The split to select from. By default ``all`` selects the split ``test``, or the first split if
-            there is no ``test``, and any other text selects from all splits.
+        split: The split to select from. By default ``all`` selects the split ``test``, else ``dev``, else the
+            first, and any other text selects from all splits.
         action_format: Format of the action in a reply. Native tools have their own format.
         tools: ``text``: the model writes its action in its reply. ``native``: the model calls a tool.
         server: URL of the server, or several, separated by commas; by default from the environment variable,
@@ -87,8 +87,8 @@ def environment_task(
             f"server={redact(server)!r} contains a password, and inspect_ai logs the arguments of tasks: "
             f"set the environment variable {known.variable} instead"
         )
-    if split is None and tasks == "all" and "test" in known.splits:
-        split = "test"
+    if split is None and tasks == "all":
+        split = known.evaluation_split
     options: dict[str, Any] = {
         "server": server,
         "split": split,

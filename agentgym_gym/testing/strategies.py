@@ -107,12 +107,12 @@ def broken_replies(
     return broken() | mixtures(environment) | anything  # type: ignore[no-any-return]
 
 
-def tasks(environment: str | Environment, split: str | None = None) -> SearchStrategy[int]:
+def tasks(environment: str | Environment, split: str = "all") -> SearchStrategy[int]:
     """Generate task ids.
 
     Args:
         environment: The environment, or its name.
-        split: The split of the tasks; the environment's first split by default.
+        split: The split of the tasks; all tasks by default.
 
     Raises:
         UnknownEnvironment: The environment does not exist.

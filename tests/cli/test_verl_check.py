@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym._cli.verl_players import players_of, task_error
+from agentgym_gym._cli.verl_players import players_of, find_task
 from check_mistakes import MISTAKES, TEXTCRAFT, checkpoint, config, loop, make_folder
 from verl_bridge.recipes import RlRecipe, check, write
 
@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs/training/check.md"
 
 
 def checked(folder, *overrides):
-    findings, _ = check(folder, overrides=overrides, players=players_of, task_error=task_error)
+    findings, _ = check(folder, overrides=overrides, players=players_of, find_task=find_task)
     return findings
 
 
@@ -145,10 +145,10 @@ def test_checkpoints_without_the_file_of_the_last_step(tmp_path, textcraft_url):
 
 
 def test_all_rows_are_compared_with_the_catalogue():
-    assert task_error(TEXTCRAFT, 5) is None
-    assert task_error("other:own/Env-v0", 10**9) is None
-    assert task_error(TEXTCRAFT, "5") is not None
-    assert "TextCraft has no task 999999; it has 544, from 0 to 543" in str(task_error(TEXTCRAFT, 999_999))
+    assert find_task(TEXTCRAFT, 5) is None
+    assert find_task("other:own/Env-v0", 10**9) is None
+    assert find_task(TEXTCRAFT, "5") is not None
+    assert "TextCraft has no task 999999; it has 544, from 0 to 543" in str(find_task(TEXTCRAFT, 999_999))
 
 
 def test_a_turn_limit_that_is_wrong_ends_no_check(tmp_path, textcraft_url):

@@ -18,7 +18,7 @@ from check_mistakes import MISTAKES, config, make_folder
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
-from agentgym_gym._cli.verl_players import players_of, task_error
+from agentgym_gym._cli.verl_players import players_of, find_task
 from verl_bridge._loop_arguments import RULES
 from verl_bridge.recipes import VERSIONS, check
 from verl_bridge.recipes._view import View
@@ -73,7 +73,7 @@ def checked(results, monkeypatch):
     def check_folder(name):
         folder, answer = results[name]
         monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-        return check(folder, players=players_of, task_error=task_error)[0]
+        return check(folder, players=players_of, find_task=find_task)[0]
 
     return check_folder
 

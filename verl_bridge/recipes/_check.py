@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_bridge.recipes import (
+    _check_catalogue,
     _check_credit,
     _check_earlier,
     _check_lengths,
@@ -21,6 +22,7 @@ from verl_bridge.recipes._finding import Finding, problem
 from verl_bridge.recipes._view import NotReadable, View
 
 if TYPE_CHECKING:
+    from verl_bridge.recipes._check_catalogue import FindTask
     from verl_bridge.recipes._check_played import ReplySource
 
 __all__ = ["check"]
@@ -32,7 +34,7 @@ def check(
     overrides: Sequence[str] = (),
     timeout: float = 60.0,
     players: Callable[[str], Sequence[Callable[[], ReplySource]]] | None = None,
-    task_error: Callable[[str, Any], str | None] | None = None,
+    find_task: FindTask | None = None,
 ) -> tuple[list[Finding], View | None]:
     """Check a folder.
 
@@ -45,8 +47,8 @@ def check(
             whole episodes of each environment.
         players: Returns the makers of players for whole episodes of an environment by its id; without it,
             lengths are estimated from the responses to empty replies.
-        task_error: Returns why an environment, by its id, has no task of a number, or None if it has it or
-            its tasks are unknown.
+        find_task: Returns the catalogue's facts about a task, by the id of its environment and its number, or
+            None if its environment is in no catalogue; without it, splits are not checked.
 
     Returns:
         The findings, and the loaded folder, or None if it could not be read.
@@ -61,7 +63,7 @@ def check(
             problem("settings", str(error), "write a folder with agentgym verl init or agentgym verl sft")
         ], None
     if base_of(view.raw) == SFT:
-        return [*_check_sft_folder(view)], view
+        return [*_check_sft_folder(view, find_task)], view
     findings = [
         *_check_settings.check_composition(view),
         *_check_values.check_values(view),
@@ -74,7 +76,7 @@ def check(
         *_check_credit.check_credit(view),
         *_check_earlier.check_earlier_run(view),
         *_check_tasks.check_split_leakage(view),
-        *_check_tasks.check_task_ids(view, task_error),
+        *_check_catalogue.check_rl_tasks(view, find_task),
         *_check_tasks.check_shares(view),
     ]
     played, starts = _check_tasks.play_first_turns(view, timeout, players)
@@ -90,7 +92,7 @@ def _critic(view: View) -> list[str]:
     return ["critic.model.path"] if view.get("algorithm.adv_estimator", "gae") == "gae" else []
 
 
-def _check_sft_folder(view: View) -> Iterator[Finding]:
+def _check_sft_folder(view: View, find_task: FindTask | None) -> Iterator[Finding]:
     yield from _check_settings.check_composition(view)
     yield from _check_values.check_values(view)
     wrong = list(_check_values.check_integers(view, sft=True))
@@ -98,3 +100,4 @@ def _check_sft_folder(view: View) -> Iterator[Finding]:
     yield from _check_values.check_model(view, "model.path")
     yield from _check_earlier.check_earlier_run(view)
     yield from _check_sft.check_sft(view, sizes=not wrong)
+    yield from _check_catalogue.check_sft_tasks(view, find_task)

@@ -26,7 +26,6 @@ __all__ = [
     "FirstPrompt",
     "check_shares",
     "check_split_leakage",
-    "check_task_ids",
     "play_first_turns",
     "read_rows",
 ]
@@ -158,33 +157,6 @@ def _key(row: Mapping[str, Any]) -> str | None:
     if task.seed is None and not task.options:
         return None
     return json.dumps([task.env_id, task.options, task.seed], sort_keys=True, default=str)
-
-
-def check_task_ids(view: View, task_error: Callable[[str, Any], str | None] | None) -> Iterator[Finding]:
-    """Check whether the environments have the tasks that the rows select by number.
-
-    Args:
-        view: The folder, with its rows.
-        task_error: Returns why an environment has no such task, or None.
-    """
-    if task_error is None:
-        return
-    env_id = view.arguments().get("env_id")
-    for part, rows in view.rows.items():
-        wrong: list[str] = []
-        for index, row in enumerate(rows):
-            with contextlib.suppress(ValueError, AttributeError):
-                task = EnvTask.of(row, env_id=env_id)
-                error = (
-                    task_error(task.env_id, task.options["task_id"]) if "task_id" in task.options else None
-                )
-                if error:
-                    wrong.append(f"{view.location(part, index)}: {error}")
-        if wrong:
-            more = f" ({len(wrong)} such rows in {part})" if len(wrong) > 1 else ""
-            yield problem(
-                "tasks", f"{wrong[0]}{more}", "write the rows again with agentgym verl init --force"
-            )
 
 
 def check_shares(view: View) -> Iterator[Finding]:

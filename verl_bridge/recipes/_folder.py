@@ -50,12 +50,13 @@ _ABOUT_OFFLOAD = {
 }
 
 
-def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
+def render(recipe: RlRecipe, *, shares: Sequence[Share] = (), notes: Sequence[str] = ()) -> dict[str, str]:
     """Return the text of each file of a recipe's folder by its name.
 
     Args:
         recipe: The recipe.
         shares: The rows of each of several environments.
+        notes: Sentences about the tasks, for the README.
     """
     templates = {
         "config.yaml": f"verl-{recipe.verl}.yaml",
@@ -65,7 +66,7 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = ()) -> dict[str, str]:
     }
     if recipe.integration == "interaction":
         templates |= {"agent_loop.yaml": "tool_agent_loop.yaml", "interaction.yaml": "interaction.yaml"}
-    values = {**_settings(recipe), **_loop(recipe), **_texts(recipe, shares)}
+    values = {**_settings(recipe), **_loop(recipe), **_texts(recipe, shares, notes)}
     files = {name: fill(read_template(template), values) for name, template in templates.items()}
     paper = recipe.published
     if paper is None:
@@ -180,13 +181,14 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
     }
 
 
-def _texts(recipe: RlRecipe, shares: Sequence[Share]) -> dict[str, Any]:
+def _texts(recipe: RlRecipe, shares: Sequence[Share], notes: Sequence[str]) -> dict[str, Any]:
     """Return the values and conditions of ``run.sh`` and ``README.md``."""
     return {
         "algorithm": recipe.algorithm,
         "env_ids": ", ".join(env.env_id for env in recipe.environments),
         "environments": " and ".join(f"`{env.env_id}`" for env in recipe.environments),
         "like": recipe.published and recipe.published.about,
+        "notes": "\n".join(f"- {note}" for note in notes),
         "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),
         "shares": "\n".join(
             f"| `{share.env_id}` | {share.weight:g} | {share.rows:,} | {share.note or 'a task each'} "
@@ -197,13 +199,21 @@ def _texts(recipe: RlRecipe, shares: Sequence[Share]) -> dict[str, Any]:
     }
 
 
-def write(recipe: RlRecipe, folder: Path, *, shares: Sequence[Share] = (), force: bool = False) -> list[Path]:
+def write(
+    recipe: RlRecipe,
+    folder: Path,
+    *,
+    shares: Sequence[Share] = (),
+    notes: Sequence[str] = (),
+    force: bool = False,
+) -> list[Path]:
     """Write the folder of a recipe, except its data.
 
     Args:
         recipe: The recipe.
         folder: The target; created if it does not exist.
         shares: The rows of each of several environments.
+        notes: Sentences about the tasks, for the README.
         force: Whether to replace existing files.
 
     Returns:
@@ -213,7 +223,7 @@ def write(recipe: RlRecipe, folder: Path, *, shares: Sequence[Share] = (), force
         FileExistsError: One of the files exists and ``force`` is false; nothing was written.
         OSError: The folder cannot be written to.
     """
-    return write_files(folder, render(recipe, shares=shares), (*_NAMES, *_DATA), force=force)
+    return write_files(folder, render(recipe, shares=shares, notes=notes), (*_NAMES, *_DATA), force=force)
 
 
 def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *, force: bool) -> list[Path]:

@@ -33,12 +33,14 @@ class Published:
         settings: The settings by their dotted keys.
         named: Their names in the source, by the same keys.
         about: The differences from the paper and the agreements with it, in Markdown.
+        tasks: The tasks of the paper, in a sentence.
     """
 
     source: str
     settings: Mapping[str, Any]
     named: Mapping[str, str]
     about: str
+    tasks: str
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a setting, or the default if it was not published."""
@@ -80,7 +82,11 @@ def published_by(like: str) -> Mapping[str, Published]:
         settings = overlay["common"] | own
         source = f"{overlay['source']}/{settings.pop('script')}"
         made[env_id] = Published(
-            source, settings, overlay["named"], fill(overlay["about"].rstrip("\n"), {"source": source})
+            source,
+            settings,
+            overlay["named"],
+            fill(overlay["about"].rstrip("\n"), {"source": source}),
+            " ".join(overlay["tasks"].split()),
         )
     return made
 
