@@ -100,7 +100,10 @@ class SftOptions:
             autocompletion=complete_env,
         ),
     ] = None
-    eval_tasks: Annotated[str | None, typer.Option(help=TASKS_HELP, show_default="all")] = None
+    eval_tasks: Annotated[
+        str | None,
+        typer.Option(help=TASKS_HELP, show_default="those of the split test, else dev, else the first"),
+    ] = None
     eval_engine: Annotated[
         Literal["sglang", "vllm", "transformers"], typer.Option(help="inference engine of the evaluation")
     ] = "vllm"

@@ -1,4 +1,4 @@
-"""The numbers of the recipe. They were fixed before the runs reported in docs/training/maze.md."""
+"""The numbers of the recipe: docs/training/maze.md."""
 
 from __future__ import annotations
 
@@ -6,37 +6,48 @@ from dataclasses import dataclass
 
 from trainers import Training
 
-__all__ = ["FULL", "PHRASES", "QUICK", "REPLY_TOKENS", "SYSTEM", "Recipe"]
+from agentgym_gym import find
+
+__all__ = ["FULL", "HELD_OUT", "PHRASES", "QUICK", "REPLY_TOKENS", "SYSTEM", "TRAINED", "Recipe"]
 
 SYSTEM = "You are in a maze. Reach the goal."
 
 REPLY_TOKENS = 8
 """Maximum tokens of a reply. A move is one token and the end of the turn another."""
 
+TRAINED = find("Maze").split("train")
+"""The starts that the trainings play."""
+
+HELD_OUT = find("Maze").split("test")
+"""The starts of validations and measurements. Their fields are on the paths from some trained starts."""
+
 
 @dataclass(frozen=True)
 class Recipe(Training):
-    """The settings shared by all seeds. The training tasks are the starts of the maze.
+    """The settings shared by all seeds.
 
     Attributes:
         turns: Turn limit. The farthest start is 13 moves from the goal.
-        shown_starts: Tasks whose oracle games the model is fine-tuned on: one in five, near and far.
+        shown_starts: Trained starts whose oracle games the model is fine-tuned on, near and far.
         shown_success: Stopping rule of fine-tuning: it stops at the first checkpoint with this success rate
-            in `sft_episodes_a_start` episodes from each of the 25 starts. If none reaches it, the last
+            in `sft_episodes_a_start` episodes from each of the trained starts. If none reaches it, the last
             checkpoint is used.
         sft_from: The step of the first checkpoint that is measured.
         sft_episodes_a_start: Episodes from each start in such a measurement.
         validate_every: Steps of GRPO.
-        episodes_a_start: Of the measurement before and after: 8 are 200 episodes, sampled at temperature 1.
+        validation_episodes: Episodes from each held-out start in a validation.
+        episodes_a_start: Episodes from each held-out start in the measurement before and after: 40 are 200
+            episodes, sampled at temperature 1.
     """
 
     turns: int = 20
-    shown_starts: tuple[int, ...] = (1, 4, 9, 13, 21)
+    shown_starts: tuple[int, ...] = (1, 4, 9, 13, 19)
     shown_success: float = 0.4
     sft_from: int = 30
-    sft_episodes_a_start: int = 4
+    sft_episodes_a_start: int = 5
     validate_every: int = 8
-    episodes_a_start: int = 8
+    validation_episodes: int = 20
+    episodes_a_start: int = 40
 
 
 FULL = Recipe()
@@ -50,6 +61,7 @@ QUICK = Recipe(
     prompts=8,
     rollouts=2,
     validate_every=1,
+    validation_episodes=2,
     episodes_a_start=1,
 )
 """A smoke test: it runs all parts in two minutes and learns nothing."""

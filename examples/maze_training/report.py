@@ -28,8 +28,8 @@ def curve(metrics: Path, env: str = "Maze") -> list[dict[str, float]]:
     Returns:
         ``step``; for its training episodes, which were played with the weights before it: ``success``,
         ``turns`` and ``parse_errors`` (means of the unfaulted ones), ``faults`` and ``cut`` (counts);
-        ``seconds``; and ``validation``, the success of 100 episodes with the weights after it, if there was
-        one.
+        ``seconds``; and ``validation``, the success of 100 episodes from held-out starts with the weights
+        after it, if there was one.
     """
     points = []
     for line in metrics.read_text().splitlines():

@@ -1,8 +1,9 @@
 """A tiny model learns Maze by verl's own trainers, on a CPU: ``make train-demo``.
 
-A model of random weights is fine-tuned on the oracle's games from five of the 25 starts (verl's SFTTrainer).
-GRPO then trains it on all of them over HTTP (``verl.trainer.main_ppo``, unpatched). It is measured before and
-after. ``python train.py --seed 0 --out runs/maze``; docs/training/maze.md reports the results.
+A model of random weights is fine-tuned on the oracle's games from five of the starts (verl's SFTTrainer).
+GRPO then trains it on the 20 starts of the split ``train`` over HTTP (``verl.trainer.main_ppo``, unpatched).
+It is measured before and after on the split ``test``. ``python train.py --seed 0 --out runs/maze``;
+docs/training/maze.md reports the results.
 
 ``--algorithm grpo --algorithm gigpo`` trains by both, each from the same fine-tuned model and with the same
 random seed: docs/training/credit.md.
@@ -12,13 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from commands import Commands, folders_of, keep_recipe
 from measure import env_kwargs
-from recipe import FULL, PHRASES, QUICK, REPLY_TOKENS, SYSTEM, Recipe
+from recipe import FULL, HELD_OUT, PHRASES, QUICK, REPLY_TOKENS, SYSTEM, TRAINED, Recipe
 from report import curve, report
 from trainers import ALGORITHMS, grpo_settings, sft_settings
 
@@ -61,8 +62,8 @@ class Seed(Commands):
 
     def run(self) -> None:
         """Run all stages; write the measurements to ``result.json`` in a folder of each algorithm."""
-        games = [self.game(start) for start in self.recipe.shown_starts]
-        texts = [message["content"] for game in games for message in game]
+        games = {start: self.game(start) for start in self.recipe.shown_starts}
+        texts = [message["content"] for game in games.values() for message in game]
         make_tiny(self.path / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
         self.announce(f"seed {self.seed}: fine-tuning")
         self.fine_tune(games)
@@ -124,11 +125,15 @@ class Seed(Commands):
         env.close()
         return advice
 
-    def fine_tune(self, games: list[list[dict[str, str]]]) -> None:
-        """Fine-tune the model on the oracle's games with verl's SFTTrainer."""
+    def fine_tune(self, games: Mapping[int, list[dict[str, str]]]) -> None:
+        """Fine-tune the model on the oracle's games by start with verl's SFTTrainer."""
         r = self.recipe
         each = -(-r.sft_steps * r.sft_batch // len(games))
-        write_rows(self.path / "games.parquet", [{"messages": game} for game in games] * each)
+        rows = [
+            {"messages": game, "data_source": find("Maze").id, "task_id": start}
+            for start, game in games.items()
+        ]
+        write_rows(self.path / "games.parquet", rows * each)
         self.python(
             *("-m", "verl_bridge.cpu.sft"),
             *sft_settings(
@@ -149,12 +154,14 @@ class Seed(Commands):
             self.folder / "sft" / f"global_step_{step}" / "huggingface"
             for step in range(r.sft_from, r.sft_steps + 1, r.sft_every)
         ]
-        measured = self.play("choice", checkpoints, r.sft_episodes_a_start, 2_000, until=r.shown_success)
+        measured = self.play(
+            "choice", checkpoints, TRAINED, r.sft_episodes_a_start, 2_000, until=r.shown_success
+        )
         return Path(measured[-1]["model"])
 
     def measure(self, name: str, model: Path) -> dict[str, Any]:
-        """Play all starts with a model; the random numbers are drawn for this measurement only."""
-        (measured,) = self.play(name, [model], self.recipe.episodes_a_start, 1_000)
+        """Play the held-out starts with a model; the random numbers are drawn for this measurement only."""
+        (measured,) = self.play(name, [model], HELD_OUT, self.recipe.episodes_a_start, 1_000)
         del measured["model"]
         return measured
 
@@ -162,8 +169,11 @@ class Seed(Commands):
         """Write the tasks, and the settings of the agent loop."""
         (self.path / "loop.yaml").write_text(LOOP)
         recipes = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
-        tasks = list(data.rows(data.items_of(find("Maze")), recipes))
-        data.write(self.path, {"train": tasks}, data.schema())
+        rows = {
+            part: list(data.rows(data.items_of(find("Maze"), split=split), recipes))
+            for part, split in (("train", "train"), ("val", "test"))
+        }
+        data.write(self.path, rows, data.schema())
 
     def learn(self, model: Path, algorithm: str) -> Path:
         """Train a model over the server with verl's own trainer; return the trained model."""
@@ -174,12 +184,13 @@ class Seed(Commands):
                 r,
                 model=model,
                 tasks=self.folder / "train.parquet",
+                validation=self.folder / "val.parquet",
                 loop=self.path / "loop.yaml",  # Ray's workers start in another folder
                 seed=self.seed,
                 out=checkpoints,
                 algorithm=algorithm,
             ),
-            "actor_rollout_ref.rollout.val_kwargs.n=4",
+            f"actor_rollout_ref.rollout.val_kwargs.n={r.validation_episodes}",
             "actor_rollout_ref.rollout.val_kwargs.do_sample=True",
             "actor_rollout_ref.rollout.val_kwargs.temperature=1.0",
             "trainer.logger=[console,file]",
@@ -191,11 +202,18 @@ class Seed(Commands):
         return checkpoints / f"global_step_{r.steps}" / "actor" / "huggingface"
 
     def play(
-        self, name: str, models: list[Path], samples: int, seed: int, until: float | None = None
+        self,
+        name: str,
+        models: list[Path],
+        starts: Sequence[int],
+        samples: int,
+        seed: int,
+        until: float | None = None,
     ) -> list[dict[str, Any]]:
         """Return the output of ``measure.py`` for some models."""
         self.python(
             *("measure.py", self.url, str(seed + self.seed), str(samples), str(self.recipe.turns)),
+            ",".join(map(str, starts)),
             *([] if until is None else ["--until", str(until)]),
             *("--", *map(str, models)),
             log=name,

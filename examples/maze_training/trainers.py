@@ -97,6 +97,7 @@ def grpo_settings(
     loop: Path,
     seed: int,
     out: Path,
+    validation: Path | None = None,
     algorithm: str = "grpo",
 ) -> list[str]:
     """Return the arguments of ``verl.trainer.main_ppo``, without the settings for a CPU.
@@ -108,6 +109,8 @@ def grpo_settings(
         loop: The file that names the agent loop.
         seed: Random seed of the order of the tasks and of all sampling.
         out: The folder of the checkpoints.
+        validation: The parquet file of the tasks for validation; without one, verl gets those of the training,
+            and must not validate.
         algorithm: One of :data:`ALGORITHMS`; GiGPO differs from GRPO in its advantages only.
     """
     actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
@@ -116,7 +119,7 @@ def grpo_settings(
         *ALGORITHMS[algorithm],
         "algorithm.rollout_correction.bypass_mode=True",  # the server's log-probs are the trainer's
         f"data.train_files={tasks}",
-        f"data.val_files={tasks}",
+        f"data.val_files={validation or tasks}",
         f"data.train_batch_size={numbers.prompts}",
         f"data.max_prompt_length={numbers.prompt_length}",
         f"data.max_response_length={numbers.response_length}",

@@ -12,7 +12,6 @@ from pathlib import Path
 from joint_recipe import (
     FULL,
     HELD_OUT,
-    MAZE_TRAINED,
     QUICK,
     TURNS,
     Commands,
@@ -100,8 +99,7 @@ class Seed(Commands):
         """Train a model by GRPO in both environments with verl's own trainer; return the trained model."""
         at = self.folder
         self.agentgym(
-            *("data", "rl", "Maze", "textcraft.json", f"--tasks={MAZE_TRAINED}"),
-            *("--val=0", f"--out={at}/tasks"),
+            *("data", "rl", "Maze", "textcraft.json", "--val=0", f"--out={at}/tasks"),
             *PLAYED,
             *(f'--env-kwargs={name}={{"max_turns": {turns}}}' for name, turns in TURNS.items()),
         )

@@ -16,11 +16,11 @@ from agentgym_gym.evaluate import Run, compare_runs, find_runs, read_run, summar
 
 
 def runs_by_tasks(folder: Path) -> dict[str, Run]:
-    """Return the runs of a folder: ``Maze`` with the trained tasks, ``Maze, held out`` with the others."""
+    """Return the runs of a folder by their tasks: ``Maze, trained`` and ``Maze, held out``."""
     parts = {}
     for run in map(read_run, find_runs(folder)):
         name = run.env_id.removeprefix("agentgym/").removesuffix("-v0")
-        for title, held_out in ((name, False), (f"{name}, held out", True)):
+        for title, held_out in ((f"{name}, trained", False), (f"{name}, held out", True)):
             records = tuple(each for each in run.records if (each.task_id in HELD_OUT[name]) is held_out)
             parts[title] = replace(run, records=records)
     return parts
@@ -32,11 +32,12 @@ def trained_success(folder: Path) -> dict[str, float]:
     Raises:
         RuntimeError: No episode was scored.
     """
-    rates = {name: summarise(run.records).success_rate for name, run in runs_by_tasks(folder).items()}
+    runs = runs_by_tasks(folder)
+    rates = {name: summarise(runs[f"{name}, trained"].records).success_rate for name in HELD_OUT}
     known = {name: rate for name, rate in rates.items() if rate is not None}
     if known.keys() != rates.keys():
         raise RuntimeError(f"in {folder}, faults ended every episode of an environment")
-    return {name: rate for name, rate in known.items() if name in HELD_OUT}
+    return known
 
 
 def keep(folder: Path, facts: Mapping[str, Any]) -> None:

@@ -467,6 +467,18 @@ def tasks_and_earlier_runs() -> Iterator[Mistake]:
         "data/train.parquet, row 0: TextCraft has no task 999999",
     )
     yield Mistake(
+        "a row of `train` with a task of the split `test`",
+        row("train", reset_options='{"task_id": 444}'),
+        "problem",
+        "1 of 8 rows of train are for evaluation: 1 in test of agentgym/TextCraft-v0",
+    )
+    yield Mistake(
+        "a row with a task that cannot be won",
+        row("train", reset_options='{"task_id": 422}'),
+        "warning",
+        "1 of 8 rows of train cannot be won",
+    )
+    yield Mistake(
         "a task in both `train` and `val`",
         row("val", reset_options='{"task_id": 3}'),
         "problem",

@@ -86,12 +86,14 @@ def test_the_report_shows_what_happened_by_step(trained: Path, results):
         ]
 
 
-def test_every_start_is_measured_before_and_after(results):
+def test_the_held_out_starts_are_measured_before_and_after(results):
     for result in results:
         for when in ("before", "after"):
             measured = result[when]
-            assert measured["episodes"] == len(measured["by_start"]) == 25
-            assert measured["success"] == pytest.approx(sum(measured["by_start"]) / 25, abs=1e-4)
+            by_start = measured["by_start"]
+            assert set(by_start) == {"20", "21", "22", "23", "24"}
+            assert measured["episodes"] == 5
+            assert measured["success"] == pytest.approx(sum(by_start.values()) / 5, abs=1e-4)
             assert 0 <= measured["invalid"] <= 1
 
 

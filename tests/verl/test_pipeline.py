@@ -24,10 +24,10 @@ if not metadata.version("verl").startswith("0.9."):
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "pipeline"
 TASKS = {"agentgym/Maze-v0": 25, "agentgym/TextCraft-v0": 20}
-PARTS = {"Maze": 20, "Maze, held out": 5, "TextCraft": 10, "TextCraft, held out": 10}
+PARTS = {"Maze, trained": 20, "Maze, held out": 5, "TextCraft, trained": 10, "TextCraft, held out": 10}
 
 HELD_OUT = {
-    "agentgym/Maze-v0": {2, 7, 11, 16, 23},
+    "agentgym/Maze-v0": {20, 21, 22, 23, 24},
     "agentgym/TextCraft-v0": {6, 53, 58, 68, 73, 77, 79, 88, 89, 94},
 }
 
