@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from recipe import REPLY_TOKENS, SYSTEM
+from recipe import REPLY_TOKENS, SYSTEM, env_kwargs
 
 from verl_bridge.cpu.generator import Generator, Request
 from verl_bridge.cpu.sampling import Sampling
@@ -22,17 +22,6 @@ from verl_bridge.tokens import TokenizedChat
 
 ENV_ID = "agentgym_gym:agentgym/Maze-v0"
 BATCH = 64
-
-
-def env_kwargs(url: str, turns: int) -> dict[str, Any]:
-    """Return the arguments of the environment; a reply with anything besides one move loses its turn."""
-    return {
-        "server": url,
-        "action_format": "bare",
-        "parser": "default",
-        "on_unknown": "refuse",
-        "max_turns": turns,
-    }
 
 
 async def measure(

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from trainers import Training
 
 from agentgym_gym import find
 
-__all__ = ["FULL", "HELD_OUT", "PHRASES", "QUICK", "REPLY_TOKENS", "SYSTEM", "TRAINED", "Recipe"]
+__all__ = [
+    "FULL",
+    "HELD_OUT",
+    "PHRASES",
+    "QUICK",
+    "REPLY_TOKENS",
+    "SYSTEM",
+    "TRAINED",
+    "Recipe",
+    "env_kwargs",
+]
 
 SYSTEM = "You are in a maze. Reach the goal."
 
@@ -84,3 +95,14 @@ PHRASES = (
     "move right",
 )
 """Phrases that recur word for word; each becomes one token."""
+
+
+def env_kwargs(url: str, turns: int) -> dict[str, Any]:
+    """Return the arguments of the environment; a reply with anything besides one move loses its turn."""
+    return {
+        "server": url,
+        "action_format": "bare",
+        "parser": "default",
+        "on_unknown": "refuse",
+        "max_turns": turns,
+    }

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from commands import Commands, folders_of, keep_recipe
-from measure import env_kwargs
-from recipe import FULL, HELD_OUT, PHRASES, QUICK, REPLY_TOKENS, SYSTEM, TRAINED, Recipe
+from recipe import FULL, HELD_OUT, PHRASES, QUICK, REPLY_TOKENS, SYSTEM, TRAINED, Recipe, env_kwargs
 from report import curve, report
 from trainers import ALGORITHMS, grpo_settings, sft_settings
 

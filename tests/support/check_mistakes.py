@@ -470,7 +470,7 @@ def tasks_and_earlier_runs() -> Iterator[Mistake]:
         "a row of `train` with a task of the split `test`",
         row("train", reset_options='{"task_id": 444}'),
         "problem",
-        "1 of 8 rows of train are for evaluation: 1 in test of agentgym/TextCraft-v0",
+        "1 of 8 rows of train are for evaluation: 1 in test",
     )
     yield Mistake(
         "a row with a task that cannot be won",
