@@ -159,7 +159,8 @@ def _rl(options: RlOptions) -> None:
         num_samples=options.num_samples,
         validation=for_validation,
     )
-    of = {item.environment.name: item.environment for item in (*division.train, *division.val)}
+    drawn = {item.environment.name for item in (*division.train, *division.val)}
+    of = {item.environment.name: item.environment for item in items if item.environment.name in drawn}
     recipes = _recipes(options, of, chosen)
     files = {"train": division.train, "val": division.val}
     written = library.write(

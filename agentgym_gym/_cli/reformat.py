@@ -58,7 +58,7 @@ def reformat(options: ReformatOptions) -> None:
     With --from agentgym, it parses ReAct replies as AgentGym's own client does. Several sources are combined.
     """
     trajectories = [each for path in options.sources for each in library.read_trajectories(path)]
-    selected = library.select(trajectories)
+    selected = library.select(trajectories, split="all")
     results = [
         reformatted(each, options.from_, options.to, keep_unparsed=options.keep_unparsed)
         for each in selected.kept

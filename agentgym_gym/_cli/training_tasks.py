@@ -13,7 +13,7 @@ __all__ = ["describe_tasks"]
 
 
 def describe_tasks(environment: Environment, train: Collection[int], val: Collection[int]) -> Iterator[str]:
-    """Yield a line on the tasks of a training, and warnings about tasks of other splits or without a solution.
+    """Yield a line on the tasks of a training, and a warning if some are for evaluation or unwinnable.
 
     Args:
         environment: The environment.

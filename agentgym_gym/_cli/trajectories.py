@@ -197,7 +197,10 @@ def choose(
     )
     if not selected.kept:
         reasons = ", ".join(f"{count} {reason}" for reason, count in selected.left_out.items())
-        raise BadOption(f"all {len(trajectories)} trajectories are left out: {reasons}; give others")
+        raise BadOption(
+            f"all {len(trajectories)} trajectories are left out: {reasons}; give others, or "
+            "change the options that select them (--split all keeps every split)"
+        )
     return selected
 
 

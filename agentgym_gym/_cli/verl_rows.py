@@ -307,7 +307,7 @@ def _notes_on_paper(recipe: RlRecipe, each: EnvSelection) -> Iterator[str]:
     if recipe.published is None:
         return
     if _is_published(recipe, each):
-        yield f"The tasks of {each.tasks} count as those of {recipe.like}, of whatever split they are."
+        yield f"The tasks of {each.tasks} count as those of {recipe.like}, of any split."
     else:
         yield f"{recipe.like} trained on {recipe.published.tasks}"
 

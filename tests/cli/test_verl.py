@@ -610,8 +610,8 @@ def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch):
     assert run(*commands[4][1:]).exit_code == 0
     rows = parquet.read_table(tmp_path / "runs/joint/data/train.parquet").to_pylist()
     assert Counter(row["data_source"] for row in rows) == {
-        "agentgym/Maze-v0": 171,
-        "agentgym/TextCraft-v0": 341,
+        "agentgym/Maze-v0": 128,
+        "agentgym/TextCraft-v0": 256,
     }
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym._cli.verl_players import players_of, find_task
+from agentgym_gym._cli.verl_players import find_task, players_of
 from check_mistakes import MISTAKES, TEXTCRAFT, checkpoint, config, loop, make_folder
 from verl_bridge.recipes import RlRecipe, check, write
+from verl_bridge.recipes._check_catalogue import TaskFacts
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/training/check.md"
 
@@ -145,10 +146,11 @@ def test_checkpoints_without_the_file_of_the_last_step(tmp_path, textcraft_url):
 
 
 def test_all_rows_are_compared_with_the_catalogue():
-    assert find_task(TEXTCRAFT, 5) is None
+    assert find_task(TEXTCRAFT, 5) == TaskFacts()
+    assert find_task(TEXTCRAFT, 500) == TaskFacts(held_out="test")
     assert find_task("other:own/Env-v0", 10**9) is None
-    assert find_task(TEXTCRAFT, "5") is not None
-    assert "TextCraft has no task 999999; it has 544, from 0 to 543" in str(find_task(TEXTCRAFT, 999_999))
+    for unknown in ("5", 999_999):
+        assert "it has 544, from 0 to 543" in find_task(TEXTCRAFT, unknown).error
 
 
 def test_a_turn_limit_that_is_wrong_ends_no_check(tmp_path, textcraft_url):

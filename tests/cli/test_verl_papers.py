@@ -7,13 +7,16 @@ import math
 import pytest
 import yaml
 
+from agentgym_gym import find
 from verl_bridge.recipes import LIKE, VERSIONS, published_by
 
 CHOICES = [(like, env) for like in LIKE for env in published_by(like)]
 
 
 def made(run, folder, env, *options):
-    ended = run("verl", "init", "--env", env, "--tasks", "0:300", "--out", folder, *options)
+    first = find(env).split("train")[0]
+    tasks = f"{first}:{first + 300}"
+    ended = run("verl", "init", "--env", env, "--tasks", tasks, "--out", folder, *options)
     assert ended.exit_code == 0, ended.stderr
     config = yaml.safe_load((folder / "config.yaml").read_text())
     (loop,) = yaml.safe_load((folder / "agent_loop.yaml").read_text())

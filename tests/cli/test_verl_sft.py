@@ -28,11 +28,12 @@ def _here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def games():
-    """A run of 40 games of Maze in ReAct, half of them solved."""
+    """A run of 40 games of Maze in ReAct, two of each training task, half of them solved."""
     with RunFolder(Path("games"), FACTS) as folder:
-        for task in range(40):
-            solved = task % 2 == 0
-            folder.add(episode(task, success=solved, score=float(solved)))
+        for task in range(20):
+            folder.add(episode(task))
+            lost = episode(task, "Thought:\nDown.\n\nAction:\nmove down", success=False, score=0.0, sample=1)
+            folder.add(lost)
     return "games"
 
 
@@ -103,7 +104,7 @@ def test_what_is_chosen_is_written(sft):
 def test_games_are_put_into_the_format_that_is_learned(sft):
     _, _, rows = sft("--action-format", "adapt")
     assert {row["action_format"] for row in rows["train"]} == {"adapt"}
-    row = rows["train"][0]
+    row = next(row for row in rows["train"] if row["success"])
     assert row["messages"][-1]["content"] == "> think: Up.\n> move up"
     assert row["messages"][0]["content"] != PROMPT  # the rules say how replies are written
 
@@ -172,7 +173,7 @@ def test_the_evaluation_stands_in_the_script(sft, tmp_path):
     [
         (["--gpus", "3"], "gpus=3 does not divide the batch of 8 games"),
         (["--batch", "64", "--gpus", "1"], "40 trajectories in train do not fill a batch of 64"),
-        (["--val", "4", "--gpus", "1"], "4 trajectories in val do not fill a batch of 8"),
+        (["--val", "2", "--gpus", "1"], "4 trajectories in val do not fill a batch of 8"),
         (["--learning-rate", "0"], "--learning-rate=0 should be above 0"),
         (["--offload", "--verl", "0.7"], "use a later verl"),
         (["--eval", "Nope"], "there is no environment 'Nope'"),
@@ -260,7 +261,7 @@ def test_a_task_in_both_files_is_found(sft, run):
     Path("sft/data/val.parquet").write_bytes(Path("sft/data/train.parquet").read_bytes())
     (found,) = problems(run)
     assert found["check"] == "validation"
-    assert "32 of the tasks in val are in train too" in found["text"]
+    assert "12 of the tasks in val are in train too" in found["text"]
 
 
 def test_the_script_plays_what_was_trained(sft, tmp_path):

@@ -92,7 +92,8 @@ def test_a_file_with_an_entry_in_each_line(saved):
 def test_items_of_an_environment():
     maze = agentgym_gym.find("maze")
     assert [item.task_id for item in items_of(maze, "3:5")] == [3, 4]
-    assert len(items_of(maze)) == 25
+    assert len(items_of(maze)) == 20  # of the split train
+    assert len(items_of(maze, "all", "all")) == 25
     searchqa = agentgym_gym.find("searchqa")
     assert [item.task_id for item in items_of(searchqa, "7,60000")] == [7, 60000]  # of any split
     assert items_of(searchqa, "all", "test")[0].task_id == 0

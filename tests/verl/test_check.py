@@ -18,7 +18,7 @@ from check_mistakes import MISTAKES, config, make_folder
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
-from agentgym_gym._cli.verl_players import players_of, find_task
+from agentgym_gym._cli.verl_players import find_task, players_of
 from verl_bridge._loop_arguments import RULES
 from verl_bridge.recipes import VERSIONS, check
 from verl_bridge.recipes._view import View
