@@ -39,7 +39,7 @@ def _environments_of_a_page(tmp_path):
 
 
 def overlaps(page, folder):
-    """Replay the commands of a page that train or evaluate; return the overlaps by the command that evaluates.
+    """Replay the commands of a page; return the tasks that are trained and evaluated, by the evaluation.
 
     A model is evaluated on no task of the split ``train`` either, on which others train it by default.
     """
@@ -47,16 +47,11 @@ def overlaps(page, folder):
     script.write_text(script_of(page), "utf-8")
     (folder / "here").mkdir()
     lines = lines_of(script, folder / "here")
-    sources = {source for line in lines for source in line.sources}
     # The examples of a page on a command are alternatives, and no steps that follow one another.
     trains = ROOT / "docs" / "cli" not in page.parents and any(line.writes for line in lines)
-    trains &= any((line.evaluates and line.out not in sources) or line.option("--eval") for line in lines)
     replayed = Replay()
     for line in lines:
-        source = line.out in sources
-        if line.evaluates and (trains or (line.of_model and not source)):
-            replayed.run(line, source=source)
-        elif line.writes and trains:
+        if (line.evaluates and (trains or line.of_model)) or (line.writes and trains):
             replayed.run(line)
     assert bool(replayed.trained) is trains
     found = {}
@@ -92,7 +87,14 @@ SFT = "agentgym verl sft runs/games --out runs/sft"
         (("cd runs; agentgym eval Maze --agent random --tasks 15:25; cd ..", RL), "agentgym/Maze-v0"),
         ((GAMES, SFT, "agentgym eval TextCraft --agent oracle --tasks 15:30"), "1 tasks"),
         ((GAMES, f"{SFT} \\\n  --eval TextCraft --eval-tasks 12:20"), "agentgym/TextCraft-v0"),
-        ((GAMES, "agentgym data sft runs/games --out data", "agentgym eval TextCraft --tasks 3 --agent random"), "3)"),
+        (
+            (
+                GAMES,
+                "agentgym data sft runs/games --out data",
+                "agentgym eval TextCraft --tasks 3 --agent random",
+            ),
+            "3)",
+        ),
         (("agentgym eval TextCraft --launch vllm --model-path 'ckpts/*' --tasks 0:20",), "20 tasks"),
         ((RL, "agentgym eval Maze --agent random"), None),
         ((GAMES, f"{SFT} --eval TextCraft"), None),
@@ -100,7 +102,9 @@ SFT = "agentgym verl sft runs/games --out runs/sft"
 )
 def test_an_overlap_is_found(commands, found, tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("\n".join(f"text\n\n```sh\nmkdir -p runs\n{command}\n```\n" for command in commands), "utf-8")
+    page.write_text(
+        "\n".join(f"text\n\n```sh\nmkdir -p runs\n{command}\n```\n" for command in commands), "utf-8"
+    )
     problems = overlaps(page, tmp_path)
     assert (found is None) is (problems == {})
     assert found is None or all(found in problem for problem in problems.values())
@@ -122,7 +126,7 @@ def module(monkeypatch):
 
 @pytest.fixture
 def replayed(module, monkeypatch):
-    """The commands of an example: those of agentgym are replayed, and of the others only the files are read."""
+    """Replays an example's commands of agentgym; of its trainings, only the files are read."""
     commands, replay = module("maze_training", "commands"), Replay()
 
     def rows(here, text):
@@ -132,7 +136,7 @@ def replayed(module, monkeypatch):
     def agentgym(self, *words, **_):
         line = Line(self._here, words)
         if line.evaluates or line.writes:
-            replay.run(line, source=line.out.name in {"oracle", "games"} or line.out.parent.name == "games")
+            replay.run(line)
 
     def python(self, *words, log=None):
         settings = dict(word.split("=", 1) for word in words if "=" in word)

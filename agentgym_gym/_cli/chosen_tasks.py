@@ -55,7 +55,7 @@ def select_tasks(chosen: Chosen, plan: EnvironmentPlan, seed: int, *, any_split:
     split, text = plan.split, plan.tasks
     if split is None and text == "all" and chosen.environment is not None:
         if any_split:
-            text = ":"  # a range covers all splits, while `all` covers only the first
+            text = ":"  # a range covers all splits, while `all` covers one
         else:
             split = chosen.evaluation_split()
     try:

@@ -109,8 +109,8 @@ def grpo_settings(
         loop: The file that names the agent loop.
         seed: Random seed of the order of the tasks and of all sampling.
         out: The folder of the checkpoints.
-        validation: The parquet file of the tasks for validation; without one, verl gets those of the training,
-            and must not validate.
+        validation: The parquet file of the tasks for validation; without one, verl gets `tasks` and must not
+            validate.
         algorithm: One of :data:`ALGORITHMS`; GiGPO differs from GRPO in its advantages only.
     """
     actor, rollout = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"

@@ -1,4 +1,4 @@
-"""The commands of pages and examples, replayed without playing or training: their tasks, and the rows they write."""
+"""Replay the commands of pages and examples without an episode or a training, to know their tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from pyarrow import parquet
@@ -20,13 +20,15 @@ from typer.testing import CliRunner
 from agentgym_gym._cli import app
 from agentgym_gym._cli import evaluate as eval_command
 from agentgym_gym._cli.environments import PlannedEnvironment
-from agentgym_gym._cli.plans import RunPlan
 from agentgym_gym._cli.resolve_env import resolve
 from agentgym_gym.data import read_trajectories
 from agentgym_gym.errors import UnknownEnvironment
 from agentgym_gym.evaluate import RunFolder
 from trajectories import FACTS, episode
 from verl_bridge.tasks import EnvTask
+
+if TYPE_CHECKING:
+    from agentgym_gym._cli.plans import RunPlan
 
 Task = tuple[str, int]
 """A gymnasium id, and a task id or seed."""
@@ -146,19 +148,19 @@ class Replay:
     """Commands that are replayed.
 
     Attributes:
-        played: The tasks of each evaluation, by its command.
+        played: The tasks of each evaluation, by its command. Runs that become training data are left out.
         trained: The tasks of the rows for training.
     """
 
     played: dict[str, set[Task]] = field(default_factory=dict)
     trained: set[Task] = field(default_factory=set)
+    _runs: dict[Path | None, str] = field(default_factory=dict)
 
-    def run(self, line: Line, *, source: bool = False) -> None:
+    def run(self, line: Line) -> None:
         """Run a command. An evaluation writes a solved episode for each of its tasks, if it names a folder.
 
         Args:
             line: The command, which evaluates or writes training data.
-            source: Whether its episodes become training data, and so are no evaluation.
 
         Raises:
             AssertionError: The command failed.
@@ -173,11 +175,12 @@ class Replay:
                 raise ended.exception
             assert ended.exit_code == 0, f"{shlex.join(line.words)}\n{ended.output}"
             for plan in plans:
-                tasks = {task for each in _recorded(plan) for task in each}
-                if not source:
-                    self.played.setdefault(shlex.join(line.words), set()).update(tasks)
+                command = self._runs[line.out] = shlex.join(line.words)
+                self.played[command] = {task for each in _recorded(plan) for task in each}
         if line.writes:
             self.trained |= tasks_in(files_in(line.out))
+            for source in line.sources:
+                self.played.pop(self._runs.get(source, ""), None)
         if line.words[:2] == ("verl", "sft"):
             (line.out / "checkpoints").mkdir()
             (line.out / "checkpoints/latest_checkpointed_iteration.txt").write_text("1")
