@@ -186,11 +186,10 @@ class Reply:
 
     @property
     def _reason(self) -> str:
-        """The text of a failure: a field of a JSON object, or the body."""
+        """The reason of a failure: the ``error`` of a JSON object, or the text."""
         try:
-            value = self.json()
-            text = value.get("error") or value["observation"]
-        except (BadReply, AttributeError, KeyError):
+            text = self.json()["error"]
+        except (BadReply, KeyError, TypeError):
             text = self.content.decode("utf-8", errors="replace").removeprefix("Internal Server Error: ")
         return scrub(str(text))[:_REASON]
 

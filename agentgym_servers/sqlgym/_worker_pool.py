@@ -331,7 +331,8 @@ class WorkerPool:
             NoReference: The task cannot be judged.
             NotExecuted: The reference could not be executed, for a reason that is not in it.
         """
-        if _key(task) not in self._references:
+        known = self._references.get(_key(task))
+        if known is None or known.failure:
             await self._turn(task, None, env)
 
     async def _turn(self, task: SqlTask, sql: str | None, env: Hashable) -> Any:

@@ -72,8 +72,8 @@ def test_a_statement_that_says_nothing_is_never_right(judges, sql):
 @pytest.mark.parametrize(
     ("reference", "reason"),
     [
-        ("SELECT * FROM nothing", "fails on the database university: no such table: nothing"),
-        ("SELECT nothing FROM students", "no such column"),
+        ("SELECT * FROM zoo", "fails on the database university: no such table: zoo"),
+        ("SELECT zoo FROM students", "no such column"),
         ("SELECT FROM WHERE", "syntax error"),
         ("SELECT readfile('/etc/passwd')", "no such function: readfile"),
         ("DELETE FROM students", "not authorized"),
@@ -85,7 +85,7 @@ def test_a_statement_that_says_nothing_is_never_right(judges, sql):
 )
 def test_a_task_whose_reference_fails_is_not_judged(judges, reference, reason):
     task = SqlTask("university", "", reference)
-    for sql in ("SELECT 1", "SELECT nothing", "", reference):
+    for sql in ("SELECT 1", "SELECT zoo", "", reference):
         with pytest.raises(NoReference, match=reason):
             judge(judges, sql, task)
     assert judge(judges, COUNT.sql).right
@@ -98,8 +98,8 @@ def test_a_reference_whose_rows_cannot_change_is_executed_once(judges, monkeypat
         _Child, "execute", lambda self, *args: executed.append(args[1]) or execute(self, *args)
     )
     fixed, now = (
-        SqlTask("university", "", f"SELECT count(*) + {value} FROM students")
-        for value in ("0.0", "strftime('%Y', 'now') - strftime('%Y', CURRENT_TIMESTAMP)")
+        SqlTask("university", "", sql)
+        for sql in ("SELECT 90.0", "SELECT 90 + strftime('%Y', 'now') - strftime('%Y', CURRENT_TIMESTAMP)")
     )
     for task in (fixed, now):
         for _ in range(3):
