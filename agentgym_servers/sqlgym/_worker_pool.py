@@ -332,7 +332,7 @@ class WorkerPool:
             NotExecuted: The reference could not be executed, for a reason that is not in it.
         """
         known = self._references.get(_key(task))
-        if known is None or known.failure:
+        if known is None or not known.fingerprint:
             await self._turn(task, None, env)
 
     async def _turn(self, task: SqlTask, sql: str | None, env: Hashable) -> Any:

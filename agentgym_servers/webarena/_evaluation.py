@@ -241,22 +241,12 @@ async def _selected(target: Mapping[str, Any], tabs: Tabs, addresses: Addresses)
     """Return the content that a target selects of its page; empty if there is none.
 
     Raises:
-        ValueError: The target calls a function that is not defined, or its page is an error of the site.
+        ValueError: The target calls a function that is not defined, or the site answers with an error.
         ActionFailed: The page does not load.
         Error: The locator is not valid, or the page cannot be read.
     """
-    url = await target_url(target["url"], tabs, addresses)
-    if not url:
+    if not await _opened(target["url"], tabs, addresses):
         return ""
-    if url != "last":
-        try:
-            status = await tabs.visit(url)
-        except ActionFailed:
-            if is_agents_page(target["url"]) and not tabs.ended:
-                return ""
-            raise
-        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise ValueError(f"{url:.200} answered HTTP {status}")
     locator: str = target["locator"].strip()
     if not locator:
         return await tabs.shown.content()
@@ -269,3 +259,19 @@ async def _selected(target: Mapping[str, Any], tabs: Tabs, addresses: Addresses)
         if not raised_by_page(error):
             raise
     return await evaluate_on_page(tabs, f"() => {locator}")
+
+
+async def _opened(address: str, tabs: Tabs, addresses: Addresses) -> bool:
+    """Open the page of a target; return whether there is one, which may depend on the agent."""
+    url = await target_url(address, tabs, addresses)
+    if not url or url == "last":
+        return bool(url)
+    try:
+        status = await tabs.visit(url)
+    except ActionFailed:
+        if is_agents_page(address) and not tabs.ended:
+            return False
+        raise
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise ValueError(f"{url:.200} answered HTTP {status}")
+    return True
