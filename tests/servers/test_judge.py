@@ -114,7 +114,7 @@ def test_a_database_that_breaks_during_an_episode_is_a_fault(tmp_path):
                     file.write_bytes(broken)
                 for pid in descendants(server.process.pid):  # which have it open
                     os.kill(pid, signal.SIGKILL)
-                _, reward, terminated, truncated, info = env.step(f"Action:\n```sql\n{RIGHT}\n```")
+                _, reward, terminated, truncated, info = env.step(f"Action:\n```sql\n{REFERENCES[0]}\n```")
                 assert (reward, terminated, truncated) == (0.0, False, True)
                 assert info["fault"]["kind"] == "JudgeFailed"
                 assert "its database dev/zoo cannot be read: " in info["fault"]["message"]
