@@ -30,7 +30,6 @@ from agentgym_gym._text import no_constant, redact, scrub, shown
 from agentgym_gym.errors import BadReply, EnvironmentFailed, Fault, JudgeFailed, ServerError
 
 __all__ = [
-    "JUDGE_HEADER",
     "Body",
     "Call",
     "Flow",
@@ -46,9 +45,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-JUDGE_HEADER = "agentgym-judge"
-"""The HTTP header of a response of this project's servers to an episode that they cannot score."""
 
 Stage: TypeAlias = Literal["identify", "create", "reset", "observe", "step", "close"]
 
@@ -175,7 +171,7 @@ class Reply:
             EnvironmentFailed: The body is an object with an ``error`` key, by which six of the servers report
                 failures with status 200. The text under the key may be empty, so only the key counts.
         """
-        if JUDGE_HEADER in self.headers:
+        if JudgeFailed.header in self.headers:
             raise JudgeFailed(f"{self.call} failed: {self._reason}")
         if self.status != HTTPStatus.OK:
             raise ServerError(f"{self.call} answered HTTP {self.status}: {self.excerpt}")

@@ -282,9 +282,14 @@ class EnvironmentFailed(Fault):
 
 
 class JudgeFailed(Fault):
-    """The server cannot score the task, whatever the agent does: its reference or one of its checks fails."""
+    """The server cannot score the task, whatever the agent does: its reference or one of its checks fails.
+
+    Attributes:
+        header: The HTTP header by which this project's own servers mark such a response.
+    """
 
     transient = False
+    header = "agentgym-judge"
 
 
 class LeaseLost(Fault):

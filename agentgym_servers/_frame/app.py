@@ -19,7 +19,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
-from agentgym_gym.calls import JUDGE_HEADER
+from agentgym_gym.errors import JudgeFailed
 from agentgym_gym.local_servers import ServedWorld, ServerOptions
 from agentgym_gym.wire import SERVER_HEADER
 from agentgym_servers._frame.version import WORLDS_VERSION
@@ -76,7 +76,7 @@ class CannotJudge(Failed):
 def judge_failure(failure: CannotJudge, response: Response) -> Response:
     """Mark a response as that of a task that cannot be judged, so that clients do not score the episode."""
     logger.warning("%s", failure)
-    response.headers[JUDGE_HEADER] = "failed"
+    response.headers[JudgeFailed.header] = "failed"
     return response
 
 
@@ -93,7 +93,7 @@ def new_app(
     """Return an application with one route that reports `Failed` as AgentGym's servers do.
 
     A failure is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason; the reason of an HTTP 500 is
-    logged. The response to `CannotJudge` has the reason in both forms, and the header `JUDGE_HEADER`.
+    logged. The response to `CannotJudge` has the reason in both forms, and the header of `JudgeFailed`.
 
     The header `SERVER_HEADER` of each response marks it as coming from this project's server, not from
     AgentGym's own.
