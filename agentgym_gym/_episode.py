@@ -277,7 +277,7 @@ class RemoteEpisode:
         try:
             start = yield from self._request(lease, begin, "reset", keep)
         except Fault as fault:
-            if not isinstance(fault, JudgeFailed):  # that is due to the task alone
+            if not isinstance(fault, JudgeFailed):  # its cause is the task
                 lease.unusable = not lease.maybe_busy
             if not isinstance(fault, (EnvironmentFailed, JudgeFailed, LeaseLost)):
                 lease.pool.breaker.deprioritize()

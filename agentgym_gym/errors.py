@@ -282,7 +282,7 @@ class EnvironmentFailed(Fault):
 
 
 class JudgeFailed(Fault):
-    """The server cannot score the task, whatever the agent does: its reference or one of its checks fails.
+    """The server cannot score the task for any agent: its reference or one of its checks fails.
 
     Attributes:
         header: The HTTP header by which this project's own servers mark such a response.

@@ -62,11 +62,11 @@ class Full(Failed):
 
 
 class CannotJudge(Failed):
-    """A task cannot be scored, whatever the agent does; the message goes into every form of response.
+    """A task cannot be scored for any agent; the message goes into every form of response.
 
     Args:
         task: The task.
-        reason: What failed: its reference, or a check.
+        reason: The failure of its reference or of a check.
     """
 
     def __init__(self, task: int, reason: str) -> None:

@@ -417,7 +417,7 @@ class _Judge:
         reference = self._references.get(_key(task))
         if reference is None:
             reference = self.child.execute(task.database, task.sql, self._world, REFERENCE_FACTOR)
-            # What fails at once is executed again: its file may have been repaired.
+            # A statement that fails at once is executed again: its file may have been repaired.
             if not reference.volatile and reference.failure in {"", "limit"}:
                 self._references[_key(task)] = reference
         if reference.failure == "database":

@@ -139,4 +139,6 @@ def _check_evaluation(name: str, check: Any) -> None:
         texts = (target.get("url"), target.get("locator")) if isinstance(target, dict) else ()
         for text in filter(None, map(called_function, texts)):
             if text.partition("(")[0] not in FUNCTIONS:
-                raise BadOption(f"{name} calls func:{text:.80}; the functions are {', '.join(sorted(FUNCTIONS))}")
+                raise BadOption(
+                    f"{name} calls func:{text:.80}; the functions are {', '.join(sorted(FUNCTIONS))}"
+                )

@@ -39,7 +39,7 @@ _TOKENS = re.compile(r"\d+(?:[.,:]\d+)*|\w+|[^\w\s]")
 
 
 class CheckFailed(Exception):
-    """A check of a task cannot be evaluated, whatever the agent did."""
+    """A check of a task cannot be evaluated for any agent."""
 
 
 async def evaluate(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses: Addresses) -> float:
