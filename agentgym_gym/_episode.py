@@ -28,6 +28,7 @@ from agentgym_gym.errors import (
     ConnectionLost,
     EnvironmentFailed,
     Fault,
+    JudgeFailed,
     LeaseLost,
     ServerTimeout,
     ServerUnreachable,
@@ -73,7 +74,7 @@ class StepInfo(TypedDict, total=False):
     parse_error: str
     ignored_actions: list[str]
     played_call: int
-    fault: dict[str, str]
+    fault: dict[str, Any]
 
 
 _OPTIONAL = frozenset(
@@ -253,8 +254,8 @@ class RemoteEpisode:
         fresh = lease.fresh
         try:
             return (yield from self._reset_remote(lease, task_id))
-        except ServerTimeout:
-            raise  # no time is left for another attempt
+        except (ServerTimeout, JudgeFailed):
+            raise  # no time is left for another attempt, or it would end alike
         except Fault as fault:
             # A new environment may work, because the cause may be in the history of the old one.
             if fresh and not isinstance(fault, LeaseLost):
@@ -276,8 +277,9 @@ class RemoteEpisode:
         try:
             start = yield from self._request(lease, begin, "reset", keep)
         except Fault as fault:
-            lease.unusable = not lease.maybe_busy
-            if not isinstance(fault, (EnvironmentFailed, LeaseLost)):
+            if not isinstance(fault, JudgeFailed):  # its cause is the task
+                lease.unusable = not lease.maybe_busy
+            if not isinstance(fault, (EnvironmentFailed, JudgeFailed, LeaseLost)):
                 lease.pool.breaker.deprioritize()
             yield from self._release()
             raise

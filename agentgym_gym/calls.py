@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from agentgym_gym._text import no_constant, redact, scrub, shown
-from agentgym_gym.errors import BadReply, EnvironmentFailed, Fault, ServerError
+from agentgym_gym.errors import BadReply, EnvironmentFailed, Fault, JudgeFailed, ServerError
 
 __all__ = [
     "Body",
@@ -53,6 +53,7 @@ _encode = json.JSONEncoder(allow_nan=False).encode
 _decode = json.JSONDecoder(parse_constant=no_constant).decode
 
 _SHOWN = 200  # characters of an unexpected reply in an error message
+_REASON = 500  # characters of the reason that a server gives
 
 # Idempotent stages; ids that were closed stay closed. A second create would leak the first environment, and a
 # step could be executed twice: they are retried only if the first request certainly did not arrive.
@@ -164,17 +165,29 @@ class Reply:
         """Return the JSON of a successful reply, with readers for its fields.
 
         Raises:
+            JudgeFailed: The server cannot score the task.
             ServerError: The status is not 200.
             BadReply: The body is not JSON.
             EnvironmentFailed: The body is an object with an ``error`` key, by which six of the servers report
                 failures with status 200. The text under the key may be empty, so only the key counts.
         """
+        if JudgeFailed.header in self.headers:
+            raise JudgeFailed(f"{self.call} failed: {self._reason}")
         if self.status != HTTPStatus.OK:
             raise ServerError(f"{self.call} answered HTTP {self.status}: {self.excerpt}")
         value = self.json()
         if isinstance(value, dict) and "error" in value:
             raise EnvironmentFailed(f"{self.call} answered an error: {shown(value['error'])}")
         return Body(self.call, value)
+
+    @property
+    def _reason(self) -> str:
+        """The reason of a failure: the ``error`` of a JSON object, or the text."""
+        try:
+            text = self.json()["error"]
+        except (BadReply, KeyError, TypeError):
+            text = self.content.decode("utf-8", errors="replace").removeprefix("Internal Server Error: ")
+        return scrub(str(text))[:_REASON]
 
     @property
     def excerpt(self) -> str:

@@ -24,6 +24,7 @@
         │   ├── ServerError            an HTTP status that the protocol does not include
         │   ├── BadReply               the reply violates the protocol
         │   ├── EnvironmentFailed      the server reported that the environment failed
+        │   ├── JudgeFailed            the server cannot score the task: its reference or a check fails
         │   ├── LeaseLost              the remote environment is no longer ours
         │   └── ServerFull             the server has no free environment
         └── AgentFault                 the agent failed to reply: its model server, or its own code
@@ -37,8 +38,8 @@
 The four families have four audiences. A ``SetupError`` is for the author of the call. An ``ActionError`` is
 for the agent: an episode turns it into an observation and continues. A ``Fault`` is for the evaluation: the
 episode is no evidence about the agent and must be left out. The same holds for an ``AgentFault``, which
-agents raise: no request reached the model, or its reply was lost. Both are ``transient``: a retry of the task
-may succeed, while a ``SetupError`` persists until its cause is fixed.
+agents raise: no request reached the model, or its reply was lost. Both are ``transient``, except for
+``JudgeFailed``: a retry of the task may succeed, while a ``SetupError`` persists until its cause is fixed.
 
 A step after the end of an episode raises ``gymnasium.error.ResetNeeded``.
 """
@@ -69,6 +70,7 @@ __all__ = [
     "EnvironmentFailed",
     "Fault",
     "InUse",
+    "JudgeFailed",
     "LeaseLost",
     "ManyActions",
     "MissingExtra",
@@ -235,9 +237,10 @@ class Fault(AgentGymError):
     server_slow: bool = False
     counted: bool = False
 
-    def as_dict(self) -> dict[str, str]:
-        """Return its kind and message, as in ``info["fault"]`` and in records."""
-        return {"kind": self.kind, "message": str(self)}
+    def as_dict(self) -> dict[str, Any]:
+        """Return its kind and message, as in ``info["fault"]``; also ``transient`` if that is False."""
+        fault = {"kind": self.kind, "message": str(self)}
+        return fault if self.transient else {**fault, "transient": False}
 
 
 class ServerUnreachable(Fault):
@@ -276,6 +279,17 @@ class BadReply(Fault):
 
 class EnvironmentFailed(Fault):
     """The server reported, in a well-formed reply, that the environment failed."""
+
+
+class JudgeFailed(Fault):
+    """The server cannot score the task for any agent: its reference or one of its checks fails.
+
+    Attributes:
+        header: The HTTP header by which this project's own servers mark such a response.
+    """
+
+    transient = False
+    header = "agentgym-judge"
 
 
 class LeaseLost(Fault):

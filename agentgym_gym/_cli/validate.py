@@ -28,7 +28,6 @@ from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.local_servers import ServedWorld
 
 if TYPE_CHECKING:
-    from agentgym_gym._cli.resolve_env import Chosen
     from agentgym_gym.evaluate import Agent, EpisodeRecord, Validation
 
 __all__ = ["ValidateOptions", "validate"]
@@ -72,9 +71,9 @@ def validate(options: ValidateOptions) -> None:
     """Find tasks that cannot be won, or that are won by doing nothing.
 
     It needs no model: it plays each task twice, with its known solution and with an agent whose replies are
-    empty. Exits with 1 if a known solution does not win, if the empty replies win, or if a fault prevents the
-    check. The tasks that the environment's page lists as impossible are counted separately: it exits with 1
-    if one of them is won.
+    empty. Exits with 1 if a known solution does not win, if the empty replies win, if the server cannot judge
+    a task, or if a fault prevents the check. The tasks that the environment's page lists as impossible are
+    counted separately: it exits with 1 if one of them is won.
 
     The solutions come from the oracle; from replay:PATH, a run whose episodes won or task files of WebArena;
     or from an agent of yours, MODULE:NAME.
@@ -89,7 +88,7 @@ def validate(options: ValidateOptions) -> None:
         raise BadOption("--resume needs the folder of the earlier validation: give --out")
     plan = EnvironmentPlan(id=options.name, split=options.split, **options.environment)
     environment = PlannedEnvironment(plan, headers_of(options.header), any_split=True)
-    make_gold = _gold(environment.chosen, options.gold)
+    make_gold = _gold(environment, options.gold)
     facts = {**environment.facts(tools=False), "seed": 0, "samples": 1, "concurrency": options.concurrency}
     with Progress((), None, success=False) as progress:
         work = evaluation.validate(
@@ -111,7 +110,7 @@ def validate(options: ValidateOptions) -> None:
         print_json(validation.to_json())
     else:
         world = world_of(validation.env_id, environment.servers)
-        _print(validation, environment.chosen, options.out, in_world(validation.env_id, world))
+        _print(validation, environment, options.out, in_world(validation.env_id, world))
     raise typer.Exit(0 if validation.passed else 1)
 
 
@@ -120,20 +119,28 @@ def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
     known, turns = environment.chosen.environment, environment.plan.max_turns
     if known is None or (turns is not None and not 0 < turns <= known.max_turns):
         return ()
-    served_by = environment.servers.get("served_by", ())
-    worlds = [ServedWorld.parse(text) for text in served_by]
-    own = all(world is not None and not world.data and not world.seed for world in worlds)
+    own = all(world is not None and not world.data and not world.seed for world in _worlds(environment))
     return known.unwinnable if own else ()
 
 
-def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:
+def _worlds(environment: PlannedEnvironment) -> list[ServedWorld | None]:
+    return [ServedWorld.parse(text) for text in environment.servers.get("served_by", ())]
+
+
+def _own_data(environment: PlannedEnvironment) -> bool:
+    """Return whether the tasks are of a user's files (``--data``), for which no oracle has solutions."""
+    return any(world is not None and world.data for world in _worlds(environment))
+
+
+def _gold(environment: PlannedEnvironment, gold: str | None) -> Callable[[], Agent] | None:
     """Return a factory for the agent that plays known solutions; None if there is no such agent.
 
     Raises:
         BadOption: The agent does not play known solutions.
     """
+    chosen = environment.chosen
     known = chosen.environment is not None and chosen.environment.oracle is not None
-    if gold is None and not known:
+    if gold is None and (not known or _own_data(environment)):
         return None
     if gold == "random":
         raise BadOption("--gold random has no solutions: give oracle, replay:PATH or MODULE:NAME")
@@ -141,7 +148,7 @@ def _gold(chosen: Chosen, gold: str | None) -> Callable[[], Agent] | None:
     return maker_from(gold or "oracle", chosen.environment)
 
 
-def _print(validation: Validation, chosen: Chosen, folder: Path | None, title: str) -> None:
+def _print(validation: Validation, environment: PlannedEnvironment, folder: Path | None, title: str) -> None:
     counts = validation.to_json()
     rows = [
         [agent, *map(str, counts[name].values())]
@@ -151,10 +158,14 @@ def _print(validation: Validation, chosen: Chosen, folder: Path | None, title: s
     headings = [heading.replace("_", " ") for heading in counts["null"]]
     print_table(["agent", *headings], rows, left=["agent"], title=title)
     if validation.gold_agent is None:
-        oracles = ", ".join(each.name for each in environments() if each.oracle)
+        if _own_data(environment):
+            reason, offer = f"The server of {environment.chosen.id} plays files of yours (--data)", "To"
+        else:
+            oracles = ", ".join(each.name for each in environments() if each.oracle)
+            reason, offer = f"{environment.chosen.id} has no oracle", f"There are oracles of {oracles}; to"
         out.print(
-            f"{chosen.id} has no oracle, so its tasks were played only with empty replies. There are oracles "
-            f"of {oracles}; to play the solutions of a run that won, give --gold replay:PATH.",
+            f"{reason}, so its tasks were played only with empty replies. {offer} play the solutions of a "
+            "run that won, give --gold replay:PATH.",
             soft_wrap=True,
         )
     elif validation.no_solution:
@@ -168,6 +179,7 @@ def _print(validation: Validation, chosen: Chosen, folder: Path | None, title: s
         out.print(f"{len(tasks)} impossible {noun}, not won: {_ids(tasks)}.", soft_wrap=True)
     _list("Listed as impossible, but won", validation.won_unwinnable)
     _list("Won by doing nothing", validation.won_by_null)
+    _list("Cannot be judged", validation.not_judged)
     _list("Ended by a fault, so not checked", validation.faulted)
     _list("The environment reports no success", validation.undecided)
     if validation.passed:

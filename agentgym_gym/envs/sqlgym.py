@@ -282,6 +282,9 @@ _LOCAL_QUIRKS = """\
 - `info.ground_truth` is there, and empty.
 - The first statement after a reset can score. Later ones are executed and score 0.
 - A statement without a result, such as an empty one, is never right.
+- Where the gold statement fails, is empty or exceeds a limit, the task cannot be judged: with `--data`, its
+  reset fails with the reason, which is the fault `JudgeFailed`. The gold statement may take twice the time of
+  an agent's. It is executed once, unless it reads the clock or random numbers.
 - A statement may read, by the functions of SQLite that are known to be harmless. All else is answered
   `not authorized`, also a change, to which AgentGym's server says `attempt to write a readonly database`.
 - The limits of a statement are 20 million steps of SQLite's machine, .9 seconds of processor time, 100,000
@@ -291,8 +294,8 @@ _LOCAL_QUIRKS = """\
   `string or blob too big`.
 - Statements run in as many processes as there are processors, from two to eight. A tenth of a second after
   its limit of time, a statement that SQLite cannot interrupt ends together with its process, which is
-  replaced. Environments take turns: each has one statement in execution, and its next one waits for those
-  that other environments have already sent."""
+  replaced. Where another program ends the process, the step is a fault. Environments take turns: each has
+  one statement in execution, and its next one waits for those that other environments have already sent."""
 
 SQLGYM = Environment(
     name="SQLGym",

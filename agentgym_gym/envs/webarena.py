@@ -347,6 +347,8 @@ _LOCAL_QUIRKS = """\
   same.
 - `--data` takes a folder of WebArena's own task files with the addresses of the user's sites in
   `sites.json`. These sites keep the changes of an episode.
+- A check that cannot be evaluated, such as one whose page does not load, is the fault `JudgeFailed`, with the
+  reason. An element that is not on the page is the agent's failure.
 - Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. An
   element counts as visible if any part of it is inside the window.
 - A step has no picture: `info` has one pixel in its place. `/observation_metadata` has the picture.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.actions import Verbatim
+from agentgym_gym.errors import JudgeFailed
 from agentgym_gym.evaluate._episode_workers import Job, Servers
 from agentgym_gym.evaluate._folder import RunFolder
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs, probe_env
@@ -100,9 +101,16 @@ class Validation:
         return tuple(record for record in self.null if record.scored and record.success)
 
     @property
+    def not_judged(self) -> tuple[EpisodeRecord, ...]:
+        """The episodes of tasks that the server cannot judge: the fault is `JudgeFailed`."""
+        return tuple(record for record in (*self.gold, *self.null) if _is_unjudged(record))
+
+    @property
     def faulted(self) -> tuple[EpisodeRecord, ...]:
-        """The episodes that a fault ended, so their result is unknown."""
-        return tuple(record for record in (*self.gold, *self.null) if not record.scored)
+        """The episodes that another fault ended, so their result is unknown."""
+        return tuple(
+            record for record in (*self.gold, *self.null) if not record.scored and not _is_unjudged(record)
+        )
 
     @property
     def undecided(self) -> tuple[EpisodeRecord, ...]:
@@ -114,7 +122,9 @@ class Validation:
     @property
     def passed(self) -> bool:
         """Whether no check failed and no task has a faulted episode."""
-        return not (self.not_won or self.won_unwinnable or self.won_by_null or self.faulted)
+        return not (
+            self.not_won or self.won_unwinnable or self.won_by_null or self.not_judged or self.faulted
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -128,6 +138,7 @@ class Validation:
             "impossible": [record.task_id for record in self.impossible],
             "won_unwinnable": [_episode_json(record) for record in self.won_unwinnable],
             "won_by_null": [_episode_json(record) for record in self.won_by_null],
+            "not_judged": [_episode_json(record) for record in self.not_judged],
             "faulted": [_episode_json(record) for record in self.faulted],
             "undecided": [_episode_json(record) for record in self.undecided],
             "no_solution": [{"task_id": task, "why": why} for task, why in self.no_solution.items()],
@@ -233,6 +244,10 @@ def _refused(env: TextEnv, gold: Agent | None, tasks: Iterable[int]) -> dict[int
     return {task: why for task in tasks if (why := refusal(env, task)) is not None}
 
 
+def _is_unjudged(record: EpisodeRecord) -> bool:
+    return record.fault is not None and record.fault["kind"] == JudgeFailed.__name__
+
+
 def _counts(records: Iterable[EpisodeRecord]) -> dict[str, int]:
     records = list(records)
     return {
@@ -240,7 +255,8 @@ def _counts(records: Iterable[EpisodeRecord]) -> dict[str, int]:
         "won": sum(bool(record.scored and record.success) for record in records),
         "not_won": sum(record.scored and record.success is False for record in records),
         "undecided": sum(record.scored and record.success is None for record in records),
-        "faulted": sum(not record.scored for record in records),
+        "not_judged": sum(map(_is_unjudged, records)),
+        "faulted": sum(not record.scored and not _is_unjudged(record) for record in records),
     }
 
 

@@ -117,8 +117,17 @@ class Tabs:
         if url:
             await self.visit(url)
 
-    async def visit(self, url: str) -> None:
+    @property
+    def ended(self) -> bool:
+        """Whether the current page can answer no more: it, or the browser, was closed or has crashed."""
+        browser = self.context.browser
+        return self.shown.is_closed() or (browser is not None and not browser.is_connected())
+
+    async def visit(self, url: str) -> int:
         """Open an address in the current tab.
+
+        Returns:
+            The HTTP status of the page; 0 if it came without one.
 
         Raises:
             ActionFailed: It is not an address of the web, or there is no answer.
@@ -126,11 +135,12 @@ class Tabs:
         if not url.startswith(("http://", "https://")):
             raise ActionFailed(f"Invalid URL {url!r:.200}: an address begins with http://")
         try:
-            await self.shown.goto(url)
+            response = await self.shown.goto(url)
         except Error as error:
             raise ActionFailed(
                 f"Failed to load the page: {url:.200} ({error.message.splitlines()[0]})"
             ) from error
+        return 0 if response is None else response.status
 
     async def act(self, command: Command) -> None:
         """Carry out an action, and wait until the page is loaded.

@@ -19,6 +19,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 
+from agentgym_gym.errors import JudgeFailed
 from agentgym_gym.local_servers import ServedWorld, ServerOptions
 from agentgym_gym.wire import SERVER_HEADER
 from agentgym_servers._frame.version import WORLDS_VERSION
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["EnvId", "Failed", "Full", "new_app"]
+__all__ = ["CannotJudge", "EnvId", "Failed", "Full", "judge_failure", "new_app"]
 
 logger = logging.getLogger("agentgym_servers")
 
@@ -60,6 +61,25 @@ class Full(Failed):
         self.envs = envs
 
 
+class CannotJudge(Failed):
+    """A task cannot be scored for any agent; the message goes into every form of response.
+
+    Args:
+        task: The task.
+        reason: The failure of its reference or of a check.
+    """
+
+    def __init__(self, task: int, reason: str) -> None:
+        super().__init__(f"task {task} cannot be judged: {reason}")
+
+
+def judge_failure(failure: CannotJudge, response: Response) -> Response:
+    """Mark a response as that of a task that cannot be judged, so that clients do not score the episode."""
+    logger.warning("%s", failure)
+    response.headers[JudgeFailed.header] = "failed"
+    return response
+
+
 def new_app(
     title: str,
     options: ServerOptions,
@@ -73,8 +93,10 @@ def new_app(
     """Return an application with one route that reports `Failed` as AgentGym's servers do.
 
     A failure is HTTP 200 with ``{"error": str}``, or HTTP 500 without a reason; the reason of an HTTP 500 is
-    logged. The header `SERVER_HEADER` of each response marks it as coming from this project's server, not
-    from AgentGym's own.
+    logged. The response to `CannotJudge` has the reason in both forms, and the header of `JudgeFailed`.
+
+    The header `SERVER_HEADER` of each response marks it as coming from this project's server, not from
+    AgentGym's own.
 
     Args:
         title: The title in the OpenAPI description.
@@ -99,6 +121,7 @@ def new_app(
         )
     app.exception_handler(Failed)(_failed_plainly if plain_errors else _failed)
     app.exception_handler(Full)(_FullResponse(title, plain=plain_errors))
+    app.exception_handler(CannotJudge)(_unjudged_plainly if plain_errors else _unjudged)
     app.exception_handler(RequestValidationError)(_invalid)
 
     @app.get("/", response_model=None)
@@ -115,6 +138,18 @@ async def _failed(_request: Request, failure: Exception) -> Response:
 async def _failed_plainly(request: Request, failure: Exception) -> Response:
     logger.info("%s %s failed: %s", request.method, request.url.path, failure)
     return PlainTextResponse("Internal Server Error", status_code=500)
+
+
+async def _unjudged(request: Request, failure: Exception) -> Response:
+    return judge_failure(cast("CannotJudge", failure), await _failed(request, failure))
+
+
+async def _unjudged_plainly(_request: Request, failure: Exception) -> Response:
+    return judge_failure(cast("CannotJudge", failure), _with_reason(failure))
+
+
+def _with_reason(failure: Exception) -> Response:
+    return PlainTextResponse(f"Internal Server Error: {failure}", status_code=500)
 
 
 class _FullResponse:
@@ -139,9 +174,7 @@ class _FullResponse:
                 self._title,
                 envs,
             )
-        if self._plain:
-            return PlainTextResponse(f"Internal Server Error: {failure}", status_code=500)
-        return _Json({"error": str(failure)})
+        return _with_reason(failure) if self._plain else _Json({"error": str(failure)})
 
 
 async def _invalid(_request: Request, invalid: Exception) -> Response:

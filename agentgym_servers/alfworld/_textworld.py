@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import MissingExtra
-from agentgym_servers._frame.app import Failed
+from agentgym_servers._frame.app import CannotJudge, Failed
 from agentgym_servers.alfworld._game import MAX_STEPS, GameTurn
 from agentgym_servers.alfworld._official import games_of
 
@@ -95,21 +95,28 @@ class _Child:
         return answered
 
 
+def _check_judged(task_id: int, state: dict[str, Any]) -> None:
+    if state["won"] is None:
+        raise CannotJudge(task_id, "TextWorld does not report whether its goal is reached")
+
+
 class TextWorldGame:
     """One game in play.
 
     Args:
         child: The process that plays it.
         number: Its number there.
+        task_id: The task.
         last: The first observation.
 
     Attributes:
         last: The result of the last action; before the first action, the first observation.
     """
 
-    def __init__(self, child: _Child, number: int, last: GameTurn) -> None:
+    def __init__(self, child: _Child, number: int, task_id: int, last: GameTurn) -> None:
         self._child = child
         self._number = number
+        self._task_id = task_id
         self._steps = 0
         self.last = last
         weakref.finalize(self, child.drop, number)
@@ -118,9 +125,11 @@ class TextWorldGame:
         """Play one action, which may be any text.
 
         Raises:
+            CannotJudge: TextWorld does not report whether the game is won.
             Failed: TextWorld failed, or its process has ended.
         """
         state = await self._child.exchange(self._number, action=action)
+        _check_judged(self._task_id, state)
         self._steps += 1
         observation = state["observation"]
         if observation.startswith(_AT_LOCATION):
@@ -158,6 +167,7 @@ class OfficialGames:
             task_id: The id.
 
         Raises:
+            CannotJudge: TextWorld does not report whether the game is won.
             Failed: There is no game of this id, TextWorld failed, or its process has ended.
         """
         path = self._games.get(task_id)
@@ -165,7 +175,8 @@ class OfficialGames:
             raise Failed("There is no such game in the folder of this server.")
         number, child = next(self._numbers), self._children[env_id % len(self._children)]
         state = await child.exchange(number, path=str(path))
+        _check_judged(task_id, state)
         # The first paragraph is TextWorld's greeting.
         observation = "\n".join(state["observation"].split("\n\n")[1:])
-        game = TextWorldGame(child, number, GameTurn(observation, tuple(state["available_actions"])))
+        game = TextWorldGame(child, number, task_id, GameTurn(observation, tuple(state["available_actions"])))
         return "/".join(path.parts[-3:-1]), game

@@ -37,7 +37,7 @@ class Player:
         return {
             "observation": state.feedback,
             "available_actions": state["admissible_commands"],
-            "won": state["won"],
+            "won": state.get("won"),  # none if TextWorld does not evaluate the goal
         }
 
 

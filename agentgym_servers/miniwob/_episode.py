@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym.envs.miniwob import task_of
 from agentgym_servers._browser.actions import NotAnAction, read_command
 from agentgym_servers._browser.held_tabs import HeldTabs
 from agentgym_servers._browser.tabs import ActionFailed, Tabs
-from agentgym_servers._frame.app import Failed
+from agentgym_servers._frame.app import CannotJudge, Failed
 from agentgym_servers.miniwob._pages import serve_pages, url_of
 
 if TYPE_CHECKING:
@@ -131,22 +133,20 @@ class Episode:
         self._stage = stage
         self._tabs: Tabs | None = None
         self.name = self.goal = ""
+        self._task_id = 0
         self.last = Turn("")
         self._held = HeldTabs()
 
-    async def reset(self, name: str, seed: int) -> Turn:
-        """Start a task.
-
-        Args:
-            name: The name of the task.
-            seed: The seed of the page's random numbers.
-        """
+    async def reset(self, task_id: int) -> Turn:
+        """Start a task."""
+        name, seed = task_of(task_id)
         async with self._stage.at_once:
             await self.close()
             tabs = await self._stage.open(name)
             self._held.hold(tabs)
             goal = await tabs.shown.evaluate(_START, _SEED.format(seed))
             self._tabs, self.name, self.goal = tabs, name, " ".join(goal.split())
+            self._task_id = task_id
             self.last = Turn(await self._observe(tabs))
         return self.last
 
@@ -154,6 +154,7 @@ class Episode:
         """Carry out an action; one that fails leaves the page as it is, with the reason in the observation.
 
         Raises:
+            CannotJudge: The page ended without a reward.
             Failed: No task was started, or the last reset failed.
         """
         tabs, failure = self._tabs, ""
@@ -170,6 +171,8 @@ class Episode:
             except (ActionFailed, NotAnAction) as error:
                 failure = str(error)
             done, reward = await tabs.shown.evaluate(_STATE)
+            if done and not (isinstance(reward, int | float) and math.isfinite(reward)):
+                raise CannotJudge(self._task_id, f"its page ended with the reward {reward!r:.80}")
             self.last = Turn(await self._observe(tabs, failure), reward if done else 0.0, done=done)
         return self.last
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from playwright.async_api import Error
 from pydantic import BaseModel
 
-from agentgym_gym.envs.miniwob import MINIWOB, task_of
+from agentgym_gym.envs.miniwob import MINIWOB
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.chromium import Chromium
 from agentgym_servers._frame.app import EnvId, Failed, new_app
@@ -79,12 +79,11 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_Env], browser: Chromium) -> None:
         env = envs.get(body.id)
         if not MINIWOB.has_task(body.data_idx):
             raise Failed("There is no such task.")
-        name, seed = task_of(body.data_idx)
         if not stages:
             stages.append(Stage(browser))
         async with env.turn:
             episode = env.episode = env.episode or Episode(stages[0])
-            await _within_limits(episode.reset(name, seed))
+            await _within_limits(episode.reset(body.data_idx))
             return {"id": body.id, **episode.detail()}
 
     @app.post("/step", response_model=None)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_servers.searchqa._game import SearchQuestion
+from agentgym_servers.searchqa._game import MAX_ANSWER_CHARS, SearchQuestion
 
 __all__ = ["TEST_TASKS", "Data"]
 
@@ -132,4 +132,9 @@ def _answers(row: dict[str, Any], where: str) -> tuple[str, ...]:
         or not all(isinstance(a, str) and a.strip() for a in answers)
     ):
         raise BadOption(f"{where}: 'golden_answers' must be a non-empty list of non-empty strings")
+    if all(len(answer) > MAX_ANSWER_CHARS or "</answer>" in answer for answer in answers):
+        raise BadOption(
+            f"{where}: an agent can give none of 'golden_answers': each has more than {MAX_ANSWER_CHARS:,} "
+            "characters, or </answer> in it"
+        )
     return tuple(answers)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 __all__ = [
+    "MAX_ANSWER_CHARS",
     "GameTurn",
     "SearchEpisode",
     "SearchLibrary",

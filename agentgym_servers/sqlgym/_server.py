@@ -1,25 +1,35 @@
 """The routes of the SQLGym server.
 
-Requests and responses are those of AgentGym's server, including errors: HTTP 500 in plain text without a
-reason. The ``local_quirks`` of `agentgym_gym.envs.sqlgym` list the differences.
+Requests and responses are those of AgentGym's server, including errors: HTTP 500 in plain text, without a
+reason unless a task cannot be judged. The ``local_quirks`` of `agentgym_gym.envs.sqlgym` list the
+differences.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
-from agentgym_servers._frame.app import Failed, new_app
+from agentgym_servers._frame.app import CannotJudge, Failed, new_app
 from agentgym_servers._frame.bodies import EnvStepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.sqlgym._bird import BirdWorld
-from agentgym_servers.sqlgym._worker_pool import DATA_BOUNDS, MADE_BOUNDS, NotExecuted, WorkerPool
+from agentgym_servers.sqlgym._worker_pool import (
+    DATA_BOUNDS,
+    MADE_BOUNDS,
+    NoReference,
+    NotExecuted,
+    WorkerPool,
+)
 from agentgym_servers.sqlgym._world import SqlTask, World, world_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fastapi import FastAPI
 
 __all__ = ["create_app"]
@@ -34,16 +44,18 @@ class _Table:
     """One environment.
 
     Attributes:
+        item_id: The id of the current task.
         tried: Whether a statement was scored since the reset: there is one attempt.
     """
 
     def __init__(self) -> None:
         self._task: SqlTask | None = None
+        self.item_id = 0
         self.tried = False
 
-    def deal(self, task: SqlTask) -> None:
+    def deal(self, item_id: int, task: SqlTask) -> None:
         """Start a task."""
-        self._task, self.tried = task, False
+        self.item_id, self._task, self.tried = item_id, task, False
 
     def undo_try(self, task: SqlTask, *, first: bool) -> None:
         """Return the attempt of a statement that was not executed, unless another task was started since."""
@@ -73,12 +85,15 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     tables = HeldEnvs[_Table](options, new_ids=True)
     workers = WorkerPool(world, MADE_BOUNDS if options.data is None else DATA_BOUNDS)
     app.state.workers = workers
-    _add_play(app, tables, world, workers)
+    # A generated reference has been executed when its question was made.
+    _add_play(app, tables, world, workers, check_references=options.data is not None)
     _add_views(app, tables)
     return app
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, workers: WorkerPool) -> None:
+def _add_play(
+    app: FastAPI, tables: HeldEnvs[_Table], world: World, workers: WorkerPool, *, check_references: bool
+) -> None:
     @app.post("/create", response_model=None)
     async def create() -> int:
         return tables.add(lambda _: _Table())
@@ -93,21 +108,41 @@ def _add_play(app: FastAPI, tables: HeldEnvs[_Table], world: World, workers: Wor
                 task = await asyncio.to_thread(world.task, body.item_id)
         except LookupError as error:
             raise Failed(str(error)) from error
-        table.deal(task)
+        if check_references:
+            with _failures(body.item_id):
+                await workers.check(task, body.env_idx)
+        table.deal(body.item_id, task)
         return [task.observation, None]
 
     @app.post("/step", response_model=None)
     async def step(body: EnvStepBody) -> dict[str, Any]:
         table = tables.get(body.env_idx)
-        task, first = table.task, not table.tried
+        item_id, task, first = table.item_id, table.task, not table.tried
         table.tried = True  # before the statement is queued, so that only one of two at once can score
         try:
-            judged = await workers.judge(task, body.action, body.env_idx)
-        except NotExecuted as error:
+            with _failures(item_id):
+                judged = await workers.judge(task, body.action, body.env_idx)
+        except Failed:
             table.undo_try(task, first=first)
-            raise Failed(f"the statement was not executed: {error}") from error
+            raise
         reward = 1.0 if judged.right and first else 0.0
         return {"state": judged.state, "reward": reward, "done": True, "info": {"ground_truth": ""}}
+
+
+@contextlib.contextmanager
+def _failures(item_id: int) -> Iterator[None]:
+    """Raise failures of the judge as those of the request.
+
+    Raises:
+        CannotJudge: The task has no reference to compare with.
+        Failed: A statement was not executed.
+    """
+    try:
+        yield
+    except NoReference as error:
+        raise CannotJudge(item_id, str(error)) from error
+    except NotExecuted as error:
+        raise Failed(f"the statement was not executed: {error}") from error
 
 
 def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:

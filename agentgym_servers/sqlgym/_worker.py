@@ -6,12 +6,15 @@ functions, and has a maximum number of steps of SQLite's virtual machine, proces
 of one value. SQLite checks time and steps only between two steps, so the operating system ends this process
 if a single step takes too long. Where it cannot (on Windows), the parent process kills this one.
 
+A response has the fields of `_worker_pool.Execution`.
+
 Python 3.10 cannot set SQLite's own limits: there, only memory and processor time limit the length of a value.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import signal
 import sqlite3
@@ -72,6 +75,25 @@ _OUT_OF_MEMORY = "out of memory"  # SQLite's own term
 _FUNCTIONS = frozenset(_NAMES.split())
 """The functions that a statement may call: only those known to be harmless."""
 
+_CLOCK = (
+    "current_date current_time current_timestamp date datetime julianday strftime time timediff unixepoch"
+)
+
+_VOLATILE = frozenset([*_CLOCK.split(), "random"])
+"""The functions whose results may change from one execution to the next."""
+
+# SQLite's messages about a file, which no statement causes.
+_BROKEN_FILE = (
+    "attempt to write a readonly database",  # a log beside the file must be replayed
+    "database disk image is malformed",
+    "database is locked",
+    "disk I/O error",
+    "file is not a database",
+    "locking protocol",
+    "malformed database schema",
+    "unable to open database file",
+)
+
 
 class _Budget:
     """The remaining steps and processor time of a statement."""
@@ -79,23 +101,19 @@ class _Budget:
     def __init__(self) -> None:
         self.calls = 0
         self.until = 0.0
+        self.exceeded = False
 
     def begin(self, steps: int, seconds: float) -> None:
         """Start counting."""
+        self.exceeded = False
         self.calls = steps // STEPS_A_CALL
         self.until = time.process_time() + seconds  # not wall-clock time: the machine may be busy
 
     def spent(self) -> bool:
         """Return whether the budget is used up; SQLite's progress handler."""
         self.calls -= 1
-        return self.calls < 0 or time.process_time() > self.until
-
-
-def _allowed(action: int, _: str | None, function: str | None, *_more: object) -> int:
-    """Allow or deny one action of a statement; SQLite's authorizer, called before the execution."""
-    if action == _FUNCTION:
-        return sqlite3.SQLITE_OK if (function or "").lower() in _FUNCTIONS else sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK if action in {_READ, _SELECT, _RECURSIVE} else sqlite3.SQLITE_DENY
+        self.exceeded = self.calls < 0 or time.process_time() > self.until
+        return self.exceeded
 
 
 class StatementRunner:
@@ -111,33 +129,53 @@ class StatementRunner:
         self._value_bytes = value_bytes
         self._open: dict[str, sqlite3.Connection] = {}
         self._budget = _Budget()
+        self._volatile = False
 
-    def open(self, request: dict[str, Any]) -> None:
-        """Open the database of a request, if the request has its source."""
-        if request.get("open"):
-            self._open[request["database"]] = self._opened(**request["open"])
+    def open(self, request: dict[str, Any]) -> str:
+        """Open the database of a request, if the request has its source; return the error, if any."""
+        try:
+            if request.get("open"):
+                self._open[request["database"]] = self._opened(**request["open"])
+        except sqlite3.Error as error:
+            return str(error)
+        return ""
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Execute a statement: return its result as text, and whether it is the right one."""
+        """Execute a statement: return its result as text, and the fingerprint of its rows."""
         try:
             return self._answer(request)
         except MemoryError:
-            return {"state": _OUT_OF_MEMORY, "right": False}
-        finally:
-            _limit_processor_time(0)  # the time until the next statement is not limited
+            return _failed(_OUT_OF_MEMORY, "limit")
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        self._volatile = False
         connection = self._open[request["database"]]
-        limits = request["steps"], request["seconds"]
-        result = self._rows(connection, request["sql"], *limits)
-        if isinstance(result, str):
-            return {"state": _cut(result), "right": False}
+        result = self._rows(connection, request["sql"], request["steps"], request["seconds"])
+        if isinstance(result, dict):
+            return result
         rows, has_statement = result
-        right = self._rows(connection, request["right"], *limits) if has_statement else ""
-        return {"state": _shown(rows), "right": not isinstance(right, str) and set(rows) == set(right[0])}
+        return {
+            "state": _shown(rows),
+            "fingerprint": _fingerprint(rows) if has_statement else "",
+            "failure": "",
+            "volatile": self._volatile,
+        }
+
+    def _allowed(self, action: int, _: str | None, function: str | None, *_more: object) -> int:
+        """Allow or deny one action of a statement; SQLite's authorizer, called before the execution."""
+        if action == _FUNCTION:
+            name = (function or "").lower()
+            self._volatile = self._volatile or name in _VOLATILE
+            return sqlite3.SQLITE_OK if name in _FUNCTIONS else sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK if action in {_READ, _SELECT, _RECURSIVE} else sqlite3.SQLITE_DENY
 
     def _opened(self, script: str | None, path: str | None) -> sqlite3.Connection:
-        connection = sqlite3.connect(path or ":memory:", uri=path is not None, isolation_level=None)
+        connection = sqlite3.connect(
+            path or ":memory:",
+            uri=path is not None,
+            isolation_level=None,
+            cached_statements=0,  # the authorizer would not see a statement again
+        )
         if script:
             connection.executescript(script)
         for pragma in ("query_only = 1", "temp_store = MEMORY", f"hard_heap_limit = {self._heap_bytes}"):
@@ -148,13 +186,13 @@ class StatementRunner:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000)
             connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.set_progress_handler(self._budget.spent, STEPS_A_CALL)
-        connection.set_authorizer(_allowed)
+        connection.set_authorizer(self._allowed)
         return connection
 
     def _rows(
         self, connection: sqlite3.Connection, sql: str, steps: int, seconds: float
-    ) -> tuple[list[tuple[Any, ...]], bool] | str:
-        """Return the rows of a result and whether the statement is not empty; or the text of an error."""
+    ) -> tuple[list[tuple[Any, ...]], bool] | dict[str, Any]:
+        """Return the rows of a result and whether the statement is not empty; or the failed response."""
         self._budget.begin(steps, seconds)
         _limit_processor_time(seconds + GRACE_SECONDS)
         rows: list[tuple[Any, ...]] = []
@@ -165,13 +203,33 @@ class StatementRunner:
                     rows.append(row)
                     size += sum(len(value) for value in row if isinstance(value, str | bytes))
                     if len(rows) > MAX_ROWS or size > MAX_RESULT_BYTES:
-                        return "the result is too large"
+                        return _failed("the result is too large", "limit")
                 return rows, cursor.description is not None
         except MemoryError:
             rows.clear()
-            return _OUT_OF_MEMORY
+            return _failed(_OUT_OF_MEMORY, "limit")
         except Exception as error:  # noqa: BLE001 - any failure of a statement is its result
-            return str(error)
+            if self._budget.exceeded:
+                return _failed(str(error), "limit")
+            broken = isinstance(error, sqlite3.Error) and str(error).startswith(_BROKEN_FILE)
+            return _failed(str(error), "database" if broken else "statement")
+        finally:
+            _limit_processor_time(0)  # the time until the next statement is not limited
+
+
+def _failed(error: str, kind: str) -> dict[str, Any]:
+    """Return the response to a statement that failed."""
+    return {"state": _cut(error), "fingerprint": "", "failure": kind, "volatile": False}
+
+
+def _fingerprint(rows: list[tuple[Any, ...]]) -> str:
+    """Return a text that is the same for the same set of rows, where 90 and 90.0 are the same."""
+    texts = {repr(tuple(map(_whole, row))) for row in rows}
+    return hashlib.sha256("\n".join(sorted(texts)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _shown(rows: list[tuple[Any, ...]]) -> str:
@@ -201,9 +259,10 @@ def main() -> None:
     runner = StatementRunner(heap_bytes, value_bytes)
     for line in sys.stdin.buffer:
         request = json.loads(line)
-        runner.open(request)
+        error = runner.open(request)
         _write(BEGUN)
-        _write(json.dumps(runner.answer(request)).encode("ascii") + b"\n")
+        response = _failed(error, "database") if error else runner.answer(request)
+        _write(json.dumps(response).encode("ascii") + b"\n")
 
 
 def _write(line: bytes) -> None:

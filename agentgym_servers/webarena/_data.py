@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_servers.webarena._page_functions import FUNCTIONS
+from agentgym_servers.webarena._page_functions import FUNCTIONS, called_function
 from agentgym_servers.webarena._sites.addresses import REAL, Addresses
 from agentgym_servers.webarena._task import Task
 
@@ -73,10 +73,14 @@ class DataWorld:
         if missing or not isinstance(written.get("task_id"), int):
             raise BadOption(f"{path}: a task lacks {', '.join(missing) or 'a number as task_id'}")
         name = f"{path}: task {written['task_id']}"
-        check = self.addresses.fill_all(written["eval"])
+        try:
+            check = self.addresses.fill_all(written["eval"])
+            checked = json.dumps(check)
+        except RecursionError as error:
+            raise BadOption(f"{name}: eval is nested too deeply") from error
         _check_evaluation(name, check)
         start = self.addresses.fill(written["start_url"])
-        unknown = [each for each in REAL if each in start or each in json.dumps(check)]
+        unknown = [each for each in REAL if each in start or each in checked]
         if unknown:
             raise BadOption(f"{name} needs the address of {unknown[0]}; add it to {SITES_FILE}")
         storage = written.get("storage_state")
@@ -105,7 +109,7 @@ def _addresses(path: Path) -> Addresses:
 def _read(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadOption(f"{path} cannot be read as JSON: {error}") from error
 
 
@@ -132,6 +136,9 @@ def _check_evaluation(name: str, check: Any) -> None:
     if not kinds or not set(kinds) <= _KINDS:
         raise BadOption(f"{name}: eval_types is {kinds}; it must be of {', '.join(sorted(_KINDS))}")
     for target in check.get("program_html") or ():
-        for text in (target["url"], target["locator"]):
-            if text.startswith("func:") and text.removeprefix("func:").partition("(")[0] not in FUNCTIONS:
-                raise BadOption(f"{name} calls {text:.80}; the functions are {', '.join(sorted(FUNCTIONS))}")
+        texts = (target.get("url"), target.get("locator")) if isinstance(target, dict) else ()
+        for text in filter(None, map(called_function, texts)):
+            if text.partition("(")[0] not in FUNCTIONS:
+                raise BadOption(
+                    f"{name} calls func:{text:.80}; the functions are {', '.join(sorted(FUNCTIONS))}"
+                )

@@ -5,23 +5,41 @@ No language model judges. A ``fuzzy_match`` compares normalized texts: see `_fuz
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.async_api import Error
 
-from agentgym_servers.webarena._page_functions import call_function, target_url
+from agentgym_servers._browser.tabs import ActionFailed
+from agentgym_servers.webarena._page_functions import (
+    call_function,
+    called_function,
+    evaluate_on_page,
+    is_agents_page,
+    raised_by_page,
+    target_url,
+)
 
 if TYPE_CHECKING:
     from agentgym_servers._browser.tabs import Tabs
     from agentgym_servers.webarena._sites.addresses import Addresses
 
-__all__ = ["evaluate", "matches_answer", "matches_url"]
+__all__ = ["CheckFailed", "evaluate", "matches_answer", "matches_url", "problem_of"]
 
+JUDGE_SECONDS = 50.0
+"""The maximum time for all checks of an episode, in seconds."""
+
+_SCRIPTS = ("document.", "[...document.")
 _TOKENS = re.compile(r"\d+(?:[.,:]\d+)*|\w+|[^\w\s]")
+
+
+class CheckFailed(Exception):
+    """A check of a task cannot be evaluated for any agent."""
 
 
 async def evaluate(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses: Addresses) -> float:
@@ -34,20 +52,98 @@ async def evaluate(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses:
         addresses: Where the sites are.
 
     Raises:
-        ValueError: The check has a kind that WebArena does not define.
+        CheckFailed: A part cannot be evaluated.
+        Error: The browser has ended.
     """
+    try:
+        met = await asyncio.wait_for(_all_met(check, answer, tabs, addresses), JUDGE_SECONDS)
+    except asyncio.TimeoutError as error:
+        if tabs.ended:
+            raise
+        raise CheckFailed(f"its checks take more than {JUDGE_SECONDS:g} s") from error
+    return float(met)
+
+
+async def _all_met(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses: Addresses) -> bool:
     for kind in check["eval_types"]:
-        if kind == "string_match":
-            met = matches_answer(check["reference_answers"], answer)
-        elif kind == "url_match":
-            met = matches_url(check["reference_url"], tabs.shown.url)
-        elif kind == "program_html":
-            met = await _matches_content(check["program_html"], tabs, addresses)
-        else:
-            raise ValueError(f"there is no evaluation of kind {kind!r}")
+        try:
+            met = await _is_met(kind, check, answer, tabs, addresses)
+        except Exception as error:
+            if tabs.ended:
+                raise
+            raise CheckFailed(f"its check {kind} fails: {_reason(error)}") from error
         if not met:
-            return 0.0
-    return 1.0
+            return False
+    return True
+
+
+async def _is_met(kind: str, check: Mapping[str, Any], answer: str, tabs: Tabs, addresses: Addresses) -> bool:
+    problem = _problem_of_part(kind, check)
+    if problem:
+        raise ValueError(problem)
+    if kind == "string_match":
+        return matches_answer(check["reference_answers"], answer)
+    if kind == "url_match":
+        return matches_url(check["reference_url"], tabs.shown.url)
+    return await _matches_content(check["program_html"], tabs, addresses)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Error | ActionFailed | ValueError):
+        return str(error).partition("\n")[0]
+    return f"{type(error).__name__}: {error}"
+
+
+def problem_of(check: Mapping[str, Any]) -> str:
+    """Return why a check can be evaluated for no agent, as far as its form shows; empty if it is valid."""
+    problems = ((kind, _problem_of_part(kind, check)) for kind in check["eval_types"])
+    return next((f"its check {kind} is not valid: {problem}" for kind, problem in problems if problem), "")
+
+
+def _problem_of_part(kind: str, check: Mapping[str, Any]) -> str:
+    if kind == "string_match":
+        return _problem_of_answers(check.get("reference_answers"))
+    if kind == "url_match":
+        url = check.get("reference_url")
+        return "" if isinstance(url, str) and url else "reference_url must be an address"
+    if kind == "program_html":
+        targets = check.get("program_html")
+        if not isinstance(targets, list) or not targets:
+            return "program_html must be a list of pages"
+        return next(filter(None, map(_problem_of_target, targets)), "")
+    return f"there is no evaluation of kind {kind!r}"
+
+
+def _problem_of_answers(references: Any) -> str:
+    if not isinstance(references, dict) or not references:
+        return "reference_answers must have the answer"
+    for approach, value in references.items():
+        if approach not in {"exact_match", "must_include", "fuzzy_match"}:
+            return f"there is no match of kind {approach!r}"
+        if not (isinstance(value, str) if approach == "exact_match" else _are_texts(value)) and not (
+            approach == "fuzzy_match" and isinstance(value, str)
+        ):
+            return f"{approach} must be {'text' if approach == 'exact_match' else 'a list of texts'}"
+    return ""
+
+
+def _problem_of_target(target: Any) -> str:
+    if not isinstance(target, dict):
+        return "a page must be an object"
+    url, locator, required = (target.get(name) for name in ("url", "locator", "required_contents"))
+    if not isinstance(url, str) or not isinstance(locator, str):
+        return "a page must have the texts url and locator"
+    if locator.strip() and not (called_function(locator.strip()) or locator.strip().startswith(_SCRIPTS)):
+        return f"there is no locator of the form {locator!r:.80}"
+    if not isinstance(required, dict) or not (
+        isinstance(required.get("exact_match"), str) or _are_texts(required.get("must_include"))
+    ):
+        return "required_contents must have the text exact_match or the list must_include"
+    return ""
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _cleaned(text: str) -> str:
@@ -64,9 +160,6 @@ def matches_answer(references: Mapping[str, Any], answer: str) -> bool:
     Args:
         references: ``reference_answers`` of the task.
         answer: The answer.
-
-    Raises:
-        ValueError: There is no such way of matching.
     """
     answer = _cleaned(answer)
     for approach, value in references.items():
@@ -74,10 +167,8 @@ def matches_answer(references: Mapping[str, Any], answer: str) -> bool:
             met = _cleaned(value) == _cleaned(answer)
         elif approach == "must_include":
             met = all(_includes(answer, each, whole=len(value) == 1) for each in value)
-        elif approach == "fuzzy_match":
-            met = _fuzzy_match(value, answer)
         else:
-            raise ValueError(f"there is no match of kind {approach!r}")
+            met = _fuzzy_match(value, answer)
         if not met:
             return False
     return True
@@ -130,43 +221,57 @@ def _split(url: str) -> tuple[str, dict[str, list[str]]]:
     return parts.netloc + parts.path, parse_qs(parts.query)
 
 
-async def _matches_content(targets: Sequence[Mapping[str, Any]], tabs: Tabs, addresses: Addresses) -> bool:
+async def _matches_content(targets: Iterable[Mapping[str, Any]], tabs: Tabs, addresses: Addresses) -> bool:
     for target in targets:
-        url = await target_url(target["url"], tabs, addresses)
-        if url != "last":
-            await tabs.visit(url)
-        selected = html.unescape(await _selected(target, tabs))
+        selected = html.unescape(await _selected(target, tabs, addresses))
         required = target["required_contents"]
         if "exact_match" in required:
             met = _cleaned(required["exact_match"]) == _cleaned(selected)
-        elif "must_include" in required:
+        else:
             met = all(
                 any(_includes(selected, each) for each in text.split(" |OR| "))
                 for text in required["must_include"]
             )
-        else:
-            raise ValueError(f"there is no required content of kind {list(required)}")
         if not met:
             return False
     return True
 
 
-async def _selected(target: Mapping[str, Any], tabs: Tabs) -> str:
-    """Return the content that a target selects of the page that is shown; empty if there is none."""
+async def _selected(target: Mapping[str, Any], tabs: Tabs, addresses: Addresses) -> str:
+    """Return the content that a target selects of its page; empty if there is none.
+
+    Raises:
+        ValueError: The target calls a function that is not defined, or the site answers with an error.
+        ActionFailed: The page does not load.
+        Error: The locator is not valid, or the page cannot be read.
+    """
+    if not await _opened(target["url"], tabs, addresses):
+        return ""
     locator: str = target["locator"].strip()
     if not locator:
         return await tabs.shown.content()
-    if locator.startswith("func:"):
-        return await call_function(locator.removeprefix("func:"), tabs)
-    if not locator.startswith(("document.", "[...document.")):
-        raise ValueError(f"there is no locator of the form {locator!r:.80}")
+    if call := called_function(locator):
+        return await call_function(call, tabs, addresses)
     try:
-        for action in target.get("prep_actions", ()):
+        for action in target.get("prep_actions") or ():
             await tabs.shown.evaluate(f"() => {action}")
-    except Error:
-        pass
+    except Error as error:
+        if not raised_by_page(error):
+            raise
+    return await evaluate_on_page(tabs, f"() => {locator}")
+
+
+async def _opened(address: str, tabs: Tabs, addresses: Addresses) -> bool:
+    """Open the page of a target; return whether there is one, which may depend on the agent."""
+    url = await target_url(address, tabs, addresses)
+    if not url or url == "last":
+        return bool(url)
     try:
-        value = await tabs.shown.evaluate(f"() => {locator}")
-    except Error:  # another page, which has no such element
-        return ""
-    return "" if value is None else str(value)
+        status = await tabs.visit(url)
+    except ActionFailed:
+        if is_agents_page(address) and not tabs.ended:
+            return False
+        raise
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise ValueError(f"{url:.200} answered HTTP {status}")
+    return True

@@ -12,12 +12,27 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error
 
 if TYPE_CHECKING:
+    from playwright.async_api import APIResponse
+
     from agentgym_servers._browser.tabs import Tabs
     from agentgym_servers.webarena._sites.addresses import Addresses
 
-__all__ = ["ADMIN", "FUNCTIONS", "call_function", "target_url"]
+__all__ = [
+    "ADMIN",
+    "FUNCTIONS",
+    "call_function",
+    "called_function",
+    "evaluate_on_page",
+    "is_agents_page",
+    "raised_by_page",
+    "target_url",
+]
 
+_FUNC = "func:"
+_LAST_URL = "__last_url__"
 _CALL = re.compile(r"(\w+)\((.*)\)")
+# An error that a script raised, such as TypeError: null has no properties. A SyntaxError is in the script.
+_RAISED = re.compile(r"(?:Page\.evaluate: )?(?!SyntaxError)\w*Error: ")
 _TEXT = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 
 ADMIN = {"username": "admin", "password": "admin1234"}
@@ -39,6 +54,11 @@ _ROLE = """(account) => {
 }"""
 
 
+def called_function(text: Any) -> str:
+    """Return the call in an address or a locator of a check; empty if it is none."""
+    return text.removeprefix(_FUNC) if isinstance(text, str) and text.startswith(_FUNC) else ""
+
+
 def _parsed(call: str) -> tuple[str, list[str]]:
     match = _CALL.fullmatch(call.strip())
     if match is None or match[1] not in FUNCTIONS:
@@ -47,44 +67,69 @@ def _parsed(call: str) -> tuple[str, list[str]]:
 
 
 async def target_url(url: str, tabs: Tabs, addresses: Addresses) -> str:
-    """Return the address of the page of a check, which may be a call.
+    """Return the address of the page of a check, which may be a call; empty if the agent made no such page.
 
     Raises:
-        ValueError: There is no such function.
+        ValueError: There is no such function, or the shop does not answer.
     """
-    if not url.startswith("func:"):
+    call = called_function(url)
+    if not call:
         return url
-    name, arguments = _parsed(url.removeprefix("func:").replace("__last_url__", tabs.shown.url))
+    name, arguments = _parsed(call.replace(_LAST_URL, tabs.shown.url))
     if name == "reddit_get_post_url":
         return _post_url(arguments[0])
     if name == "shopping_get_latest_order_url":
-        shop = addresses.local["__SHOPPING__"]
         fields = "[sortOrders][0][field]=created_at&searchCriteria[sortOrders][0][direction]=DESC"
-        orders = await _shop(tabs, shop, f"orders?searchCriteria{fields}&searchCriteria[pageSize]=1")
-        return f"{shop}/sales/order/view/order_id/{int(orders['items'][0]['increment_id'])}/"
+        shop, orders = await _shop(
+            tabs, addresses, f"orders?searchCriteria{fields}&searchCriteria[pageSize]=1"
+        )
+        latest = orders["items"][:1]
+        return f"{shop}/sales/order/view/order_id/{int(latest[0]['increment_id'])}/" if latest else ""
     raise ValueError(f"{name} returns no address")
 
 
-async def call_function(call: str, tabs: Tabs) -> str:
+def is_agents_page(url: str) -> bool:
+    """Return whether the page of a check depends on the page at which the agent stopped."""
+    return url == "last" or _LAST_URL in url
+
+
+async def call_function(call: str, tabs: Tabs, addresses: Addresses) -> str:
     """Return the content that a call selects; empty if there is none.
 
     Raises:
-        ValueError: There is no such function.
+        ValueError: There is no such function, or the shop does not answer.
+        Error: The page cannot be read.
     """
     name, arguments = _parsed(call.replace("__page__", "page"))
     if name == "gitlab_get_project_memeber_role":
-        try:
-            return str(await tabs.shown.evaluate(_ROLE, arguments[0]))
-        except Error:
-            return ""
+        return await evaluate_on_page(tabs, _ROLE, arguments[0])
     if not name.startswith("shopping_get_sku"):
         raise ValueError(f"{name} returns no content")
-    parts = urlsplit(tabs.shown.url)
-    reviews = await _shop(tabs, f"{parts.scheme}://{parts.netloc}", f"products/{arguments[0]}/reviews")
+    _, reviews = await _shop(tabs, addresses, f"products/{arguments[0]}/reviews")
     if not reviews:
         return ""
     last = reviews[-1]
     return str(last["nickname"] if name.endswith("author") else last["ratings"][0]["percent"])
+
+
+def raised_by_page(error: Error) -> bool:
+    """Return whether a script raised the error because the page is another one than it expects."""
+    return _RAISED.match(error.message) is not None
+
+
+async def evaluate_on_page(tabs: Tabs, expression: str, *arguments: Any) -> str:
+    """Return the value of an expression as text; empty if the page has no such element.
+
+    Raises:
+        Error: The expression is not valid, or the page cannot be read.
+    """
+    try:
+        value = await tabs.shown.evaluate(expression, *arguments)
+    except Error as error:
+        if raised_by_page(error):
+            return ""
+        raise
+    return "" if value is None else str(value)
 
 
 def _post_url(url: str) -> str:
@@ -96,9 +141,22 @@ def _post_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}/f/{path[2]}/{path[3]}/"
 
 
-async def _shop(tabs: Tabs, shop: str, path: str) -> Any:
-    """Return a reply of the interface of the user's shop."""
+async def _shop(tabs: Tabs, addresses: Addresses, path: str) -> tuple[str, Any]:
+    """Return the address of the user's shop, and a reply of its interface.
+
+    Raises:
+        ValueError: It has no address, or answers with an error.
+    """
+    shop = addresses.local.get("__SHOPPING__")
+    if shop is None:
+        raise ValueError("the address of __SHOPPING__ is not known")
     api = tabs.context.request
-    token = await (await api.post(f"{shop}/rest/default/V1/integration/admin/token", data=ADMIN)).json()
-    reply = await api.get(f"{shop}/rest/V1/{path}", headers={"Authorization": f"Bearer {token}"})
+    token = await _answered(await api.post(f"{shop}/rest/default/V1/integration/admin/token", data=ADMIN))
+    headers = {"Authorization": f"Bearer {token}"}
+    return shop, await _answered(await api.get(f"{shop}/rest/V1/{path}", headers=headers))
+
+
+async def _answered(reply: APIResponse) -> Any:
+    if not reply.ok:
+        raise ValueError(f"{reply.url} answered HTTP {reply.status}")
     return await reply.json()

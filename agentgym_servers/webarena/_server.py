@@ -20,10 +20,11 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.actions import NotAnAction
 from agentgym_servers._browser.chromium import Chromium
 from agentgym_servers._browser.tabs import ActionFailed
-from agentgym_servers._frame.app import Failed, Full, new_app
+from agentgym_servers._frame.app import CannotJudge, Failed, Full, judge_failure, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.webarena._data import DataWorld
 from agentgym_servers.webarena._episode import Episode, NoPage, Stage, fault
+from agentgym_servers.webarena._evaluation import CheckFailed, problem_of
 from agentgym_servers.webarena._site_server import SiteServer
 from agentgym_servers.webarena._world import world_of
 
@@ -78,14 +79,17 @@ class _Server:
         """Create an environment."""
         return {"env_idx": self.envs.add(lambda _: _Env())}
 
-    async def reset(self, request: Request) -> dict[str, Any]:
-        """Start a task."""
+    async def reset(self, request: Request) -> dict[str, Any] | Response:
+        """Start a task, unless its check is not valid."""
         body = await _body(request)
         env_idx, task_id = body["env_idx"], body["idx"]
         try:
             env = self.env(env_idx)
             task = self._world.task(_task_id(task_id, body["seed"]))
+            if problem := problem_of(task.check):
+                return _unjudged(CannotJudge(task_id, problem), _FAILED_RESET)
             async with env.turn:
+                env.task_id = task_id
                 episode = await env.started(self)
                 text = await asyncio.wait_for(episode.reset(task), _STEP_SECONDS)
         except Exception as error:  # noqa: BLE001 - any failure is this reply
@@ -94,7 +98,7 @@ class _Server:
             return _FAILED_RESET
         return {"observation": text, "sites": list(task.sites), "object": task.intent}
 
-    async def step(self, request: Request) -> dict[str, Any]:
+    async def step(self, request: Request) -> dict[str, Any] | Response:
         """Carry out the action of a reply; a failure is an observation."""
         body = await _body(request)
         env_idx, reply = body["env_idx"], body["action"]
@@ -109,6 +113,9 @@ class _Server:
             return {"observation": str(env_idx), **nothing}
         except NotAnAction as error:
             return {"observation": str(error), **nothing}
+        except CheckFailed as error:
+            failure = CannotJudge(env.task_id, str(error))
+            return _unjudged(failure, {"observation": str(failure), **nothing})
         except (ActionFailed, Error, ValueError, asyncio.TimeoutError) as error:
             logger.warning("a step failed: %s", fault(error))
             return {"observation": fault(error), **nothing}
@@ -146,10 +153,15 @@ class _Server:
 
 
 class _Env:
-    """One environment, whose episode is made with its first task."""
+    """One environment, whose episode is made with its first task.
+
+    Attributes:
+        task_id: The current task.
+    """
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
+        self.task_id = 0
         self.episode: Episode | None = None
 
     async def started(self, server: _Server) -> Episode:
@@ -196,6 +208,11 @@ def _json(value: Any) -> Response:
     return Response(json.dumps(value, allow_nan=False), media_type="application/json")
 
 
+def _unjudged(failure: CannotJudge, content: dict[str, Any]) -> Response:
+    """Return a failure in the form of AgentGym's server, with the reason in ``error``."""
+    return judge_failure(failure, _json({**content, "error": str(failure)}))
+
+
 def _failed() -> Response:
     text = (
         "The server encountered an internal error and was unable to complete your request. Either the server"
@@ -219,7 +236,8 @@ def _guarded(handle: Callable[[Request], Awaitable[Any]]) -> Callable[[Request],
 
     async def handler(request: Request) -> Response:
         try:
-            return _json(await handle(request))
+            content = await handle(request)
+            return content if isinstance(content, Response) else _json(content)
         except _BadJson:
             text = "The browser (or proxy) sent a request that this server could not understand."
             return HTMLResponse(_PAGE.format(400, "Bad Request", text), 400)

@@ -14,6 +14,7 @@ from agentgym_gym._cli.environments import PlannedEnvironment
 from agentgym_gym._cli.plans import EnvironmentPlan
 from agentgym_gym.catalogue import find
 from agentgym_gym.local_servers import LocalServer
+from bird_folder import FIRST_TASK, write_bird
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,22 @@ def test_every_task_of_maze_can_be_won(run, maze_url):
     assert (result.exit_code, result.stderr) == (0, "")
     found = json.loads(result.stdout)
     assert (found["passed"], found["gold_agent"]) == (True, "oracle")
-    assert found["gold"] == {"played": 25, "won": 25, "not_won": 0, "undecided": 0, "faulted": 0}
-    assert found["null"] == {"played": 25, "won": 0, "not_won": 25, "undecided": 0, "faulted": 0}
+    assert found["gold"] == {
+        "played": 25,
+        "won": 25,
+        "not_won": 0,
+        "undecided": 0,
+        "not_judged": 0,
+        "faulted": 0,
+    }
+    assert found["null"] == {
+        "played": 25,
+        "won": 0,
+        "not_won": 25,
+        "undecided": 0,
+        "not_judged": 0,
+        "faulted": 0,
+    }
 
 
 def test_what_cannot_be_won_is_told(run, maze_url, tmp_path):
@@ -60,6 +75,26 @@ def test_what_cannot_be_won_is_told(run, maze_url, tmp_path):
     again = run(*arguments, "--tasks", "0:12", "--resume")
     assert (again.exit_code, again.stdout) == (1, result.stdout)
     assert "is not overwritten" in run(*arguments, "--tasks", "0:12").stderr
+
+
+def test_tasks_that_the_server_cannot_judge_are_listed_with_the_reason(run, tmp_path):
+    folder = write_bird(tmp_path, "SELECT count(*) FROM animal", "SELECT * FROM beast", "SELECT nothing FROM")
+    server = LocalServer("sqlgym", arguments=("--data", str(folder)))
+    try:
+        tasks = f"{FIRST_TASK}:{FIRST_TASK + 3}"
+        arguments = ("validate", "SQLGym", "--server", server.start(), "--tasks", tasks)
+        result, as_json = run(*arguments), run(*arguments, "--json")
+    finally:
+        server.stop()
+    assert (result.exit_code, as_json.exit_code) == (1, 1)
+    assert f"\nCannot be judged: tasks {FIRST_TASK + 1}:{FIRST_TASK + 3}.\n" in result.stdout
+    assert f"task {FIRST_TASK + 1} cannot be judged: its reference statement fails" in result.stdout
+    assert "plays files of yours (--data)" in result.stdout
+    found = json.loads(as_json.stdout)
+    assert (found["faulted"], found["not_won"], found["passed"]) == ([], [], False)
+    assert [each["task_id"] for each in found["not_judged"]] == [FIRST_TASK + 1, FIRST_TASK + 2]
+    assert found["null"]["not_judged"] == 2
+    assert "no such table: beast" in found["not_judged"][0]["fault"]["message"]
 
 
 class Door(gymnasium.Env):

@@ -36,6 +36,9 @@ class Paying(gymnasium.Env):
     def step(self, action):
         if self.seed == 4:
             raise RuntimeError("it broke")
+        if self.seed == 8:
+            fault = {"kind": "JudgeFailed", "message": "no reference", "transient": False}
+            return "", 0.0, False, True, {"fault": fault}
         won = bool(action) or self.seed % 2 == 1
         return "Over.", float(won), True, False, {} if self.seed == 6 else {"success": won}
 
@@ -101,7 +104,14 @@ def test_every_task_that_the_oracle_wins_passes(textcraft):
     assert (found.not_won, found.won_by_null, found.faulted, dict(found.no_solution)) == ((), (), (), {})
     assert {record.success for record in found.gold} == {True}
     assert {record.success for record in found.null} == {False}
-    assert found.to_json()["null"] == {"played": 3, "won": 0, "not_won": 3, "undecided": 0, "faulted": 0}
+    assert found.to_json()["null"] == {
+        "played": 3,
+        "won": 0,
+        "not_won": 3,
+        "undecided": 0,
+        "not_judged": 0,
+        "faulted": 0,
+    }
 
 
 def test_a_task_that_cannot_be_won_in_its_turns_is_named(textcraft_url):
@@ -126,6 +136,15 @@ def test_what_doing_nothing_wins_is_named_and_faults_are_apart():
     assert validated(Paying, partial(ScriptedAgent, "yes"), [0, 2, 6]).passed
     assert not validated(Paying, partial(ScriptedAgent, "yes"), [4]).passed
     assert not validated(Paying, partial(ScriptedAgent, ""), [0]).passed
+
+
+def test_a_task_that_cannot_be_judged_is_neither_lost_nor_an_ordinary_fault():
+    found = validated(Paying, partial(ScriptedAgent, "yes"), [0, 4, 8])
+    assert (ids(found.not_judged), ids(found.faulted), ids(found.not_won)) == ([8, 8], [4, 4], [])
+    stated = found.to_json()
+    assert [each["fault"]["message"] for each in stated["not_judged"]] == ["no reference"] * 2
+    assert (stated["gold"]["not_judged"], stated["gold"]["faulted"]) == (1, 1)
+    assert not validated(Paying, partial(ScriptedAgent, "yes"), [8]).passed
 
 
 def test_an_action_without_words_reaches_a_server_that_takes_any(started):

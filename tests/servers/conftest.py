@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from agentgym_gym.local_servers import LocalServer, available
+from bird_folder import write_bird
 
 
 @pytest.fixture(scope="session")
@@ -38,10 +36,4 @@ def local_url(local_server: LocalServer) -> Callable[[str], str]:
 @pytest.fixture
 def bird(tmp_path: Path) -> Path:
     """A folder of BIRD with one database, zoo, and one question of its split dev."""
-    folder = tmp_path / "dev_databases" / "zoo"
-    folder.mkdir(parents=True)
-    with contextlib.closing(sqlite3.connect(folder / "zoo.sqlite")) as connection:
-        connection.executescript("CREATE TABLE animal (id INTEGER); INSERT INTO animal VALUES (4), (7);")
-    question = {"db_id": "zoo", "question": "How many?", "evidence": "", "SQL": "SELECT count(*) FROM animal"}
-    (tmp_path / "dev.json").write_text(json.dumps([question]))
-    return tmp_path
+    return write_bird(tmp_path, "SELECT count(*) FROM animal")

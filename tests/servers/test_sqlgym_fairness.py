@@ -226,11 +226,15 @@ def test_eight_statements_of_one_environment_do_not_hold_up_another(bird):
 
 def test_a_statement_that_was_not_executed_was_no_attempt(bird):
     file = bird / "dev_databases" / "zoo" / "zoo.sqlite"
-    with served(server_kind("sqlgym").app(data=bird)) as client:
+    app = server_kind("sqlgym").app(data=bird)
+    with served(app) as client:
         env_idx = new_env(client, BIRD_TASK)
         moved = file.rename(file.with_suffix(".moved"))
+        for pid in app.state.workers.process_ids:  # a running one has the file open
+            os.kill(pid, signal.SIGKILL)
         reply = client.post("/step", json={"env_idx": env_idx, "action": "SELECT 2"})
-        assert (reply.status_code, reply.text) == (500, "Internal Server Error")
+        assert (reply.status_code, reply.headers["agentgym-judge"]) == (500, "failed")
+        assert f"task {BIRD_TASK} cannot be judged: its database dev/zoo cannot be read: unable" in reply.text
         moved.rename(file)
         assert rewards(client, env_idx, "SELECT 2", "SELECT 2") == [1.0, 0.0]
 

@@ -9,13 +9,22 @@ import os
 import re
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 
 import pytest
 
 from agentgym_servers.sqlgym import _worker as worker
-from agentgym_servers.sqlgym._worker_pool import CUT, MADE_BOUNDS, Bounds, NotExecuted, WorkerPool
+from agentgym_servers.sqlgym._worker_pool import (
+    CUT,
+    MADE_BOUNDS,
+    Bounds,
+    NoReference,
+    NotExecuted,
+    WorkerPool,
+    _Child,
+)
 from agentgym_servers.sqlgym._world import DEV_IDS, TRAIN_IDS, SqlTask, world_of
 
 COUNT = SqlTask("university", "", "SELECT count(*) FROM students")
@@ -60,8 +69,72 @@ def test_a_statement_that_says_nothing_is_never_right(judges, sql):
     assert judge(judges, "SELECT 2 WHERE 0", nothing).right
 
 
-def test_where_the_right_statement_fails_no_answer_is_right(judges):
-    assert not judge(judges, "SELECT 1", SqlTask("university", "", "SELECT * FROM nothing")).right
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        ("SELECT * FROM zoo", "fails on the database university: no such table: zoo"),
+        ("SELECT zoo FROM students", "no such column"),
+        ("SELECT FROM WHERE", "syntax error"),
+        ("SELECT readfile('/etc/passwd')", "no such function: readfile"),
+        ("DELETE FROM students", "not authorized"),
+        (" -- nothing", "is empty"),
+        ("SELECT a.name FROM students a, students b, students c", "exceeds a limit .the result is too large"),
+        (ENDLESS, "exceeds a limit .interrupted"),
+        pytest.param(STUCK, "exceeds a limit .interrupted", marks=pytest.mark.slow),
+    ],
+)
+def test_a_task_whose_reference_fails_is_not_judged(judges, reference, reason):
+    task = SqlTask("university", "", reference)
+    for sql in ("SELECT 1", "SELECT zoo", "", reference):
+        with pytest.raises(NoReference, match=reason):
+            judge(judges, sql, task)
+    assert judge(judges, COUNT.sql).right
+
+
+def test_a_reference_whose_rows_cannot_change_is_executed_once(judges, monkeypatch):
+    executed = []
+    execute = _Child.execute
+    monkeypatch.setattr(
+        _Child, "execute", lambda self, *args: executed.append(args[1]) or execute(self, *args)
+    )
+    fixed, now = (
+        SqlTask("university", "", sql)
+        for sql in ("SELECT 90.0", "SELECT 90 + strftime('%Y', 'now') - strftime('%Y', CURRENT_TIMESTAMP)")
+    )
+    for task in (fixed, now):
+        for _ in range(3):
+            assert judge(judges, COUNT.sql, task).right
+    assert (executed.count(fixed.sql), executed.count(now.sql)) == (1, 3)
+
+
+@pytest.mark.parametrize("function", ["CURRENT_DATE", "random()", "date('now')", "julianday('now')"])
+def test_a_function_of_the_clock_or_chance_makes_rows_volatile(function):
+    runner = worker.StatementRunner(64_000_000, 0)
+    request = {"database": "a", "open": {"script": "", "path": None}, "steps": 10**6, "seconds": 5.0}
+    runner.open(request)
+    asked = [f"SELECT {function}", "SELECT 1", f"SELECT {function}"]
+    assert [runner.answer({**request, "sql": sql})["volatile"] for sql in asked] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "others", "equal"),
+    [
+        ("(1, 'a'), (2, 'b')", "(2.0, 'b'), (1, 'a'), (1, 'a')", True),
+        ("(-0.0)", "(0)", True),
+        ("(1e999)", "(2e999)", True),
+        ("(9007199254740993)", "(9007199254740992.0)", False),
+        ("(1)", "('1')", False),
+        ("('a')", "(x'61')", False),
+        ("(NULL)", "('None')", False),
+        ("('a', 'b')", "('a'', ''b', NULL)", False),
+        ("(char(10)), ('x')", "(char(10) || 'x')", False),
+    ],
+)
+def test_rows_are_equal_as_pythons_sets_of_them_are(judges, rows, others, equal):
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        sets = [set(connection.execute(f"VALUES {each}")) for each in (rows, others)]
+    assert (sets[0] == sets[1]) is equal
+    assert judge(judges, f"VALUES {others}", SqlTask("university", "", f"VALUES {rows}")).right is equal
 
 
 @pytest.mark.parametrize(
@@ -146,27 +219,26 @@ def test_others_are_judged_while_a_statement_is_not_cut_yet():
     assert (cut.state, cut.right) == (CUT, False)
 
 
-def test_a_process_that_dies_fails_its_own_statement_alone():
+@pytest.mark.parametrize("reference", [COUNT.sql, ENDLESS])
+def test_a_process_that_another_program_kills_fails_its_own_statement_alone(reference):
+    """Neither an agent's statement nor a reference is then known to exceed a limit."""
     judges = WorkerPool(world_of(0), Bounds(10**12, 60.0, 64_000_000, 512_000_000), count=2)
+    task = SqlTask(COUNT.database, "", reference)
 
     async def play():
         for _ in range(4):
             await judges.judge(COUNT, COUNT.sql, "other")
-        wait, cut = 0.05, None
-        while cut is None:  # until it lives long enough to begin
-            hog = asyncio.ensure_future(judges.judge(COUNT, ENDLESS, "hog"))
-            while not hog.done():
-                for pid in judges.process_ids:
-                    os.kill(pid, signal.SIGKILL)
-                await asyncio.wait([hog], timeout=wait)
-                wait *= 1.5
-            with contextlib.suppress(NotExecuted):
-                cut = await hog
-        return cut, await judges.judge(COUNT, COUNT.sql, "other")
+        hog = asyncio.ensure_future(judges.judge(task, ENDLESS, "hog"))
+        await asyncio.sleep(0.3)
+        for pid in judges.process_ids:
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(NotExecuted, match="killed by another program"):
+            await asyncio.wait_for(hog, 30)
+        return await judges.judge(COUNT, COUNT.sql, "other")
 
-    cut, after = asyncio.run(play())
+    after = asyncio.run(play())
     judges.close()
-    assert (cut.state, cut.right, after.right) == (CUT, False, True)
+    assert after.right
 
 
 @pytest.mark.slow
@@ -207,12 +279,13 @@ def test_a_worker_ends_when_its_parent_is_gone_and_its_memory_is_bounded():
     command = [sys.executable, "-I", worker.__file__, "512000000", "64000000", "0"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     asked = {"database": "a", "open": {"script": "CREATE TABLE b (c);", "path": None}, "sql": "SELECT 1"}
-    process.stdin.write(json.dumps({**asked, "right": "VALUES (1)", "steps": 10**6, "seconds": 5}).encode())
+    process.stdin.write(json.dumps({**asked, "steps": 10**6, "seconds": 5}).encode())
     process.stdin.write(b"\n")
     process.stdin.flush()
     with process.stdout:
         assert process.stdout.readline() == worker.BEGUN
-        assert json.loads(process.stdout.readline()) == {"state": "[(1,)]", "right": True}
+        response = json.loads(process.stdout.readline())
+        assert (response["state"], response["failure"], response["volatile"]) == ("[(1,)]", "", False)
         assert resource.prlimit(process.pid, resource.RLIMIT_AS) == (512_000_000, 512_000_000)
         process.stdin.close()
         assert process.wait(30) == 0
@@ -237,7 +310,7 @@ def test_the_system_ends_a_worker_at_its_limit_of_processor_time(seconds):
     command = [sys.executable, "-I", worker.__file__, "512000000", "64000000", "0"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     request = {"database": "a", "open": {"script": "CREATE TABLE b (c);", "path": None}, "sql": STUCK}
-    process.stdin.write(json.dumps({**request, "right": "", "steps": 10**9, "seconds": seconds}).encode())
+    process.stdin.write(json.dumps({**request, "steps": 10**9, "seconds": seconds}).encode())
     process.stdin.close()
     with process.stdout:
         _, status, usage = os.wait4(process.pid, 0)

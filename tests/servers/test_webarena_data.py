@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 from copy import deepcopy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 import pytest
 
 import programs
-from agentgym_gym.errors import BadOption
+from agentgym_gym import AgentGymEnv
+from agentgym_gym.errors import BadOption, JudgeFailed
 from agentgym_gym.local_servers import available
 from agentgym_servers.webarena._sites.state import fresh_state
 from agentgym_servers.webarena._sites.web import signed_in_cookie
 from plain_sites import plain_sites
+from process_tree import descendants
 
 pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")
 
@@ -52,6 +58,10 @@ def task(number, **changes):
 
 def page(url, locator, **required):
     return {"url": url, "locator": locator, "required_contents": required}
+
+
+def content(target):
+    return {"eval_types": ["program_html"], "program_html": [target]}
 
 
 def write(folder, tasks, addresses):
@@ -103,6 +113,100 @@ def test_a_users_tasks_are_played_and_scored_on_the_users_sites(tmp_path):
             assert [play(4, f"stop [{text}]")["reward"] for text in ("the mug is red", "a mug")] == [1, 0]
 
 
+class BrokenShop(BaseHTTPRequestHandler):
+    """A shop whose page /error is an error of the server, and whose page /slow never comes."""
+
+    def do_GET(self):
+        if self.path == "/slow":
+            time.sleep(60)
+        self.send_response(503 if self.path == "/error" else 200)
+        self.send_header("content-length", "24")
+        self.end_headers()
+        self.wfile.write(b"<title>Shop</title>Tea 7")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def broken_shop():
+    with ThreadingHTTPServer(("127.0.0.1", 0), BrokenShop) as site:
+        site.daemon_threads = True
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{site.server_port}"
+        site.shutdown()
+
+
+GONE = "document.querySelector('#none').outerText"
+UNJUDGED = {
+    "a site that fails": (content(page("__SHOPPING__/error", "", must_include=["Tea"])), "answered HTTP 503"),
+    "a site that is down": (content(page("http://127.0.0.1:9/", "", must_include=["Tea"])), "Failed to load"),
+    "an invalid selector": (
+        content(page("last", "document.querySelector('div[').outerText", must_include=["Tea"])),
+        "SyntaxError",
+    ),
+    "an invalid script": (content(page("last", "document.title +", must_include=["Tea"])), "SyntaxError"),
+    "a shop without its interface": (
+        content(page("last", "func:shopping_get_sku_latest_review_author('B1')", must_include=["Tea"])),
+        "answered HTTP 501",
+    ),
+}
+JUDGED = {
+    "a page without the element": (content(page("last", GONE, must_include=["Tea"])), 0.0),
+    "an address of the agent that is none": (
+        content(page("func:reddit_get_post_url('__last_url__')", "", must_include=["Tea"])),
+        0.0,
+    ),
+    "a wrong answer before a broken page": (
+        {**UNJUDGED["a site that fails"][0], "eval_types": ["string_match", "program_html"]},
+        0.0,
+    ),
+    "a page with the content": (content(page("__SHOPPING__/", "", must_include=["Tea"])), 1.0),
+}
+
+
+@pytest.mark.slow
+def test_a_check_that_cannot_be_evaluated_is_a_fault(tmp_path, broken_shop):
+    cases = [*UNJUDGED.values(), *JUDGED.values()]
+    tasks = [task(number, require_login=False, check=check) for number, (check, _) in enumerate(cases)]
+    tasks.append(task(len(cases), check={"reference_answers": None}))
+    write(tmp_path, tasks, {"__SHOPPING__": broken_shop})
+    with served(tmp_path) as url, AgentGymEnv("WebArena", server=url) as env:
+        for number, (_, expected) in enumerate(cases):
+            env.reset(options={"task_id": number})
+            env.step("Action: ```new_tab```") if "__last_url__" in str(cases[number][0]) else None
+            _, reward, terminated, truncated, info = env.step("Action: ```stop [9]```")
+            if isinstance(expected, float):
+                assert (reward, terminated, info.get("fault")) == (expected, True, None)
+            else:
+                assert (reward, truncated, info["fault"]["kind"]) == (0.0, True, "JudgeFailed")
+                assert f"task {number} cannot be judged: its check program_html" in info["fault"]["message"]
+                assert expected in info["fault"]["message"]
+        with pytest.raises(JudgeFailed, match=f"task {len(cases)} cannot be judged: its check string_match"):
+            env.reset(options={"task_id": len(cases)})
+
+
+@pytest.mark.slow
+def test_a_browser_that_ends_while_it_judges_is_no_fault_of_the_task(tmp_path, broken_shop):
+    slow = content(page("__SHOPPING__/slow", "", must_include=["Tea"]))
+    write(tmp_path, [task(0, require_login=False, check=slow)], {"__SHOPPING__": broken_shop})
+    with served(tmp_path) as url, AgentGymEnv("WebArena", server=url) as env:
+        env.reset(options={"task_id": 0})
+        browsers = [pid for pid in descendants(os.getpid()) if b"--disable-gpu" in command_of(pid)]
+        timer = threading.Timer(2, lambda: [os.kill(pid, signal.SIGKILL) for pid in browsers])
+        timer.start()
+        *_, truncated, info = env.step("Action: ```stop [9]```")
+        timer.join()
+        assert (truncated, info["fault"]["kind"]) == (True, "EnvironmentFailed")
+        env.reset(options={"task_id": 0})
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
 COUNTS = b"""<!doctype html><title>Counts</title><h1 id="counts"></h1><script>
 const visit = store => store.visits = Number(store.visits ?? 0) + 1;
 const cookies = {visits: document.cookie.split("visits=")[1]};
@@ -140,10 +244,6 @@ def test_what_a_site_stores_in_the_browser_is_the_environments_own_and_gone_afte
             assert visits(other(0, again)) == "2 2 2"
             assert visits(one(0, again)) == "2 2 2"
         site.shutdown()
-
-
-def content(target):
-    return {"eval_types": ["program_html"], "program_html": [target]}
 
 
 def store_cookies(path, user):
@@ -184,6 +284,13 @@ def number(reply, name):
     return next(number for number, node in nodes.items() if "button" in node["text"] and name in node["text"])
 
 
+def nested(depth):
+    value = "x"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 ADDRESSES = {"__SHOPPING__": "http://localhost:7770/"}
 
 
@@ -210,12 +317,20 @@ def test_a_file_for_each_task_is_read_too(tmp_path):
         ([task(0, check={"program_html": [page("func:exec('1')", "")]})], ADDRESSES, "calls func:exec"),
         ([task(0, storage_state=".auth/none.json")], ADDRESSES, "needs the cookies of"),
         ([3], ADDRESSES, "should have a task"),
+        ([task(0, check={"note": nested(500)})], ADDRESSES, "nested too deeply"),
         ([task(0)], [], "should map placeholders"),
     ],
 )
 def test_a_folder_that_is_wrong_is_refused_with_the_reason(tmp_path, tasks, addresses, message):
     write(tmp_path, tasks, addresses)
     with pytest.raises(BadOption, match=message):
+        load(tmp_path)
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path):
+    write(tmp_path, [task(0)], ADDRESSES)
+    (tmp_path / "more.json").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(BadOption, match=r"more.json cannot be read as JSON"):
         load(tmp_path)
 
 

@@ -8,7 +8,8 @@ pytest.importorskip("playwright", reason="needs playwright")
 
 from agentgym_servers._browser.actions import Command, NotAnAction, read_action
 from agentgym_servers._browser.tree import Numbers, page_text
-from agentgym_servers.webarena._evaluation import matches_answer, matches_url
+from agentgym_servers.webarena._evaluation import matches_answer, matches_url, problem_of
+from agentgym_servers.webarena._page_functions import is_agents_page, raised_by_page
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._world import world_of
 
@@ -88,6 +89,66 @@ def test_answers(references, answer, right):
 )
 def test_addresses(references, url, right):
     assert matches_url(references, url) is right
+
+
+PAGE = {"url": "last", "locator": "", "required_contents": {"must_include": ["tea"]}}
+
+
+@pytest.mark.parametrize(
+    ("check", "problem"),
+    [
+        ({"eval_types": ["string_match"]}, "reference_answers must have the answer"),
+        ({"eval_types": ["string_match"], "reference_answers": None}, "must have the answer"),
+        ({"eval_types": ["string_match"], "reference_answers": {}}, "must have the answer"),
+        ({"eval_types": ["string_match"], "reference_answers": {"taste": "x"}}, "no match of kind 'taste'"),
+        (
+            {"eval_types": ["string_match"], "reference_answers": {"exact_match": 7}},
+            "exact_match must be text",
+        ),
+        ({"eval_types": ["string_match"], "reference_answers": {"must_include": "ab"}}, "must be a list"),
+        ({"eval_types": ["string_match"], "reference_answers": {"fuzzy_match": [None]}}, "must be a list"),
+        ({"eval_types": ["url_match"]}, "reference_url must be an address"),
+        ({"eval_types": ["url_match"], "reference_url": ""}, "reference_url must be an address"),
+        ({"eval_types": ["program_html"]}, "must be a list of pages"),
+        ({"eval_types": ["program_html"], "program_html": []}, "must be a list of pages"),
+        ({"eval_types": ["program_html"], "program_html": [3]}, "a page must be an object"),
+        ({"eval_types": ["program_html"], "program_html": [PAGE | {"url": None}]}, "texts url and locator"),
+        ({"eval_types": ["program_html"], "program_html": [PAGE | {"locator": "#a"}]}, "no locator of the"),
+        ({"eval_types": ["program_html"], "program_html": [PAGE | {"required_contents": {}}]}, "exact_match"),
+        ({"eval_types": ["program_html", "url_match"], "program_html": [PAGE]}, "url_match is not valid"),
+    ],
+)
+def test_a_check_that_no_agent_could_pass_is_named(check, problem):
+    assert problem in problem_of(check)
+
+
+def test_the_checks_of_our_own_tasks_are_valid():
+    world = world_of(0)
+    assert [number for number in range(812) if problem_of(world.task(number).check)] == []
+
+
+@pytest.mark.parametrize(
+    ("message", "by_page"),
+    [
+        ("Page.evaluate: TypeError: Cannot read properties of null (reading 'outerText')\n at eval", True),
+        ("Page.evaluate: IndexSizeError: Failed to execute", True),
+        ("Page.evaluate: SyntaxError: Failed to execute 'querySelector' on 'Document': 'div['", False),
+        ("Page.evaluate: Execution context was destroyed, most likely because of a navigation", False),
+        ("Page.evaluate: Target page, context or browser has been closed", False),
+    ],
+)
+def test_an_error_of_a_script_is_the_pages_or_the_checks(message, by_page):
+    from playwright.async_api import Error
+
+    assert raised_by_page(Error(message)) is by_page
+
+
+@pytest.mark.parametrize(
+    ("url", "agents"),
+    [("last", True), ("func:reddit_get_post_url('__last_url__')", True), ("http://shop/last", False)],
+)
+def test_a_page_is_the_agents_or_the_judges(url, agents):
+    assert is_agents_page(url) is agents
 
 
 def test_addresses_are_shown_as_webarenas():
