@@ -17,7 +17,7 @@ from typing import Any
 
 from agentgym_gym import catalogue
 from agentgym_gym._imports import import_object
-from agentgym_gym.errors import BadOption, MissingExtra, SetupError, UnknownEnvironment
+from agentgym_gym.errors import Argument, BadOption, MissingExtra, SetupError, UnknownEnvironment
 
 __all__ = [
     "ALL",
@@ -74,7 +74,7 @@ class ServerOptions:
 
     def _check(self, name: str, right: object, must_be: str) -> None:
         if not right:
-            raise BadOption(f"{name}={getattr(self, name)} is out of range; it must be {must_be}")
+            raise BadOption(Argument(name), f"={getattr(self, name)} is out of range; it must be {must_be}")
 
 
 @dataclass(frozen=True)

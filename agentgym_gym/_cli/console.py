@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
-from agentgym_gym.errors import AgentGymError
+from agentgym_gym.errors import AgentGymError, Argument
 
 __all__ = [
     "ARGUMENTS",
@@ -128,7 +128,7 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = _plain(error.message)
+            error.message = _plain(error)
             raise
 
     def grouped(self, ctx: Any) -> dict[str, list[Any]]:
@@ -154,7 +154,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except AgentGymError as error:
-            report(in_options(str(error), [option for each in self.params for option in each.opts]))
+            report(in_options(error, [option for each in self.params for option in each.opts]))
             raise typer.Exit(ERROR) from None
 
 
@@ -162,44 +162,38 @@ def _title(option: Any) -> str:
     return getattr(option, "rich_help_panel", None) or "Options"
 
 
-def in_options(text: str, options: Collection[str]) -> str:
-    """Replace the library's arguments in an error message by the options of the command.
+def in_options(error: BaseException, options: Collection[str]) -> str:
+    """Return the message of an error with the library's arguments replaced by the options of the command.
 
     Args:
-        text: The message of the library.
+        error: The error. Only its parts that are an `Argument` are replaced.
         options: The options of the command, such as ``--server``.
     """
     own = {each.removeprefix("--").replace("-", "_"): each for each in options if each.startswith("--")}
     own |= {argument: own[name] for argument, name in _OPTION_OF.items() if name in own}
-    for pattern, replacement in _CALLS:
-        text = pattern.sub(replacement, text)
-    return _ARGUMENT.sub(lambda match: own.get(match[1], match[1]) + match[2], text)
+    if not any(isinstance(part, Argument) for part in error.args):
+        return str(error)
+    return "".join(own.get(part, part) if isinstance(part, Argument) else str(part) for part in error.args)
 
 
 _OPTION_OF = {"task_id": "task", "headers": "header", "python": "engine_python"}
 """The options whose names differ from the library's arguments, by argument."""
 
-# An argument in the library's errors, as in "timeout=0 should be...", but not within a URL or a word.
-_ARGUMENT = re.compile(r"(?<![\w/?&.'\"-])([a-z]\w*)(=(?=\S))")
 
-_CALLS = (
-    (re.compile(r"pass server=('http://HOST:PORT') to gymnasium\.make\([^)]*\)"), r"give --server \1"),
-    (re.compile(r"the argument server="), "--server"),
-    (re.compile(r" \(force=True\)"), ""),
-    (re.compile(r", or None for no limit"), ", or 0 for no limit"),
+def _plain(error: typer.BadParameter) -> str:
+    """Return the message of a value of the wrong type, without the words of the library that typer uses."""
+    details = getattr(error.__cause__, "errors", None)
+    if not callable(details):
+        return error.message
+    kind = details()[0]["type"]
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if kind == "value_error":
+        return error.message.removeprefix("Value error, ")
+    return error.message.replace("Input should be ", "it should be ", 1)
+
+
+_TYPES = dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "it should be a whole number") | (
+    dict.fromkeys(("float_parsing", "float_type"), "it should be a number")
 )
-"""Library calls that error messages suggest, and their equivalents on the command line."""
-
-_PLAIN = (
-    (re.compile(r"^Value error, "), ""),
-    (re.compile(r"^Input should be a valid integer\b.*", re.DOTALL), "it should be a whole number"),
-    (re.compile(r"^Input should be a valid number\b.*", re.DOTALL), "it should be a number"),
-    (re.compile(r"^Input should be "), "it should be "),
-)
-"""Validation messages of the library that typer uses, and plainer replacements."""
-
-
-def _plain(text: str) -> str:
-    for pattern, replacement in _PLAIN:
-        text = pattern.sub(replacement, text)
-    return text
+"""Messages by the kind of pydantic's error."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.catalogue import environments
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._tasks import is_tasks, parse_tasks, tasks_of
 
 if TYPE_CHECKING:
@@ -241,7 +241,9 @@ def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
 
 def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
     if split is not None:
-        raise BadOption(f"split={split!r}: {environment.id} has no numbered tasks, so it has no splits")
+        raise BadOption(
+            Argument("split"), f"={split!r}: {environment.id} has no numbered tasks, so it has no splits"
+        )
     if any(part.endswith(":") for part in text.replace(" ", "").split(",")):
         raise BadOption(
             f"tasks {text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50"

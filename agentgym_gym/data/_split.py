@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym.data._items import Item
@@ -55,13 +55,15 @@ def divide(
     if num_samples is not None:
         if not 1 <= num_samples <= len(chosen):
             raise BadOption(
-                f"num_samples={num_samples} should be from 1 to {len(chosen)}, the number of items"
+                Argument("num_samples"),
+                f"={num_samples} should be from 1 to {len(chosen)}, the number of items",
             )
         chosen = chosen[:num_samples]
     val_items = val if isinstance(val, int) else _share(val, len(chosen))
     if not 0 <= val_items < len(chosen):
         raise BadOption(
-            f"val={val} of {len(chosen)} items leaves none for training; pass 0 for no validation"
+            Argument("val"),
+            f"={val} of {len(chosen)} items leaves none for training; pass 0 for no validation",
         )
     return Division(chosen[val_items:], chosen[:val_items], duplicates)
 
@@ -78,14 +80,15 @@ def parse_val(text: str) -> float:
     share = 1.0 if match is None else float(match[1]) if match[1] else float(match[2]) / 100
     if share >= 1:
         raise BadOption(
-            f"val={text!r:.40} is neither a number of items, such as 50, nor a share, such as 0.1 or 10%"
+            Argument("val"),
+            f"={text!r:.40} is neither a number of items, such as 50, nor a share, such as 0.1 or 10%",
         )
     return share
 
 
 def _share(share: float, items: int) -> int:
     if not 0 <= share < 1:
-        raise BadOption(f"val={share} should be a share of at least 0.0 and below 1.0")
+        raise BadOption(Argument("val"), f"={share} should be a share of at least 0.0 and below 1.0")
     return max(1, round(share * items)) if share else 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 
 __all__ = [
     "NOT_CARRIED_OUT",
@@ -90,7 +90,9 @@ class History:
                 or name in limits
                 or not (number.isascii() and number.isdigit())
             ):
-                raise BadOption(f"history={text!r:.80} is not one of 'all', 'turns:K' and 'tokens:N'")
+                raise BadOption(
+                    Argument("history"), f"={text!r:.80} is not one of 'all', 'turns:K' and 'tokens:N'"
+                )
             limits[name] = int(number[:12])
         return cls(**limits)
 
