@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._cli.console import renamed
 from agentgym_gym._draw import draw
 from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._tasks import parse_tasks
@@ -112,7 +113,7 @@ def _positions(text: str, count: int) -> list[int]:
     try:
         return parse_tasks(text, range(count))
     except BadOption as error:
-        raise BadOption(Argument("positions"), f"={text!r:.80}: ", *error.args) from None
+        raise BadOption(*renamed(error, {"tasks": "positions"})) from None
 
 
 def _by_split(environment: Environment, tasks: Collection[int]) -> dict[str, int]:

@@ -31,6 +31,7 @@ __all__ = [
     "print_json",
     "print_pairs",
     "print_table",
+    "renamed",
     "report",
 ]
 
@@ -171,9 +172,13 @@ def in_options(error: BaseException, options: Collection[str]) -> str:
     """
     own = {each.removeprefix("--").replace("-", "_"): each for each in options if each.startswith("--")}
     own |= {argument: own[name] for argument, name in _OPTION_OF.items() if name in own}
-    if not any(isinstance(part, Argument) for part in error.args):
-        return str(error)
-    return "".join(own.get(part, part) if isinstance(part, Argument) else str(part) for part in error.args)
+    parts = renamed(error, own)
+    return str(error) if parts == list(error.args) else "".join(map(str, parts))
+
+
+def renamed(error: BaseException, names: Mapping[str, str]) -> list[Any]:
+    """Return the parts of an error's message with arguments renamed."""
+    return [Argument(names.get(part, part)) if isinstance(part, Argument) else part for part in error.args]
 
 
 _OPTION_OF = {"task_id": "task", "headers": "header", "python": "engine_python"}

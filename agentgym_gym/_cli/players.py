@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._cli.console import err
+from agentgym_gym._cli.console import err, renamed
 from agentgym_gym._cli.declared import marked
 from agentgym_gym._cli.plans import AgentPlan, ChatArgument
 from agentgym_gym._cli.resolve_env import find_modules_here
@@ -176,12 +176,7 @@ class Player:
             )
         except BadOption as error:
             fields = {mark.name: name for name, mark in _CHAT_ARGUMENTS.items() if mark.name}
-            raise BadOption(
-                *(
-                    Argument(fields.get(part, part)) if isinstance(part, Argument) else part
-                    for part in error.args
-                )
-            ) from error
+            raise BadOption(*renamed(error, fields)) from error
         agent.name = self.name
         return agent
 

@@ -91,8 +91,9 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
     path = Path(tasks)
     if not is_tasks(tasks) and not path.exists():
         raise BadOption(
-            f"tasks {tasks!r:.80} should be a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or "
-            "the path of an existing file of item ids"
+            Argument("tasks"),
+            f"={tasks!r:.80} should be a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or "
+            "the path of an existing file of item ids",
         )
     if is_tasks(tasks):
         if isinstance(environment, Seeds):
@@ -246,7 +247,8 @@ def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
         )
     if any(part.endswith(":") for part in text.replace(" ", "").split(",")):
         raise BadOption(
-            f"tasks {text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50"
+            Argument("tasks"),
+            f"={text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50",
         )
     return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MAX_SEEDS))
 

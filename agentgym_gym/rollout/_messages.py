@@ -71,7 +71,10 @@ class History:
     def __post_init__(self) -> None:
         for name, limit in (("turns", self.turns), ("tokens", self.tokens)):
             if limit is not None and (type(limit) is not int or limit < 1):
-                raise BadOption(f"history: {name}={limit!r:.80} should be a whole number from 1, or None")
+                raise BadOption(
+                    Argument("history"),
+                    f": the limit of {name}, {limit!r:.80}, should be a whole number from 1, or None",
+                )
 
     @classmethod
     def parse(cls, text: str) -> History:
