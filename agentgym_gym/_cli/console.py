@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -10,14 +11,12 @@ from contextvars import ContextVar
 from typing import Any
 
 import typer
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
+from agentgym_gym._cli.fitted_tables import body_of, columns_of, fit, fits, heading_of
 from agentgym_gym.errors import AgentGymError, Argument
 
 __all__ = [
@@ -68,30 +67,39 @@ def print_json(value: Any) -> None:
 
 
 def print_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[str] = (), title: str = ""
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: Collection[str] = (),
+    below: Collection[str] = (),
+    title: str = "",
 ) -> None:
-    """Print a table, or each row as a list of its cells if the terminal is too narrow.
+    """Print a table that fits into the terminal; in a file or a pipe it has its natural width.
 
-    No cell is truncated at any width.
+    A terminal of less than 60 columns gets each row as a list of its cells if the table does not fit.
 
     Args:
         headings: The headings of the columns.
-        rows: The cells of each row, which may have several lines.
-        left: Headings of the left-aligned columns; the others are right-aligned.
+        rows: The cells of each row, which may have several lines. Cells are short: sentences go below.
+        left: Headings of the left-aligned columns, whose cells may be cut; the others are right-aligned.
+        below: Headings of columns that may stand below the previous one.
         title: The title above the table.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
     if title:
         out.print(title, soft_wrap=True)
     out.print()
-    if Measurement.get(out, out.options.update(width=_UNLIMITED), table).maximum <= out.width:
-        out.print(table)
-        out.print()
+    columns = columns_of(headings, rows, left)
+    width = out.width if out.is_terminal or os.environ.get("COLUMNS", "").isdigit() else _UNLIMITED
+    if width < _NARROW and not fits(columns, width):
+        _print_lists(headings, rows)
         return
+    for table in fit(columns, width, below):
+        out.print(Text(heading_of(table), style="bold"), soft_wrap=True)
+        out.print(Text(body_of(table)), soft_wrap=True)
+        out.print()
+
+
+def _print_lists(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     longest = max(map(cell_len, headings))
     for row in rows:
         for heading, cell in zip(headings, row, strict=True):
@@ -109,6 +117,7 @@ def print_pairs(rows: Mapping[str, str]) -> None:
         out.print(f"{name:<{longest}}  {description}", soft_wrap=True)
 
 
+_NARROW = 60  # columns: a narrower terminal has lists instead of tables
 _UNLIMITED = 100_000  # columns: wider than any table
 
 

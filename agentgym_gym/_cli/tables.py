@@ -23,6 +23,7 @@ __all__ = ["FORMATS", "TableFormat", "print_run", "print_runs", "render"]
 TableFormat: TypeAlias = Literal["text", "markdown", "csv", "latex"]
 
 _LEFT = frozenset({"environment", "split", "protocol", "model"})
+_BELOW = frozenset({"95 %"})
 _SUCCESS = "Success by environment and model:"
 _RUNS = "Runs:"
 _INTERVALS = "Ranges are 95 % intervals."
@@ -52,7 +53,8 @@ def print_runs(table: Table) -> None:
     """Print the tables and their notes in the terminal."""
     for grid in _grids(table):
         shown = grid.map(_plain)
-        print_table(shown.headings, shown.rows, left={*_LEFT, *map(_plain, table.models)}, title=grid.title)
+        left = {*_LEFT, *map(_plain, table.models)}
+        print_table(shown.headings, shown.rows, left=left, below=_BELOW, title=grid.title)
     for note in (_INTERVALS, *(f"{note}." for note in table.notes)):
         out.print(_plain(note), soft_wrap=True)
 
@@ -62,7 +64,7 @@ def print_run(row: RunRow) -> None:
     cells = {name: cell for name, cell in _cells(row).items() if name not in _IN_TITLE}
     names = [name for name, cell in cells.items() if cell != _NONE or name in _ALWAYS]
     title = f"{row.environment} by {row.model}{f', protocol {row.protocol}' if row.protocol else ''}"
-    print_table(names, [[cells[name] for name in names]], title=_plain(title))
+    print_table(names, [[cells[name] for name in names]], below=_BELOW, title=_plain(title))
 
 
 def render(table: Table, table_format: TableFormat) -> str:
