@@ -28,6 +28,7 @@ __all__ = [
     "ServerOptions",
     "available",
     "default_world",
+    "missing_part",
     "server_kind",
     "server_path",
     "servers",
@@ -92,6 +93,7 @@ class ServerKind:
             package.
         check: Import path ``"module:function"`` of a function that returns a `SetupError` if a program is
             missing, such as Java, or None; called if all modules are installed.
+        program: The name of that program, for a table.
     """
 
     title: str
@@ -100,6 +102,7 @@ class ServerKind:
     takes: tuple[str, ...] = ()
     extra: str = ""
     check: str = ""
+    program: str = ""
 
     def app(self, **options: Any) -> Any:
         """Return the ASGI application.
@@ -247,6 +250,22 @@ def available(name: str) -> str | None:
     except SetupError as error:
         return str(error)
     return None if missing is None else str(missing)
+
+
+def missing_part(name: str) -> tuple[str, str]:
+    """Return what a local server lacks that cannot be started: in a few words, and in a sentence.
+
+    Args:
+        name: As for `server_kind`; the server must not be available.
+    """
+    try:
+        kind = server_kind(name)
+        error = kind.missing()
+    except SetupError as problem:
+        return "a package", str(problem)
+    if isinstance(error, MissingExtra):
+        return f"extra {kind.extra}", f"pip install '.[{kind.extra}]' in a checkout of agentgym-gym"
+    return kind.program or "a package", str(error)
 
 
 def default_world(name: str) -> ServedWorld | None:

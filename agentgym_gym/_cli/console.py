@@ -26,6 +26,7 @@ __all__ = [
     "clean",
     "err",
     "in_options",
+    "json_text",
     "out",
     "print_json",
     "print_pairs",
@@ -62,8 +63,13 @@ def report(problem: object) -> None:
 
 def print_json(value: Any) -> None:
     """Print a JSON value; control characters are escaped."""
+    typer.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON in which control characters are escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    typer.echo(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_table(

@@ -13,6 +13,7 @@ __all__ = ["Column", "body_of", "columns_of", "fit", "fits", "heading_of"]
 _GAP = "  "
 _SHORTEST = 12  # terminal columns of a cut name
 _CUT = "…"
+_ONE_LINE = 4  # terminal columns of a heading that is never broken, such as "95 %"
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Column:
     Attributes:
         heading: The heading, which may have several lines.
         cells: The cells, which may have several lines.
-        left: Whether it is left-aligned. Only such columns have names, which can be cut.
+        left: Whether it is left-aligned. Such a column has names, which can be cut, and others numbers.
         peers: The headings of all columns, from which a cut heading must differ.
         plain: The columns of which this one was made, with everything on one line.
     """
@@ -45,30 +46,26 @@ class Column:
 
     def least(self, shortest: int) -> int:
         """Return the least width to which names can be cut so that different ones stay different."""
-        if not self.left:
-            return self.width
+        shortest = shortest if self.left else max(shortest, self.cells_width)
         widths = range(min(shortest, self.width), self.width)
         return next((width for width in widths if self.cut(width) is not None), self.width)
 
     def cut(self, width: int) -> Column | None:
         """Return the column with longer lines cut in the middle; None if two of them would become equal."""
-        lines = [line for cell in self.cells for line in cell.split("\n")]
+        lines = [line for cell in self.cells for line in cell.split("\n")] if self.left else []
         short = _shortened(lines, width)
         headings = _shortened([*self.peers, *self.heading.split("\n")], width)
         if short is None or headings is None:
             return None
-        cells = ["\n".join(short[line] for line in cell.split("\n")) for cell in self.cells]
         heading = "\n".join(headings[line] for line in self.heading.split("\n"))
+        cells = ["\n".join(short.get(line, line) for line in cell.split("\n")) for cell in self.cells]
         return replace(self, heading=heading, cells=cells)
 
 
 def columns_of(headings: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str]) -> list[Column]:
     """Return the columns of a table."""
     cells = list(zip(*rows, strict=True)) if rows else [()] * len(headings)
-    return [
-        Column(heading, cells[at], heading in left, headings if heading in left else ())
-        for at, heading in enumerate(headings)
-    ]
+    return [Column(heading, cells[at], heading in left, headings) for at, heading in enumerate(headings)]
 
 
 def fit(columns: Sequence[Column], width: int, below: Collection[str] = ()) -> list[list[Column]]:
@@ -89,12 +86,12 @@ def fit(columns: Sequence[Column], width: int, below: Collection[str] = ()) -> l
     for candidate in (columns, headed, broken):
         if fits(candidate, width):
             return [list(candidate)]
+    if _sum(column.least(_SHORTEST) for column in broken) <= width or len(broken) <= len(_keys(broken)) + 1:
+        return [_cut_names(broken, width)]
     for shortest in (max(_SHORTEST, width // 5), _SHORTEST):
         tables = list(_split(broken, width, shortest))
         if all(_sum(column.least(shortest) for column in table) <= width for table in tables):
             break
-    if len(tables) == 1:
-        return [_cut_names(broken, width, shortest)]
     plain = [[column for each in table for column in each.plain] for table in tables]
     return [table for part in plain for table in fit(part, width, below)]
 
@@ -135,7 +132,7 @@ def _merged(columns: Sequence[Column], below: Collection[str]) -> list[Column]:
             upper = merged[-1]
             pairs = zip(upper.cells, column.cells, strict=True)
             cells = [f"{first}\n{second}" if second not in {"", "-"} else first for first, second in pairs]
-            heading = f"{upper.heading}\n{column.heading}"
+            heading = f"{upper.heading}\n{column.heading.removeprefix(f'{upper.heading} ')}"
             merged[-1] = replace(upper, heading=heading, cells=cells, plain=(*upper.plain, column))
         else:
             merged.append(replace(column, plain=(column,)))
@@ -143,7 +140,7 @@ def _merged(columns: Sequence[Column], below: Collection[str]) -> list[Column]:
 
 
 def _break_heading(column: Column) -> Column:
-    room = max([column.cells_width, 1, *map(cell_len, column.heading.split())])
+    room = max([column.cells_width, _ONE_LINE, *map(cell_len, column.heading.split())])
     lines = [
         textwrap.fill(line, room, break_long_words=False, break_on_hyphens=False)
         for line in column.heading.split("\n")
@@ -157,9 +154,8 @@ def _break_cells(column: Column) -> Column:
 
 def _split(columns: Sequence[Column], width: int, shortest: int) -> Iterator[list[Column]]:
     """Divide columns among tables that fit with shortened names; each has the same first columns."""
-    first = next((at for at, column in enumerate(columns) if not column.left), len(columns))
-    first = first if first < len(columns) else 1
-    keys, others = columns[:first], columns[first:]
+    keys = _keys(columns)
+    others = columns[len(keys) :]
     table: list[Column] = []
     for column in others:
         if table and _sum(each.least(shortest) for each in (*keys, *table, column)) > width:
@@ -169,17 +165,20 @@ def _split(columns: Sequence[Column], width: int, shortest: int) -> Iterator[lis
     yield [*keys, *table]
 
 
-def _cut_names(columns: Sequence[Column], width: int, shortest: int) -> list[Column]:
+def _keys(columns: Sequence[Column]) -> Sequence[Column]:
+    """Return the columns that name a row: the left-aligned ones at the beginning, or only the first."""
+    first = next((at for at, column in enumerate(columns) if not column.left), len(columns))
+    return columns[: first if first < len(columns) else 1]
+
+
+def _cut_names(columns: Sequence[Column], width: int) -> list[Column]:
     """Cut the longest names, as little as necessary."""
-    least = [column.least(shortest) for column in columns]
+    least = [column.least(_SHORTEST) for column in columns]
     for longest in range(max(column.width for column in columns), 0, -1):
         widths = [max(low, min(column.width, longest)) for column, low in zip(columns, least, strict=True)]
         if _sum(widths) <= width:
             break
-    return [
-        (column.cut(most) or column) if column.left else column
-        for column, most in zip(columns, widths, strict=True)
-    ]
+    return [column.cut(most) or column for column, most in zip(columns, widths, strict=True)]
 
 
 def _shortened(names: Sequence[str], width: int) -> dict[str, str] | None:

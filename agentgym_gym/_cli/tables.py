@@ -1,4 +1,4 @@
-"""Tables of runs as text, Markdown, CSV and LaTeX."""
+"""Tables of runs as text, Markdown, CSV, LaTeX and JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from agentgym_gym._cli.console import clean, out, print_table
+from agentgym_gym._cli.console import clean, json_text, out, print_table
 from agentgym_gym._text import scrub
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "TableFormat", "print_run", "print_runs", "render"]
 
-TableFormat: TypeAlias = Literal["text", "markdown", "csv", "latex"]
+TableFormat: TypeAlias = Literal["text", "markdown", "csv", "latex", "json"]
 
 _LEFT = frozenset({"environment", "split", "protocol", "model"})
 _BELOW = frozenset({"95 %"})
@@ -53,8 +53,7 @@ def print_runs(table: Table) -> None:
     """Print the tables and their notes in the terminal."""
     for grid in _grids(table):
         shown = grid.map(_plain)
-        left = {*_LEFT, *map(_plain, table.models)}
-        print_table(shown.headings, shown.rows, left=left, below=_BELOW, title=grid.title)
+        print_table(shown.headings, shown.rows, left=_LEFT, below=_BELOW, title=grid.title)
     for note in (_INTERVALS, *(f"{note}." for note in table.notes)):
         out.print(_plain(note), soft_wrap=True)
 
@@ -68,7 +67,7 @@ def print_run(row: RunRow) -> None:
 
 
 def render(table: Table, table_format: TableFormat) -> str:
-    """Return the tables in a format. CSV has one row per run, with unrounded numbers."""
+    """Return the tables in a format. CSV and JSON have one row per run, with unrounded numbers."""
     return FORMATS[table_format](table)
 
 
@@ -105,6 +104,10 @@ def _csv(table: Table) -> str:
     return file.getvalue()
 
 
+def _json(table: Table) -> str:
+    return f"{json_text([row.to_json() for row in table.rows])}\n"
+
+
 def _latex(table: Table) -> str:
     parts = ["% Requires \\usepackage{booktabs}; letters outside of ASCII require LuaLaTeX or XeLaTeX."]
     for grid in _grids(table):
@@ -131,6 +134,7 @@ FORMATS: dict[TableFormat, Callable[[Table], str]] = {
     "markdown": _markdown,
     "csv": _csv,
     "latex": _latex,
+    "json": _json,
 }
 """The function of each format."""
 
