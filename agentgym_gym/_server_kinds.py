@@ -253,19 +253,18 @@ def available(name: str) -> str | None:
 
 
 def missing_part(name: str) -> tuple[str, str]:
-    """Return what a local server lacks that cannot be started: in a few words, and in a sentence.
+    """Return a few words for what a local server lacks here, and the extra that installs it, if any.
 
     Args:
         name: As for `server_kind`; the server must not be available.
     """
     try:
         kind = server_kind(name)
-        error = kind.missing()
-    except SetupError as problem:
-        return "a package", str(problem)
-    if isinstance(error, MissingExtra):
-        return f"extra {kind.extra}", f"pip install '.[{kind.extra}]' in a checkout of agentgym-gym"
-    return kind.program or "a package", str(error)
+    except SetupError:
+        return "a package", ""
+    if isinstance(kind.missing(), MissingExtra):
+        return f"extra {kind.extra}", kind.extra
+    return kind.program or "a package", ""
 
 
 def default_world(name: str) -> ServedWorld | None:

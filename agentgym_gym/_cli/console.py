@@ -35,8 +35,8 @@ __all__ = [
     "report",
 ]
 
-out = Console(highlight=False, markup=False, emoji=False)
-err = Console(highlight=False, markup=False, emoji=False, stderr=True)
+out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
 
 ERROR = 2
 """Exit status of a command that failed; 1 is for a command that succeeded and found a problem."""

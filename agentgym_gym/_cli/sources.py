@@ -80,7 +80,8 @@ def source_of(environment: Environment) -> ServerSource:
         return ServerSource("none", (), note, "none", _SET_VARIABLE)
     missing = local_servers.available(environment.local_server)
     if missing is not None:
-        part, how = missing_part(environment.local_server)
+        part, extra = missing_part(environment.local_server)
+        how = f"pip install '.[{extra}]' in a checkout of agentgym-gym" if extra else missing
         return ServerSource("none", (), f"{note}. {missing}", f"needs {part}", f"{how}; or {_SET_VARIABLE}")
     world = default_world(environment.local_server)
     label = "local" if world is None else world_label(str(world))
