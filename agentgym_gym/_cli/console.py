@@ -88,7 +88,7 @@ def print_table(
         headings: The headings of the columns.
         rows: The cells of each row, which may have several lines. Cells are short: sentences go below.
         left: Headings of the left-aligned columns, whose cells may be cut; the others are right-aligned.
-        below: Headings of columns that may stand below the previous one.
+        below: Headings of columns that may move below the previous one.
         title: The title above the table.
     """
     if title:

@@ -52,14 +52,14 @@ class Column:
 
     def cut(self, width: int) -> Column | None:
         """Return the column with longer lines cut in the middle; None if two of them would become equal."""
-        lines = [line for cell in self.cells for line in cell.split("\n")] if self.left else []
-        short = _shortened(lines, width)
-        headings = _shortened([*self.peers, *self.heading.split("\n")], width)
-        if short is None or headings is None:
+        names = [line for cell in self.cells for line in cell.split("\n")] if self.left else []
+        heading = self.heading.split("\n")
+        peers = self.peers if _width_of(self.heading) > width else ()
+        short, short_heading = _shortened(names, width), _shortened([*peers, *heading], width)
+        if short is None or short_heading is None:
             return None
-        heading = "\n".join(headings[line] for line in self.heading.split("\n"))
         cells = ["\n".join(short.get(line, line) for line in cell.split("\n")) for cell in self.cells]
-        return replace(self, heading=heading, cells=cells)
+        return replace(self, heading="\n".join(map(short_heading.__getitem__, heading)), cells=cells)
 
 
 def columns_of(headings: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[str]) -> list[Column]:
@@ -71,15 +71,15 @@ def columns_of(headings: Sequence[str], rows: Sequence[Sequence[str]], left: Col
 def fit(columns: Sequence[Column], width: int, below: Collection[str] = ()) -> list[list[Column]]:
     """Return one or several tables, one below the other, that fit into the width.
 
-    Everything stands on one line if it fits. Otherwise, in this order as far as necessary: headings are
-    broken, cells are broken before a parenthesis, names are cut in the middle, and the columns are divided
-    among several tables, which all begin with the left-aligned columns at the beginning of the table. A table
-    is wider only if not even one more column fits.
+    A table that fits is unchanged. Otherwise, in this order and as far as necessary: headings are broken,
+    cells are broken before a parenthesis, names are cut in the middle, and the columns are divided among
+    several tables, which all begin with the columns that name a row. A table is wider than the terminal only
+    if these and one more column do not fit.
 
     Args:
         columns: The columns.
         width: The number of terminal columns.
-        below: The headings of columns that may stand below the previous one.
+        below: The headings of columns that may move below the previous one.
     """
     headed = [_break_heading(column) for column in columns]
     broken = [_break_heading(_break_cells(column)) for column in _merged(columns, below)]

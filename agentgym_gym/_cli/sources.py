@@ -55,7 +55,7 @@ class ServerSource:
         urls: The URLs in the variable.
         note: The source in words.
         label: The source in a few words, for a table.
-        advice: What to do, in a sentence below the table; empty for nothing.
+        advice: The remedy, in a sentence below the table; empty if none is needed.
     """
 
     kind: Literal["variable", "local", "none", "invalid"]
@@ -92,7 +92,7 @@ _SET_VARIABLE = "set AGENTGYM_<NAME>_URL to the URL of a server"
 
 
 def print_advice(sources: Iterable[ServerSource]) -> None:
-    """Print what the sources in a table mean, each once."""
+    """Print the remedies for missing servers below a table, each once."""
     sources = list(sources)
     for line in dict.fromkeys(f"{source.label}: {source.advice}" for source in sources if source.advice):
         out.print(f"{clean(line).rstrip('.')}.", soft_wrap=True)
