@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agentgym_gym._text import redact
-from agentgym_gym.errors import BadOption, NoServer
+from agentgym_gym.errors import Argument, BadOption, NoServer
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -34,8 +34,7 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
     urls = configured(environment, server)
     if urls:
         return urls
-    ways = [f"pass server='http://HOST:PORT' to gymnasium.make({environment.id!r}, ...)"]
-    ways.append(f"set the variable {environment.variable}")
+    way = ""
     if environment.local_server is None:
         reason = "this project has no server of its own for it"
     else:
@@ -45,11 +44,15 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
         if missing is None:
             return (local_servers.local_server_url(environment.local_server),)
         reason = f"none can be started here: {missing}"
-        ways.append(
-            "pip install '.[servers]' in a checkout, with which one is started by itself or by the command"
+        way = (
+            "; or pip install '.[servers]' in a checkout, with which one is started by itself or by the "
+            f"command `agentgym serve {environment.name.lower()}`"
         )
-        ways[-1] += f" `agentgym serve {environment.name.lower()}`"
-    raise NoServer(f"no server for {environment.name}, and {reason}. Either {'; or '.join(ways)}.")
+    raise NoServer(
+        f"no server for {environment.name}, and {reason}. Either give ",
+        Argument("server"),
+        f"='http://HOST:PORT'; or set the variable {environment.variable}{way}.",
+    )
 
 
 def configured(environment: Environment, server: str | Sequence[str] | None = None) -> tuple[str, ...]:
@@ -75,7 +78,7 @@ def parse_urls(value: str | Sequence[str], name: str) -> tuple[str, ...]:
         BadOption: There is none, or one is not an http or https URL with a host.
     """
     if not isinstance(value, (str, Sequence)):
-        raise BadOption(f"{name}={value!r} should be a URL or a sequence of URLs")
+        raise BadOption(Argument(name), f"={value!r} should be a URL or a sequence of URLs")
     urls = tuple(_base_url(part, name) for part in (value.split(",") if isinstance(value, str) else value))
     if not urls:
         raise BadOption(f"{name} names no server; give a URL such as 'http://127.0.0.1:36001'")
@@ -90,7 +93,8 @@ def _base_url(value: str, name: str) -> str:
         valid = False
     if not valid or parts.query or parts.fragment:
         raise BadOption(
-            f"{name}={redact(value) if isinstance(value, str) else value!r} is not the URL of a server; "
-            "it should look like 'http://127.0.0.1:36001'"
+            Argument(name),
+            f"={redact(value) if isinstance(value, str) else value!r} is not the URL of a server; "
+            "it should look like 'http://127.0.0.1:36001'",
         )
     return value.strip().rstrip("/")

@@ -19,7 +19,7 @@ from agentgym_gym._headers import configured_headers
 from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
 from agentgym_gym._tool_calls import normalize_action
 from agentgym_gym.actions import Thought
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.formats import AgentGymFormat, ReAct, get_format
 from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
 from agentgym_gym.spaces import ReplySpace, TextSpace
@@ -269,7 +269,7 @@ class BaseTextEnv:
         if task_id is None:
             return int(self._tasks[int(rng.integers(len(self._tasks)))])
         if not is_whole(task_id):
-            raise BadOption(f"task_id={task_id!r} should be an integer")
+            raise BadOption(Argument("task_id"), f"={task_id!r} should be an integer")
         task_id = int(task_id)
         if not self.environment.has_task(task_id):
             splits = {name: f"{min(ids)}..{max(ids)}" for name, ids in self.environment.splits.items()}
@@ -281,8 +281,10 @@ class BaseTextEnv:
         if reader is None:
             known = sorted(self.environment.agentgym_readers)
             raise BadOption(
-                f"parser='agentgym' reads {self.environment.name} in the formats {known}, "
-                f"not action_format={action_format!r}"
+                Argument("parser"),
+                f"='agentgym' reads {self.environment.name} in the formats {known}, not ",
+                Argument("action_format"),
+                f"={action_format!r}",
             )
         if action_format == ReAct.name and self.environment.grammar.style.beside_label:
             return AgentGymFormat(ReActOnOneLine(), reader)

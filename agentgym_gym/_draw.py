@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TypeVar
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 
 __all__ = ["draw"]
 
@@ -29,7 +29,9 @@ def draw(values: Sequence[T], count: int, seed: int = 0) -> list[T]:
         BadOption: There are fewer values than ``count``.
     """
     if not 1 <= count <= len(values):
-        raise BadOption(f"sample={count} should be a number from 1 to {len(values)}, the number of tasks")
+        raise BadOption(
+            Argument("sample"), f"={count} should be a number from 1 to {len(values)}, the number of tasks"
+        )
     moved: dict[int, int] = {}  # the positions whose value was swapped; `values` may be a long range
     drawn = []
     for at in range(count):

@@ -13,7 +13,7 @@ from agentgym_gym._headers import parse_headers
 from agentgym_gym._http import HttpClient
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
 from agentgym_gym._text import redact
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import OnUnknown
@@ -138,9 +138,11 @@ def _named(client: object) -> str:
 
 def _positive(name: str, value: Any, unit: str) -> None:
     if value is not None and not (is_whole(value) and value >= 1):
-        raise BadOption(f"{name}={value!r} should be a positive number of {unit}, or None for no limit")
+        raise BadOption(
+            Argument(name), f"={value!r} should be a positive number of {unit}, or None for no limit"
+        )
 
 
 def _one_of(name: str, value: object, allowed: tuple[object, ...]) -> None:
     if value not in allowed:
-        raise BadOption(f"{name}={value!r} is not one of {allowed}")
+        raise BadOption(Argument(name), f"={value!r} is not one of {allowed}")

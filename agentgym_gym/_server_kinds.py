@@ -17,7 +17,7 @@ from typing import Any
 
 from agentgym_gym import catalogue
 from agentgym_gym._imports import import_object
-from agentgym_gym.errors import BadOption, MissingExtra, SetupError, UnknownEnvironment
+from agentgym_gym.errors import Argument, BadOption, MissingExtra, SetupError, UnknownEnvironment
 
 __all__ = [
     "ALL",
@@ -28,6 +28,7 @@ __all__ = [
     "ServerOptions",
     "available",
     "default_world",
+    "missing_part",
     "server_kind",
     "server_path",
     "servers",
@@ -74,7 +75,7 @@ class ServerOptions:
 
     def _check(self, name: str, right: object, must_be: str) -> None:
         if not right:
-            raise BadOption(f"{name}={getattr(self, name)} is out of range; it must be {must_be}")
+            raise BadOption(Argument(name), f"={getattr(self, name)} is out of range; it must be {must_be}")
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class ServerKind:
             package.
         check: Import path ``"module:function"`` of a function that returns a `SetupError` if a program is
             missing, such as Java, or None; called if all modules are installed.
+        program: The name of that program, for a table.
     """
 
     title: str
@@ -100,6 +102,7 @@ class ServerKind:
     takes: tuple[str, ...] = ()
     extra: str = ""
     check: str = ""
+    program: str = ""
 
     def app(self, **options: Any) -> Any:
         """Return the ASGI application.
@@ -247,6 +250,21 @@ def available(name: str) -> str | None:
     except SetupError as error:
         return str(error)
     return None if missing is None else str(missing)
+
+
+def missing_part(name: str) -> tuple[str, str]:
+    """Return a few words for what a local server lacks here, and the extra that installs it, if any.
+
+    Args:
+        name: As for `server_kind`; the server must not be available.
+    """
+    try:
+        kind = server_kind(name)
+    except SetupError:
+        return "a package", ""
+    if isinstance(kind.missing(), MissingExtra):
+        return f"extra {kind.extra}", kind.extra
+    return kind.program or "a package", ""
 
 
 def default_world(name: str) -> ServedWorld | None:

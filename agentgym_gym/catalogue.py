@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import gymnasium
 
-from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
@@ -155,7 +155,9 @@ class Environment:
         try:
             return selectable[name]
         except (KeyError, TypeError):
-            raise BadOption(f"split={name!r} is not one of {sorted(selectable)} of {self.name}") from None
+            raise BadOption(
+                Argument("split"), f"={name!r} is not one of {sorted(selectable)} of {self.name}"
+            ) from None
 
     def sample_tasks(self, count: int, seed: int = 0, split: str | None = None) -> list[int]:
         """Return randomly drawn task ids, as ``agentgym eval --sample`` draws them.

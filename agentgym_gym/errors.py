@@ -61,6 +61,7 @@ __all__ = [
     "AgentCrashed",
     "AgentFault",
     "AgentGymError",
+    "Argument",
     "BadArguments",
     "BadCompletion",
     "BadOption",
@@ -91,14 +92,30 @@ __all__ = [
 ]
 
 
+class Argument(str):
+    """The name of an argument of this library, as a part of an error's message.
+
+    The command line replaces it by the name of its option. It changes no other part, which may be a text of
+    the user, of a server or of another library.
+    """
+
+    __slots__ = ()
+
+
 class AgentGymError(gymnasium.error.Error):
     """Base class of all errors of this library.
+
+    Args:
+        *parts: The message; several parts are joined. The name of an argument is an `Argument`.
 
     Attributes:
         transient: Whether a later retry may succeed.
     """
 
     transient: bool = False
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
 
     @property
     def kind(self) -> str:

@@ -42,7 +42,7 @@ def test_the_tree_is_as_drawn():
 
 def test_all_are_exported_in_order():
     assert sorted(errors.__all__) == errors.__all__
-    assert set(errors.__all__) == {*CLASSES, "ClientAnswer"}
+    assert set(errors.__all__) == {*CLASSES, "Argument", "ClientAnswer"}
 
 
 def make(kind: type[Exception]) -> Exception:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from agentgym_gym._cli.console import clean, err
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
 
 if TYPE_CHECKING:
@@ -46,10 +46,13 @@ class SharedLimits:
         limits = {name: getattr(plan, name) for name in _LIMITS if getattr(plan, name) is not None}
         first = next(iter(limits), None)
         if first is not None and not any(player.is_model for player in players):
-            raise BadOption(f"{first}={limits[first]} is only for models: remove it")
+            raise BadOption(Argument(first), f"={limits[first]} is only for models: remove it")
         if first is not None and plan.ray is not None:
             raise BadOption(
-                f"{first}={limits[first]} cannot be enforced on a Ray cluster: remove it, or ray={plan.ray!r}"
+                Argument(first),
+                f"={limits[first]} cannot be enforced on a Ray cluster: remove it, or ",
+                Argument("ray"),
+                f"={plan.ray!r}",
             )
         self.budget = Budget(plan.max_tokens_total, plan.max_cost)
         self._rate = plan.requests_per_minute
@@ -58,7 +61,8 @@ class SharedLimits:
         unpriced = [name for name, price in self._prices.items() if price is None]
         if unpriced and plan.max_cost is not None:
             raise BadOption(
-                f"max_cost={plan.max_cost:g} needs a price of {unpriced[0]}: give one by --prices"
+                Argument("max_cost"),
+                f"={plan.max_cost:g} needs a price of {unpriced[0]}: give one by --prices",
             )
         if unpriced and plan.prices is not None:
             err.print(f"{plan.prices} has no price of {', '.join(unpriced)}: its cost is unknown")

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._cli.console import renamed
 from agentgym_gym._draw import draw
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._tasks import parse_tasks
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def select_tasks(chosen: Chosen, plan: EnvironmentPlan, seed: int, *, any_split:
     except BadOption as error:
         if plan.split is None:
             raise
-        raise BadOption(f"{error}; for positions in the split, pass positions={text!r:.80}") from None
+        raise BadOption(
+            *error.args, "; for positions in the split, pass ", Argument("positions"), f"={text!r:.80}"
+        ) from None
     tasks = list(available)
     if plan.positions is not None:
         tasks = [available[at] for at in _positions(plan.positions, len(available))]
@@ -88,22 +91,29 @@ def select_tasks(chosen: Chosen, plan: EnvironmentPlan, seed: int, *, any_split:
 
 def _check(plan: EnvironmentPlan) -> None:
     if plan.sample is not None and plan.limit is not None:
-        raise BadOption(f"limit={plan.limit} and sample={plan.sample} exclude each other: remove one")
+        raise BadOption(
+            Argument("limit"),
+            f"={plan.limit} and ",
+            Argument("sample"),
+            f"={plan.sample} exclude each other: remove one",
+        )
     if plan.positions is not None and plan.tasks != "all":
         raise BadOption(
-            f"positions={plan.positions!r:.80} are positions in a split, and tasks={plan.tasks!r:.80} are "
-            "ids: remove one"
+            Argument("positions"),
+            f"={plan.positions!r:.80} are positions in a split, and ",
+            Argument("tasks"),
+            f"={plan.tasks!r:.80} are ids: remove one",
         )
     for name, number in (("limit", plan.limit), ("sample", plan.sample)):
         if number is not None and number < 1:
-            raise BadOption(f"{name}={number} should be 1 or more")
+            raise BadOption(Argument(name), f"={number} should be 1 or more")
 
 
 def _positions(text: str, count: int) -> list[int]:
     try:
         return parse_tasks(text, range(count))
     except BadOption as error:
-        raise BadOption(f"positions={text!r:.80}: {error}") from None
+        raise BadOption(*renamed(error, {"tasks": "positions"})) from None
 
 
 def _by_split(environment: Environment, tasks: Collection[int]) -> dict[str, int]:

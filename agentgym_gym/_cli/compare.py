@@ -147,6 +147,7 @@ def _print(comparisons: Sequence[Comparison]) -> None:
             headings,
             [[row[name] for name in headings] for row in rows],
             left=("environment", "runs"),
+            below=("95 %", "p (Holm)"),
             title=title,
         )
     out.print("won, lost: number of tasks on which the first-named run is better, or worse.", soft_wrap=True)

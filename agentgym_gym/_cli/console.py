@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -10,15 +11,13 @@ from contextvars import ContextVar
 from typing import Any
 
 import typer
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
-from agentgym_gym.errors import AgentGymError
+from agentgym_gym._cli.fitted_tables import body_of, columns_of, fit, fits, heading_of
+from agentgym_gym.errors import AgentGymError, Argument
 
 __all__ = [
     "ARGUMENTS",
@@ -27,15 +26,17 @@ __all__ = [
     "clean",
     "err",
     "in_options",
+    "json_text",
     "out",
     "print_json",
     "print_pairs",
     "print_table",
+    "renamed",
     "report",
 ]
 
-out = Console(highlight=False, markup=False, emoji=False)
-err = Console(highlight=False, markup=False, emoji=False, stderr=True)
+out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+err = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, stderr=True)
 
 ERROR = 2
 """Exit status of a command that failed; 1 is for a command that succeeded and found a problem."""
@@ -62,35 +63,49 @@ def report(problem: object) -> None:
 
 def print_json(value: Any) -> None:
     """Print a JSON value; control characters are escaped."""
+    typer.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON in which control characters are escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    typer.echo(_UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[str] = (), title: str = ""
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: Collection[str] = (),
+    below: Collection[str] = (),
+    title: str = "",
 ) -> None:
-    """Print a table, or each row as a list of its cells if the terminal is too narrow.
+    """Print a table that fits into the terminal; in a file or a pipe it has its natural width.
 
-    No cell is truncated at any width.
+    A terminal of less than 60 columns gets each row as a list of its cells if the table does not fit.
 
     Args:
         headings: The headings of the columns.
-        rows: The cells of each row, which may have several lines.
-        left: Headings of the left-aligned columns; the others are right-aligned.
+        rows: The cells of each row, which may have several lines. Cells are short: sentences go below.
+        left: Headings of the left-aligned columns, whose cells may be cut; the others are right-aligned.
+        below: Headings of columns that may move below the previous one.
         title: The title above the table.
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, show_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
     if title:
         out.print(title, soft_wrap=True)
     out.print()
-    if Measurement.get(out, out.options.update(width=_UNLIMITED), table).maximum <= out.width:
-        out.print(table)
-        out.print()
+    columns = columns_of(headings, rows, left)
+    width = out.width if out.is_terminal or os.environ.get("COLUMNS", "").isdigit() else _UNLIMITED
+    if width < _NARROW and not fits(columns, width):
+        _print_lists(headings, rows)
         return
+    for table in fit(columns, width, below):
+        out.print(Text(heading_of(table), style="bold"), soft_wrap=True)
+        out.print(Text(body_of(table)), soft_wrap=True)
+        out.print()
+
+
+def _print_lists(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     longest = max(map(cell_len, headings))
     for row in rows:
         for heading, cell in zip(headings, row, strict=True):
@@ -108,6 +123,7 @@ def print_pairs(rows: Mapping[str, str]) -> None:
         out.print(f"{name:<{longest}}  {description}", soft_wrap=True)
 
 
+_NARROW = 60  # columns: a narrower terminal has lists instead of tables
 _UNLIMITED = 100_000  # columns: wider than any table
 
 
@@ -128,7 +144,7 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            error.message = _plain(error.message)
+            error.message = _plain(error)
             raise
 
     def grouped(self, ctx: Any) -> dict[str, list[Any]]:
@@ -154,7 +170,7 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except AgentGymError as error:
-            report(in_options(str(error), [option for each in self.params for option in each.opts]))
+            report(in_options(error, [option for each in self.params for option in each.opts]))
             raise typer.Exit(ERROR) from None
 
 
@@ -162,44 +178,42 @@ def _title(option: Any) -> str:
     return getattr(option, "rich_help_panel", None) or "Options"
 
 
-def in_options(text: str, options: Collection[str]) -> str:
-    """Replace the library's arguments in an error message by the options of the command.
+def in_options(error: BaseException, options: Collection[str]) -> str:
+    """Return the message of an error with the library's arguments replaced by the options of the command.
 
     Args:
-        text: The message of the library.
+        error: The error. Only its parts that are an `Argument` are replaced.
         options: The options of the command, such as ``--server``.
     """
     own = {each.removeprefix("--").replace("-", "_"): each for each in options if each.startswith("--")}
     own |= {argument: own[name] for argument, name in _OPTION_OF.items() if name in own}
-    for pattern, replacement in _CALLS:
-        text = pattern.sub(replacement, text)
-    return _ARGUMENT.sub(lambda match: own.get(match[1], match[1]) + match[2], text)
+    parts = renamed(error, own)
+    return str(error) if parts == list(error.args) else "".join(map(str, parts))
+
+
+def renamed(error: BaseException, names: Mapping[str, str]) -> list[Any]:
+    """Return the parts of an error's message with arguments renamed."""
+    return [Argument(names.get(part, part)) if isinstance(part, Argument) else part for part in error.args]
 
 
 _OPTION_OF = {"task_id": "task", "headers": "header", "python": "engine_python"}
 """The options whose names differ from the library's arguments, by argument."""
 
-# An argument in the library's errors, as in "timeout=0 should be...", but not within a URL or a word.
-_ARGUMENT = re.compile(r"(?<![\w/?&.'\"-])([a-z]\w*)(=(?=\S))")
 
-_CALLS = (
-    (re.compile(r"pass server=('http://HOST:PORT') to gymnasium\.make\([^)]*\)"), r"give --server \1"),
-    (re.compile(r"the argument server="), "--server"),
-    (re.compile(r" \(force=True\)"), ""),
-    (re.compile(r", or None for no limit"), ", or 0 for no limit"),
+def _plain(error: typer.BadParameter) -> str:
+    """Return the message of a value of the wrong type, without the words of the library that typer uses."""
+    details = getattr(error.__cause__, "errors", None)
+    if not callable(details):
+        return error.message
+    kind = details()[0]["type"]
+    if kind in _TYPES:
+        return _TYPES[kind]
+    if kind == "value_error":
+        return error.message.removeprefix("Value error, ")
+    return error.message.replace("Input should be ", "it should be ", 1)
+
+
+_TYPES = dict.fromkeys(("int_parsing", "int_from_float", "int_type"), "it should be a whole number") | (
+    dict.fromkeys(("float_parsing", "float_type"), "it should be a number")
 )
-"""Library calls that error messages suggest, and their equivalents on the command line."""
-
-_PLAIN = (
-    (re.compile(r"^Value error, "), ""),
-    (re.compile(r"^Input should be a valid integer\b.*", re.DOTALL), "it should be a whole number"),
-    (re.compile(r"^Input should be a valid number\b.*", re.DOTALL), "it should be a number"),
-    (re.compile(r"^Input should be "), "it should be "),
-)
-"""Validation messages of the library that typer uses, and plainer replacements."""
-
-
-def _plain(text: str) -> str:
-    for pattern, replacement in _PLAIN:
-        text = pattern.sub(replacement, text)
-    return text
+"""Messages by the kind of pydantic's error."""

@@ -227,7 +227,7 @@ def _resolved(source: str) -> Chosen:
     try:
         return resolve(source)
     except UnknownEnvironment as error:
-        raise BadOption(f"source {source!r} is not a file or folder, and {error}") from error
+        raise BadOption(f"source {source!r} is not a file or folder, and ", *error.args) from error
 
 
 def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:

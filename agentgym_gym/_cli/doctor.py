@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym._addresses import parse_urls
-from agentgym_gym._cli.console import clean, print_json, print_pairs, print_table
+from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
-from agentgym_gym._cli.sources import Probe, ServerSource, probe, source_of
+from agentgym_gym._cli.sources import Probe, ServerSource, print_advice, probe, source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._run_metadata import versions
@@ -122,13 +122,19 @@ def _check_setup(*, as_json: bool) -> bool:
         )
         return healthy
     packages = [
-        (package, version or f"not installed (in a checkout: pip install '.[{extras.get(package, 'all')}]')")
+        (package, version or f"not installed, extra {extras.get(package, 'all')}")
         for package, version in installed.items()
     ]
     print_table(("package", "version"), packages, left={"package", "version"})
+    if not all(installed.values()):
+        out.print("To install an extra, run in a checkout: pip install '.[EXTRA]'", soft_wrap=True)
     rows = [(each.environment.id, each.environment.variable, "\n".join(each.lines())) for each in findings]
     headings = ("environment", "variable", "server")
     print_table(headings, rows, left=headings)
+    print_advice(finding.source for finding in findings)
+    for result in (result for finding in findings for result in finding.probes):
+        if result.problem is not None:
+            out.print(f"{result.url}: {clean(result.problem).rstrip('.')}.", soft_wrap=True)
     return healthy
 
 
@@ -151,9 +157,11 @@ class _Finding:
 
     def lines(self) -> list[str]:
         if not self.probes:
-            return [clean(self.source.note)]
-        results = [result.problem or f"ok, {result.round_trip_ms:.1f} ms" for result in self.probes]
-        return [f"{result.url}: {clean(text)}" for result, text in zip(self.probes, results, strict=True)]
+            return [clean(self.source.label)]
+        return [
+            f"{each.url}: {f'ok, {each.round_trip_ms:.1f} ms' if each.problem is None else 'failed'}"
+            for each in self.probes
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return {

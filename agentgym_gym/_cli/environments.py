@@ -19,7 +19,7 @@ from agentgym_gym._cli.sources import require_one_world, require_server
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
-from agentgym_gym.errors import AgentGymError, BadOption, SetupError
+from agentgym_gym.errors import AgentGymError, Argument, BadOption, SetupError
 from agentgym_gym.evaluate._episode_workers import Servers
 from agentgym_gym.evaluate._world import UNAVAILABLE
 from agentgym_gym.rollout import Pool
@@ -219,17 +219,19 @@ async def require_text(pool: Pool, task: int) -> None:
 def _threshold(number: float | None) -> float | None:
     if number is None or math.isfinite(number):
         return None if number is None else float(number)
-    raise BadOption(f"success_at={number} should be a finite number")
+    raise BadOption(Argument("success_at"), f"={number} should be a finite number")
 
 
 def _deadline(seconds: float | None, chosen: Chosen) -> float | None:
     if chosen.environment is not None:
         if seconds is not None:
             raise BadOption(
-                f"env_timeout={seconds:g} is not for {chosen.id}, whose requests have a timeout: give "
-                "timeout=SECONDS instead"
+                Argument("env_timeout"),
+                f"={seconds:g} is not for {chosen.id}, whose requests have a timeout: give ",
+                Argument("timeout"),
+                "=SECONDS instead",
             )
         return None
     if seconds is not None and not 0 < seconds < math.inf:
-        raise BadOption(f"env_timeout={seconds} should be a number of seconds above 0")
+        raise BadOption(Argument("env_timeout"), f"={seconds} should be a number of seconds above 0")
     return ENV_TIMEOUT if seconds is None else float(seconds)

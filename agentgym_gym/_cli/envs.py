@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentgym_gym._cli.console import out, print_json, print_table
 from agentgym_gym._cli.options import Json  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
-from agentgym_gym._cli.sources import source_of
+from agentgym_gym._cli.sources import print_advice, source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.formats import FORMATS
 
@@ -45,6 +45,7 @@ def envs(
         low, high = environment.score_range
         tasks = environment.task_count
         ids, score = "\nor ".join(environment.ids), f"{low:g} to {high:g}"
-        rows.append((ids, f"{tasks:,}", str(environment.max_turns), score, source.note))
+        rows.append((ids, f"{tasks:,}", str(environment.max_turns), score, source.label))
     print_table(("id", "tasks", "turns", "score", "server"), rows, left={"id", "server"})
+    print_advice(source for _, source in sources)
     out.print(f"Action formats: {', '.join(FORMATS)}.", soft_wrap=True)

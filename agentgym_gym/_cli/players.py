@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._cli.console import err
+from agentgym_gym._cli.console import err, renamed
 from agentgym_gym._cli.declared import marked
 from agentgym_gym._cli.plans import AgentPlan, ChatArgument
 from agentgym_gym._cli.resolve_env import find_modules_here
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._agents import Agent, maker_from
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._figures.prices import Price, price_of
@@ -158,8 +157,13 @@ class Player:
             name for name, value in separate.items() if value is not None and name in plan.sampling
         )
         if twice:
-            named = ", ".join(f"{name}={separate[name]}" for name in twice)
-            raise BadOption(f"{named}: given in sampling={plan.sampling} too; give it once")
+            (first, *_) = twice
+            raise BadOption(
+                Argument(first),
+                f"={separate[first]}: given in ",
+                Argument("sampling"),
+                f"={plan.sampling} too; give it once",
+            )
         try:
             agent = ChatAgent(
                 self.engine.model if self.engine is not None else str(plan.model),
@@ -170,8 +174,9 @@ class Player:
                 },
                 **{name: value for name, value in arguments.items() if value not in (None, [])},
             )
-        except BadOption as error:  # whose timeout is another option here
-            raise BadOption(re.sub(r"^timeout=", "model_timeout=", str(error))) from error
+        except BadOption as error:
+            fields = {mark.name: name for name, mark in _CHAT_ARGUMENTS.items() if mark.name}
+            raise BadOption(*renamed(error, fields)) from error
         agent.name = self.name
         return agent
 

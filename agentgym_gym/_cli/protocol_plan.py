@@ -11,7 +11,7 @@ from agentgym_gym._cli.plans import UNRECORDED, AgentPlan, EnvironmentPlan, RunP
 from agentgym_gym._cli.protocol_items import ItemFile, read_item_files
 from agentgym_gym._cli.protocols import NOT_STATED, Protocol, ProtocolEnvironment, read_protocol
 from agentgym_gym._cli.resolve_env import resolve
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._protocol import AppliedProtocol, Deviation
 
 __all__ = ["GivenSettings", "plan_under"]
@@ -133,6 +133,7 @@ def _check_selection(protocol: Protocol, given: GivenSettings) -> None:
     name = next((each for each in ("tasks", "split", "positions") if each in given.environment), None)
     if name is not None:
         raise BadOption(
-            f"{name}={given.environment[name]!r:.80} and --items both select the tasks of protocol "
-            f"{protocol.name}: remove one"
+            Argument(name),
+            f"={given.environment[name]!r:.80} and --items both select the tasks of protocol "
+            f"{protocol.name}: remove one",
         )

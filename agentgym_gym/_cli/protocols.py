@@ -12,7 +12,7 @@ from typing import Any
 from agentgym_gym._cli.plans import AgentPlan, EnvironmentPlan
 from agentgym_gym._cli.resolve_env import resolve
 from agentgym_gym._cli.toml_tables import checked, read_table, toml_keys
-from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
 
 __all__ = ["NOT_STATED", "PROTOCOLS", "Protocol", "ProtocolEnvironment", "complete_protocol", "read_protocol"]
 
@@ -86,8 +86,9 @@ def read_protocol(name: str) -> Protocol:
     path = _FOLDER / f"{name}.toml" if name in PROTOCOLS else Path(name)
     if name not in PROTOCOLS and path.suffix != ".toml":
         raise BadOption(
-            f"protocol={name!r:.80} is not one of {', '.join(PROTOCOLS)}; for a protocol of your own, give "
-            "the path of its TOML file"
+            Argument("protocol"),
+            f"={name!r:.80} is not one of {', '.join(PROTOCOLS)}; for a protocol of your own, give "
+            "the path of its TOML file",
         )
     return _protocol(path, read_table(path, "A protocol"))
 

@@ -112,7 +112,8 @@ def _print(original: Run, rescored: Rescored) -> None:
         _row("before", original.records, sum(rescored.errors_before.values()), rescored),
         _row("after", rescored.records, sum(rescored.errors_after.values()), rescored),
     ]
-    print_table(list(rows[0]), [list(row.values()) for row in rows], left=[""], title=original.label)
+    cells = [list(row.values()) for row in rows]
+    print_table(list(rows[0]), cells, left=[""], below=["95 %"], title=original.label)
     if not rescored.replies:
         out.print("The replies were not parsed again.")
         return

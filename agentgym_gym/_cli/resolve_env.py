@@ -16,7 +16,7 @@ import typer
 from agentgym_gym._cli.completion import complete_env
 from agentgym_gym.catalogue import ENTRY_POINT, find
 from agentgym_gym.data._items import Seeds, items_of
-from agentgym_gym.errors import AgentGymError, BadOption, UnknownEnvironment
+from agentgym_gym.errors import AgentGymError, Argument, BadOption, UnknownEnvironment
 from agentgym_gym.rollout import EnvMaker
 from agentgym_gym.rollout._specs import Unregistered, find_spec, import_envs, split_id
 
@@ -140,6 +140,10 @@ class Chosen:
         Raises:
             BadOption: The environment does not support an argument, or an argument is given twice.
         """
+        if max_turns is not None and max_turns < 0:
+            raise BadOption(
+                Argument("max_turns"), f"={max_turns} should be a positive number of turns, or 0 for no limit"
+            )
         given = {name: value for name, value in own.items() if value is not None}
         refuse_twice([*given, *(["max_turns"] if max_turns is not None else [])], env_kwargs)
         if self.environment is None:
@@ -176,7 +180,7 @@ def resolve(name: str) -> Chosen:
     except UnknownEnvironment as error:
         if spec is None:
             advice = "an environment of another package needs its module, as in my_package:my/Env-v0"
-            raise UnknownEnvironment(f"{error}; {advice}") from None
+            raise UnknownEnvironment(*error.args, f"; {advice}") from None
         return Chosen(_with_module(module, spec.id), None)
     if spec is None:
         return Chosen(f"{OURS}:{environment.id}", environment)

@@ -196,9 +196,9 @@ class _Ending:
     @property
     def raised(self) -> str:
         """The option of the budget that was used up; empty if none was."""
-        options = [f"--{name.replace('_', '-')}" for name in ("max_cost", "max_tokens_total")]
-        used_up = isinstance(self.problem, BudgetUsedUp)
-        return next((each for each in options if used_up and each in in_options(self.reason, options)), "")
+        if not isinstance(self.problem, BudgetUsedUp):
+            return ""
+        return f"--{self.problem.limit.replace('_', '-')}"
 
     def exit(self) -> None:
         """Print the reason and end the command, unless all episodes were played.
@@ -211,7 +211,7 @@ class _Ending:
             err.print("Interrupted; give --resume to continue the run.")
             raise typer.Exit(INTERRUPTED)
         if isinstance(self.problem, BudgetUsedUp):
-            reason = in_options(self.reason, [self.raised])
+            reason = in_options(self.problem, [self.raised])
             err.print(f"Stopped: {reason}. Episodes in progress do not count.", soft_wrap=True)
             raise typer.Exit(1)
         if isinstance(self.problem, SetupError):

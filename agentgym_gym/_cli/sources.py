@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from statistics import median
@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 from agentgym_gym import local_servers
 from agentgym_gym._addresses import configured
+from agentgym_gym._cli.console import clean, out
 from agentgym_gym._headers import HiddenHeaders, configured_headers
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym._server_kinds import default_world
+from agentgym_gym._server_kinds import default_world, missing_part
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
@@ -30,6 +31,7 @@ __all__ = [
     "Probe",
     "ServerSource",
     "headers_for",
+    "print_advice",
     "probe",
     "require_one_world",
     "require_server",
@@ -52,11 +54,15 @@ class ServerSource:
             contain valid URLs or headers.
         urls: The URLs in the variable.
         note: The source in words.
+        label: The source in a few words, for a table.
+        advice: The remedy, in a sentence below the table; empty if none is needed.
     """
 
     kind: Literal["variable", "local", "none", "invalid"]
     urls: tuple[str, ...]
     note: str
+    label: str
+    advice: str = ""
 
 
 def source_of(environment: Environment) -> ServerSource:
@@ -65,17 +71,33 @@ def source_of(environment: Environment) -> ServerSource:
         urls = configured(environment)
         configured_headers(environment)
     except BadOption as error:
-        return ServerSource("invalid", (), str(error))
+        return ServerSource("invalid", (), str(error), "invalid setting", str(error))
     if urls:
-        return ServerSource("variable", urls, ", ".join(map(redact, urls)))
+        note = ", ".join(map(redact, urls))
+        return ServerSource("variable", urls, note, note)
+    note = f"none; set {environment.variable}"
     if environment.local_server is None:
-        return ServerSource("none", (), f"none; set {environment.variable}")
+        return ServerSource("none", (), note, "none", _SET_VARIABLE)
     missing = local_servers.available(environment.local_server)
     if missing is not None:
-        return ServerSource("none", (), f"none; set {environment.variable}. {missing}")
+        part, extra = missing_part(environment.local_server)
+        how = f"pip install '.[{extra}]' in a checkout of agentgym-gym" if extra else missing
+        return ServerSource("none", (), f"{note}. {missing}", f"needs {part}", f"{how}; or {_SET_VARIABLE}")
     world = default_world(environment.local_server)
     label = "local" if world is None else world_label(str(world))
-    return ServerSource("local", (), f"{label}, started when needed")
+    return ServerSource("local", (), f"{label}, started when needed", label)
+
+
+_SET_VARIABLE = "set AGENTGYM_<NAME>_URL to the URL of a server"
+
+
+def print_advice(sources: Iterable[ServerSource]) -> None:
+    """Print the remedies for missing servers below a table, each once."""
+    sources = list(sources)
+    for line in dict.fromkeys(f"{source.label}: {source.advice}" for source in sources if source.advice):
+        out.print(f"{clean(line).rstrip('.')}.", soft_wrap=True)
+    if any(source.kind == "local" for source in sources):
+        out.print("Local servers are started when needed.", soft_wrap=True)
 
 
 @dataclass(frozen=True)

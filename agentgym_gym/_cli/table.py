@@ -20,7 +20,7 @@ from agentgym_gym.evaluate._figures.table import table_of
 
 __all__ = ["table"]
 
-_SUFFIXES: dict[str, TableFormat] = {".md": "markdown", ".csv": "csv", ".tex": "latex"}
+_SUFFIXES: dict[str, TableFormat] = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json"}
 
 
 def table(
@@ -42,17 +42,20 @@ def table(
             help="TOML or JSON file with prices per million tokens", show_default="the recorded costs"
         ),
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON, as --format json")] = False,
 ) -> None:
     """Print the results of runs as a table, also for a paper.
 
     The first table has success with its 95 % interval by environment and model, and pass@k if there are
     several samples. The second has all metrics of each run. Different worlds, and different splits, are
-    different rows. CSV has one row per run with unrounded numbers. LaTeX requires the package booktabs. With
-    --prices, costs are computed from the recorded tokens.
+    different rows. CSV and JSON have one row per run with unrounded numbers. LaTeX requires the package
+    booktabs. With --prices, costs are computed from the recorded tokens.
     """
     folders = dict.fromkeys(folder.resolve() for path in runs for folder in find_runs(path))
     result = table_of(*_priced([read_run(folder) for folder in folders], prices))
-    chosen = format_ or _SUFFIXES.get(out.suffix.lower() if out else "", "text")
+    if as_json and format_ is not None:
+        raise BadOption("--json and --format exclude each other: give one of them")
+    chosen = "json" if as_json else format_ or _SUFFIXES.get(out.suffix.lower() if out else "", "text")
     if out is None:
         if chosen == "text":
             print_runs(result)

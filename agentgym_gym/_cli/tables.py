@@ -1,4 +1,4 @@
-"""Tables of runs as text, Markdown, CSV and LaTeX."""
+"""Tables of runs as text, Markdown, CSV, LaTeX and JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
-from agentgym_gym._cli.console import clean, out, print_table
+from agentgym_gym._cli.console import clean, json_text, out, print_table
 from agentgym_gym._text import scrub
 
 if TYPE_CHECKING:
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "TableFormat", "print_run", "print_runs", "render"]
 
-TableFormat: TypeAlias = Literal["text", "markdown", "csv", "latex"]
+TableFormat: TypeAlias = Literal["text", "markdown", "csv", "latex", "json"]
 
 _LEFT = frozenset({"environment", "split", "protocol", "model"})
+_BELOW = frozenset({"95 %"})
 _SUCCESS = "Success by environment and model:"
 _RUNS = "Runs:"
 _INTERVALS = "Ranges are 95 % intervals."
@@ -52,7 +53,7 @@ def print_runs(table: Table) -> None:
     """Print the tables and their notes in the terminal."""
     for grid in _grids(table):
         shown = grid.map(_plain)
-        print_table(shown.headings, shown.rows, left={*_LEFT, *map(_plain, table.models)}, title=grid.title)
+        print_table(shown.headings, shown.rows, left=_LEFT, below=_BELOW, title=grid.title)
     for note in (_INTERVALS, *(f"{note}." for note in table.notes)):
         out.print(_plain(note), soft_wrap=True)
 
@@ -62,11 +63,11 @@ def print_run(row: RunRow) -> None:
     cells = {name: cell for name, cell in _cells(row).items() if name not in _IN_TITLE}
     names = [name for name, cell in cells.items() if cell != _NONE or name in _ALWAYS]
     title = f"{row.environment} by {row.model}{f', protocol {row.protocol}' if row.protocol else ''}"
-    print_table(names, [[cells[name] for name in names]], title=_plain(title))
+    print_table(names, [[cells[name] for name in names]], below=_BELOW, title=_plain(title))
 
 
 def render(table: Table, table_format: TableFormat) -> str:
-    """Return the tables in a format. CSV has one row per run, with unrounded numbers."""
+    """Return the tables in a format. CSV and JSON have one row per run, with unrounded numbers."""
     return FORMATS[table_format](table)
 
 
@@ -103,6 +104,10 @@ def _csv(table: Table) -> str:
     return file.getvalue()
 
 
+def _json(table: Table) -> str:
+    return f"{json_text([row.to_json() for row in table.rows])}\n"
+
+
 def _latex(table: Table) -> str:
     parts = ["% Requires \\usepackage{booktabs}; letters outside of ASCII require LuaLaTeX or XeLaTeX."]
     for grid in _grids(table):
@@ -129,6 +134,7 @@ FORMATS: dict[TableFormat, Callable[[Table], str]] = {
     "markdown": _markdown,
     "csv": _csv,
     "latex": _latex,
+    "json": _json,
 }
 """The function of each format."""
 

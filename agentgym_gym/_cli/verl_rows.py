@@ -455,7 +455,7 @@ def print_shares(shares: Sequence[Share]) -> None:
         (share.env_id, f"{share.weight:g}", f"{share.rows:,}", share.note, f"{share.val:,}")
         for share in shares
     ]
-    print_table(("environment", "weight", "train", "tasks", "val"), table, left={"environment", "tasks"})
+    print_table(("environment", "weight", "train", "tasks", "val"), table, left={"environment"})
     out.print(
         f"{sum(share.rows for share in shares):,} rows for training, in whole batches, so an epoch uses all.",
         soft_wrap=True,

@@ -21,6 +21,7 @@ from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, InThread, MaybeRestarted, Reply, WaitForFuture, WaitingFlow
 from agentgym_gym.errors import (
     AccessDenied,
+    Argument,
     ConnectionLost,
     Fault,
     ServerError,
@@ -235,12 +236,13 @@ def _check_access(reply: Reply) -> None:
     who = _DENIED.get(reply.status)
     if who is None:
         return
-    message = (
-        f"{reply.call} was denied (HTTP {reply.status}): {who} requires credentials. Give them by "
-        "headers={'Authorization': ...}, by the variable AGENTGYM_<NAME>_HEADERS, or in the URL, "
-        "http://USER:PASSWORD@HOST"
+    kind = AccessDenied if reply.call.stage in {"identify", "create"} else ServerError
+    raise kind(
+        f"{reply.call} was denied (HTTP {reply.status}): {who} requires credentials. Give a header "
+        "Authorization by ",
+        Argument("headers"),
+        ", by the variable AGENTGYM_<NAME>_HEADERS, or in the URL, http://USER:PASSWORD@HOST",
     )
-    raise (AccessDenied if reply.call.stage in {"identify", "create"} else ServerError)(message)
 
 
 def retry_after(reply: Reply) -> float | None:

@@ -16,7 +16,7 @@ from agentgym_gym._leasing.recognition import Memory
 from agentgym_gym._leasing.server_choice import reserve_place
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Flow, InThread, WaitingFlow, at, listening
-from agentgym_gym.errors import Fault, ServerFull, WrongServer
+from agentgym_gym.errors import Argument, Fault, ServerFull, WrongServer
 
 if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
@@ -128,8 +128,9 @@ def _identify(pool: LeasePool) -> Flow[None]:
         pool.identified = True
         return
     raise WrongServer(
-        f"{redact(given)} does not serve {environment.name}: {wrong}. Check the argument server= and "
-        f"the variable {environment.variable}; `agentgym doctor URL` identifies the server at a URL."
+        f"{redact(given)} does not serve {environment.name}: {wrong}. Check ",
+        Argument("server"),
+        f" and the variable {environment.variable}; `agentgym doctor URL` identifies the server at a URL.",
     )
 
 
@@ -140,7 +141,7 @@ def _take_slot(pool: LeasePool, task_id: int, holder: Holder, *, fresh: bool) ->
     pool.end_quarantine()
     slot: SlotLock | None = yield InThread(pool.slots.take)
     if slot is None:
-        raise ServerFull(_no_slot(pool, pool.slots.capacity))
+        raise ServerFull(*_no_slot(pool, pool.slots.capacity))
     try:
         return (yield from _take_env(pool, slot, task_id, holder, fresh=fresh))
     except Exception:
@@ -186,20 +187,21 @@ def _take_env(
     return lease
 
 
-def _no_slot(pool: LeasePool, capacity: int) -> str:
+def _no_slot(pool: LeasePool, capacity: int) -> tuple[str, ...]:
+    """Return the parts of the message if no slot is free."""
     full = f"{redact(pool.server)} holds at most {capacity} {pool.environment.name} environments, and "
-    spread = "spread over more servers with server=[URL, URL, ...]"
+    spread = ("spread over more servers with ", Argument("server"), "=[URL, URL, ...]")
     busy = pool.quarantined
     if not busy:
-        return f"{full}the processes of this machine use them all; close some, or {spread}"
-    return (
+        return f"{full}the processes of this machine use them all; close some, or ", *spread
+    blocked = (
         f"{full}{busy} of these places {'is' if busy == 1 else 'are'} still taken by an environment in which "
         "a request of this process was given up: its time limit was reached, it was interrupted, or its "
         "connection was lost. The request may still be running there, and this server cannot close "
         "environments. The place is free when the server answers it, and in "
         f"{pool.quarantine_left:.0f} seconds in any case. Try again then, give it a longer time limit by "
-        f"timeout={{'step': SECONDS}}, or {spread}"
     )
+    return blocked, Argument("timeout"), "={'step': SECONDS}, or ", *spread
 
 
 def _check_room(pool: LeasePool, there: int) -> None:

@@ -17,7 +17,7 @@ from agentgym_gym._leasing.pool import LeasePool, Waiter
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import WaitForFuture, WaitingFlow
-from agentgym_gym.errors import ServerFull
+from agentgym_gym.errors import Argument, ServerFull
 
 if TYPE_CHECKING:
     from agentgym_gym._leasing.reservation import Reservation
@@ -67,7 +67,7 @@ def _wait_for_place(
             for pool in pools:
                 pool.offer()  # places whose quarantine is over
         if turn.place.cancelled():
-            raise ServerFull(_no_place(pools, most))
+            raise ServerFull(*_no_place(pools, most))
         return turn.place.result()
     except BaseException:
         if not turn.place.cancel():
@@ -86,11 +86,19 @@ def _return_place(place: Reservation | Lease) -> None:
         place.release()
 
 
-def _no_place(pools: Sequence[LeasePool], most: int | None) -> str:
+def _no_place(pools: Sequence[LeasePool], most: int | None) -> tuple[str, ...]:
+    """Return the parts of the message if no place is free."""
     name = pools[0].environment.name
     where = "the server" if len(pools) == 1 else f"each of the {len(pools)} servers"
-    return (
+    held = (
         f"this process holds {most} {name} environments on {where}, as many as max_envs_per_server={most} "
         "allows, and none was released in time: close() those that are done with, play fewer at once, add "
-        "servers by server=[URL, URL, ...], or give it a longer time limit by timeout={'create': SECONDS}"
+        "servers by "
+    )
+    return (
+        held,
+        Argument("server"),
+        "=[URL, URL, ...], or give it a longer time limit by ",
+        Argument("timeout"),
+        "={'create': SECONDS}",
     )

@@ -17,7 +17,7 @@ from agentgym_gym._text import shown
 from agentgym_gym.catalogue import find
 from agentgym_gym.data._items import entries, is_unicode, item_id_of, item_of
 from agentgym_gym.data._trajectories import Message, Role, Trajectory, as_turns
-from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
 
 __all__ = ["agenttraj_entry", "read_agenttraj", "write_agenttraj"]
 
@@ -90,7 +90,7 @@ def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bo
             ``force`` is false, or writing fails.
     """
     if path.exists() and not force:
-        raise BadOption(f"{path} exists; choose another file, or pass --force (force=True)")
+        raise BadOption(f"{path} exists; choose another file, or set ", Argument("force"))
     lines = [json.dumps(agenttraj_entry(each), ensure_ascii=False) for each in trajectories]
     if not lines:
         raise BadOption(f"there are no trajectories to write to {path}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.catalogue import environments
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._tasks import is_tasks, parse_tasks, tasks_of
 
 if TYPE_CHECKING:
@@ -93,8 +93,9 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
     path = Path(tasks)
     if not is_tasks(tasks) and not path.exists():
         raise BadOption(
-            f"tasks {tasks!r:.80} should be a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or "
-            "the path of an existing file of item ids"
+            Argument("tasks"),
+            f"={tasks!r:.80} should be a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or "
+            "the path of an existing file of item ids",
         )
     if is_tasks(tasks):
         if isinstance(environment, Seeds):
@@ -135,14 +136,18 @@ def training_items(
         items = items_of(environment, tasks, training)
     except BadOption as error:
         raise BadOption(
-            f"{error}, in the split {training} of {environment.name}; to train on tasks of other splits, "
-            "pass split='all'"
+            *error.args,
+            f", in the split {training} of {environment.name}; to train on tasks of other splits, pass ",
+            Argument("split"),
+            "='all'",
         ) from None
     kept = [item for item in items if environment.held_out(item.task_id) is None]
     if not kept:
         raise BadOption(
-            f"tasks {tasks!r:.80} of {environment.name} are all for evaluation; to train on them, pass "
-            "split='all'"
+            Argument("tasks"),
+            f"={tasks!r:.80} of {environment.name} are all for evaluation; to train on them, pass ",
+            Argument("split"),
+            "='all'",
         )
     return kept
 
@@ -297,10 +302,13 @@ def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
 
 def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
     if split is not None:
-        raise BadOption(f"split={split!r}: {environment.id} has no numbered tasks, so it has no splits")
+        raise BadOption(
+            Argument("split"), f"={split!r}: {environment.id} has no numbered tasks, so it has no splits"
+        )
     if any(part.endswith(":") for part in text.replace(" ", "").split(",")):
         raise BadOption(
-            f"tasks {text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50"
+            Argument("tasks"),
+            f"={text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50",
         )
     return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MAX_SEEDS))
 

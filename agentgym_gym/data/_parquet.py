@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym._files import hidden_part, sync_to_disk
-from agentgym_gym.errors import BadOption, MissingExtra
+from agentgym_gym.errors import Argument, BadOption, MissingExtra
 
 __all__ = ["require_pyarrow", "write"]
 
@@ -68,7 +68,8 @@ def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
     if existing and not force:
         verb = "exists" if len(existing) == 1 else "exist"
         raise BadOption(
-            f"{' and '.join(existing)} {verb}; choose another folder, or pass --force (force=True)"
+            f"{' and '.join(existing)} {verb}; choose another folder, or set ",
+            Argument("force"),
         )
     return paths
 

@@ -12,7 +12,7 @@ from agentgym_gym.actions import Action, Thought, ToolCall
 from agentgym_gym.catalogue import find
 from agentgym_gym.data._rl import own_prompt
 from agentgym_gym.data._trajectories import Message, Trajectory, as_system, with_prompt
-from agentgym_gym.errors import ActionError, BadOption
+from agentgym_gym.errors import ActionError, Argument, BadOption
 from agentgym_gym.formats import Bare, ToolCalls, get_format
 from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
 
@@ -134,7 +134,9 @@ class _ReplyConverter:
         self._grammar = environment.grammar
         self._agentgym = environment.agentgym_readers.get("react") if source_format == "agentgym" else None
         if source_format == "agentgym" and self._agentgym is None:
-            raise BadOption(f"parser='agentgym' does not support replies of {environment.name} in ReAct")
+            raise BadOption(
+                Argument("parser"), f"='agentgym' does not support replies of {environment.name} in ReAct"
+            )
         self._format = ReActOnOneLine() if source_format == "agentgym" else get_format(source_format)
 
     def convert(self, message: Message, target_format: FormatName) -> str:

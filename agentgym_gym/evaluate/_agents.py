@@ -13,7 +13,7 @@ import numpy as np
 
 from agentgym_gym._imports import import_object
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._reference_agent import ReferenceAgent, holds_references
 from agentgym_gym.evaluate._runs import EPISODES, find_runs
 from agentgym_gym.rollout import EpisodeRecord, StepRecord, read_records
@@ -121,7 +121,7 @@ class RandomAgent:
 
     def __init__(self, seed: int = 0) -> None:
         if seed < 0:
-            raise BadOption(f"seed={seed} should not be negative")
+            raise BadOption(Argument("seed"), f"={seed} should not be negative")
         self.seed = seed
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:

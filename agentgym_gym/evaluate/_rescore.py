@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from agentgym_gym._imports import import_object
 from agentgym_gym.catalogue import find
 from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.errors import ActionError, BadOption, UnknownEnvironment
+from agentgym_gym.errors import ActionError, Argument, BadOption, UnknownEnvironment
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord
 
 if TYPE_CHECKING:
@@ -174,9 +174,14 @@ def load_rule(path: str) -> ScoreRule:
     try:
         found: Any = import_object(path)
     except (Exception, SystemExit) as error:  # a module may raise anything
-        raise BadOption(f"score={path!r:.200} cannot be imported: {type(error).__name__}: {error}") from error
+        raise BadOption(
+            Argument("score"), f"={path!r:.200} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if not callable(found):
-        raise BadOption(f"score={path!r:.200} should be a function of an episode, not {type(found).__name__}")
+        raise BadOption(
+            Argument("score"),
+            f"={path!r:.200} should be a function of an episode, not {type(found).__name__}",
+        )
     rule: ScoreRule = found
     return rule
 

@@ -9,7 +9,7 @@ is executed. Parsing raises only the four subclasses of :class:`~agentgym_gym.er
 
 from __future__ import annotations
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.formats._base import Format, ParsedReply, ParseResult
 from agentgym_gym.formats.adapt import ADaPT
 from agentgym_gym.formats.agentgym import AgentGymFormat
@@ -60,5 +60,5 @@ def get_format(action_format: str | Format) -> Format:
         return formats[action_format]
     except (KeyError, TypeError):
         raise BadOption(
-            f"action_format={action_format!r} is not one of {sorted(formats)}, or a Format"
+            Argument("action_format"), f"={action_format!r} is not one of {sorted(formats)}, or a Format"
         ) from None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 
 __all__ = [
     "NOT_CARRIED_OUT",
@@ -71,7 +71,10 @@ class History:
     def __post_init__(self) -> None:
         for name, limit in (("turns", self.turns), ("tokens", self.tokens)):
             if limit is not None and (type(limit) is not int or limit < 1):
-                raise BadOption(f"history: {name}={limit!r:.80} should be a whole number from 1, or None")
+                raise BadOption(
+                    Argument("history"),
+                    f": the limit of {name}, {limit!r:.80}, should be a whole number from 1, or None",
+                )
 
     @classmethod
     def parse(cls, text: str) -> History:
@@ -90,7 +93,9 @@ class History:
                 or name in limits
                 or not (number.isascii() and number.isdigit())
             ):
-                raise BadOption(f"history={text!r:.80} is not one of 'all', 'turns:K' and 'tokens:N'")
+                raise BadOption(
+                    Argument("history"), f"={text!r:.80} is not one of 'all', 'turns:K' and 'tokens:N'"
+                )
             limits[name] = int(number[:12])
         return cls(**limits)
 

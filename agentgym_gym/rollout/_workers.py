@@ -21,7 +21,7 @@ from concurrent.futures import Future, wait
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentgym_gym._logging import logger
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.rollout._env_facts import EnvFacts, describe_env
 from agentgym_gym.rollout._threads import CallOutcome, CallThread, as_exception
 
@@ -357,7 +357,7 @@ def isolation_of(text: str | None) -> Isolation | None:
     kinds = get_args(Isolation)
     if text is None or text in kinds:
         return text  # type: ignore[return-value]
-    raise BadOption(f"isolate={text!r:.80} should be one of {', '.join(kinds)}")
+    raise BadOption(Argument("isolate"), f"={text!r:.80} should be one of {', '.join(kinds)}")
 
 
 def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
@@ -368,8 +368,9 @@ def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
     """
     if isolate == "loop" and not facts.awaited:
         raise BadOption(
-            f"isolate='loop' awaits reset and step, and those of {facts.env_id} are no coroutine functions: "
-            "use 'thread' or 'process'"
+            Argument("isolate"),
+            f"='loop' awaits reset and step, and those of {facts.env_id} are no coroutine functions: "
+            "use 'thread' or 'process'",
         )
 
 

@@ -14,4 +14,5 @@ SERVER = ServerKind(
     needs=("miniwob", "playwright"),
     extra="servers-miniwob",
     check="agentgym_servers._browser.executable:missing_chromium",
+    program="Chromium",
 )

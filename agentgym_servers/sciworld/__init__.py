@@ -15,4 +15,5 @@ SERVER = ServerKind(
     needs=("scienceworld", "py4j"),
     extra="servers-sciworld",
     check="agentgym_servers.sciworld._java:missing_java",
+    program="Java",
 )

@@ -16,4 +16,5 @@ SERVER = ServerKind(
     takes=("seed", "data"),
     extra="servers-webarena",
     check="agentgym_servers._browser.executable:missing_chromium",
+    program="Chromium",
 )

@@ -59,18 +59,18 @@ def test_the_trainer_is_in_the_name_of_the_run():
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"trainer": "async"}, "trainer='async' is not one of sync, colocate_async, separate_async"),
+        ({"trainer": "async"}, "--trainer='async' is not one of sync, colocate_async, separate_async"),
         (
             {"trainer": "colocate_async", "verl": "0.8"},
-            "verl 0.8 has no trainer='colocate_async': use verl 0.9",
+            "verl 0.8 has no --trainer='colocate_async': use verl 0.9",
         ),
         ({"trainer": "colocate_async", "algorithm": "remax"}, "only verl's older trainer does ReMax"),
-        ({"rollout_gpus": 2}, "rollout_gpus needs trainer='separate_async', unlike trainer='sync'"),
-        ({"trainer": "separate_async", "gpus": 1}, "divides gpus=1 into rollout_gpus=0 and the others"),
+        ({"rollout_gpus": 2}, "rollout-gpus needs --trainer='separate_async', unlike --trainer='sync'"),
+        ({"trainer": "separate_async", "gpus": 1}, "divides --gpus=1 into --rollout-gpus=0 and the others"),
         ({"trainer": "separate_async", "gpus": 4, "rollout_gpus": 4}, "both need at least 1"),
         (
             {"trainer": "separate_async", "gpus": 8, "rollout_gpus": 5},
-            "gpus - rollout_gpus=3 does not divide the 16 trajectories",
+            "--gpus minus --rollout-gpus=3 does not divide the 16 trajectories",
         ),
         ({"trainer": "separate_async", "lora": 8}, "the base model without the adapters"),
     ],

@@ -155,14 +155,16 @@ def test_envs_says_where_the_server_comes_from(run, monkeypatch):
         ("Wordle", ", seed 0"),
     ):
         (line,) = (line for line in shown.splitlines() if line.startswith(f"agentgym/{environment}-v0"))
-        assert re.search(rf"  local world \d+{seed}, started when needed *$", line)
+        assert re.search(rf"  local world \d+{seed}$", line)
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", "http://me:secret@10.0.0.1:1")
     said = run("envs").stdout
     assert "http://***@10.0.0.1:1" in said
     assert "secret" not in said
     monkeypatch.delenv("AGENTGYM_TEXTCRAFT_URL")
     monkeypatch.setattr(local, "available", lambda _: "fastapi is not there")
-    assert "none; set AGENTGYM_TEXTCRAFT_URL. fastapi is not there" in run("envs").stdout
+    assert "fastapi is not there; or set AGENTGYM_<NAME>_URL" in run("envs").stdout
+    notes = {each["id"]: each["server_note"] for each in json.loads(run("envs", "--json").stdout)}
+    assert notes["agentgym/TextCraft-v0"] == "none; set AGENTGYM_TEXTCRAFT_URL. fastapi is not there"
 
 
 def test_doctor_knows_the_right_server(run, textcraft_url):
@@ -218,7 +220,9 @@ def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
     from importlib import metadata
 
     monkeypatch.setattr(metadata, "version", not_there)
-    assert "not installed (in a checkout: pip install '.[servers]')" in run("doctor").stdout
+    shown = run("doctor").stdout
+    assert re.search(r"uvicorn +not installed, extra servers\n", shown)
+    assert "pip install '.[EXTRA]'" in shown
 
 
 def test_doctor_lists_only_packages_for_this_python(run, monkeypatch):

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import ast
+import io
+import itertools
+import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import typer
 import typer.main
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
 
 import agentgym_gym
 import inside
 from agentgym_gym._cli import app, console
-from agentgym_gym._cli.console import Command, in_options
+from agentgym_gym._cli.console import Command
 from fake_server import FakeServer
+from report_runs import episode, write_run
 
 PACKAGE = Path(agentgym_gym.__file__).parent
 
@@ -59,19 +70,154 @@ def test_h_is_help(run, words):
 
 
 @pytest.fixture
-def narrow(run, monkeypatch):
-    """Runs a command on a terminal of so many columns, and of very many; returns what each printed."""
+def shown(run, monkeypatch):
+    """Runs a command on a terminal of so many columns, or in a pipe, and returns what it printed."""
 
-    def invoke(columns, *arguments, code=0):
-        said = []
-        for width in (columns, 1_000):
-            monkeypatch.setattr(console.out, "width", width)
-            result = run(*map(str, arguments))
-            assert result.exit_code == code, result.stderr
-            said.append(result.stdout)
-        return said
+    def invoke(columns, *arguments):
+        if columns is None:
+            monkeypatch.delenv("COLUMNS", raising=False)
+        else:
+            monkeypatch.setenv("COLUMNS", str(columns))
+            monkeypatch.setattr(console.out, "width", columns)
+        result = run(*arguments)
+        assert result.exit_code in {0, 1}, result.stderr
+        return result.stdout
 
     return invoke
+
+
+def tables(text):
+    """Return the lines of each table in a text: headings, a rule, and rows."""
+    blocks = [block.splitlines() for block in re.split(r"\n\s*\n", text)]
+    return [block for block in blocks if any(re.fullmatch("─+", line) for line in block)]
+
+
+def rows(table):
+    """Return the lines of a table below its rule."""
+    return table[1 + next(at for at, line in enumerate(table) if re.fullmatch("─+", line)) :]
+
+
+LONG = ("Qwen/Qwen2.5-7B-Instruct-grpo-step-100", "Qwen/Qwen2.5-7B-Instruct-grpo-step-300")
+NAMES = (*LONG, "meta/大型语言模型非常长的名字版本一", "meta/大型语言模型非常长的名字版本二")
+
+
+@pytest.fixture
+def several(tmp_path):
+    """The folder of runs of models with long names in several environments, and of some twice."""
+    for name, env, sample in [
+        *itertools.product(NAMES, ("TextCraft", "Maze", "SciWorld", "WebArena"), (0,)),
+        (NAMES[0], "Maze", 1),
+    ]:
+        env_id = f"agentgym/{env}-v0"
+        records = [episode(task, agent=name, env_id=env_id, score=float(task % 3 == 0)) for task in range(9)]
+        folder = tmp_path / "runs" / f"{env}-{NAMES.index(name)}-{sample}"
+        write_run(folder, records, env_id=env_id, agent=name, selection={"split": "test"})
+    return tmp_path / "runs"
+
+
+def words(command, url, folder):
+    """Return the words of a command line of this test."""
+    out = folder.parent / "out"
+    return [str({"URL": url, "RUNS": folder, "OUT": out}.get(word, word)) for word in command.split()]
+
+
+TABLES = [
+    "envs",
+    "doctor",
+    "leases URL",
+    "table RUNS",
+    "compare RUNS",
+    "eval TextCraft --agent oracle --tasks 0:2 --resume --out OUT",
+    "validate TextCraft --tasks 0:2",
+    "data rl SciWorld Maze --out OUT --force",
+    "verl init --env SciWorld --env TextCraft --out OUT --force",
+]
+
+
+@pytest.mark.parametrize("columns", [60, pytest.param(73, marks=pytest.mark.slow), 80, 140, None])
+@pytest.mark.parametrize("command", TABLES)
+def test_a_table_is_a_table(shown, monkeypatch, several, textcraft_url, command, columns):
+    monkeypatch.setenv("AGENTGYM_MAZE_URL", f"{textcraft_url},{textcraft_url}/")
+    monkeypatch.setenv("AGENTGYM_CHROMIUM", "/no/browser")
+    held_by_two(monkeypatch)
+    text = shown(columns, *words(command, textcraft_url, several))
+    found = tables(text)
+    assert found
+    for table in found:
+        entries = [line for line in rows(table) if not line.startswith((" ", "(", "or "))]
+        assert len(rows(table)) <= 2 * len(entries) + 1, table  # two lines for two servers
+        assert columns is None or all(cell_len(line) <= columns for line in table), table
+        assert len(set(entries)) == len(entries)
+    if columns is None:
+        assert "…" not in text
+        assert len(found) <= 2
+
+
+def test_the_first_command_of_the_readme_prints_a_line_for_each_environment():
+    """In a pipe, without a browser."""
+    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+    printed = subprocess.run(
+        [sys.executable, "-m", "agentgym_gym", "envs"],
+        env={**variables, "AGENTGYM_CHROMIUM": "/no/browser"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    known = agentgym_gym.environments()
+    assert len(printed.splitlines()) < len(known) + 10
+    (table,) = tables(printed)
+    for environment in known:
+        assert any(line.startswith(environment.id) for line in rows(table)), environment.id
+    assert sum(line.endswith("needs Chromium") for line in rows(table)) == 2
+    assert printed.count("apt-get install chromium") == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_cut_names_differ_and_json_has_them_whole(shown, several, columns):
+    headings = "\n".join(
+        "\n".join(table[: -len(rows(table))]) for table in tables(shown(columns, "table", several))
+    )
+    cut = set(re.findall(r"\S+…\S*(?: #2)?", headings))
+    assert len([name for name in cut if name.startswith(("Qwen", "meta"))]) >= len(NAMES)
+    full = json.loads(shown(columns, "table", several, "--json"))
+    assert {row["model"] for row in full} >= set(NAMES)
+    compared = json.loads(shown(columns, "compare", several, "--json"))
+    assert set(LONG) <= {each[side]["agent"] for each in compared["comparisons"] for side in ("a", "b")}
+
+
+def test_a_narrow_terminal_has_lists(shown, several):
+    text = shown(50, "table", several)
+    assert not tables(text)
+    assert "…" not in text
+    for name in NAMES:
+        assert name in text
+
+
+@given(
+    names=st.lists(st.text("abcdefgh/漢字-", min_size=1, max_size=60), min_size=1, max_size=5, unique=True),
+    numbers=st.integers(1, 12),
+    columns=st.integers(60, 150),
+)
+def test_print_table_at_any_width(names, numbers, columns):
+    headings = ["name", *(f"a heading {number}" for number in range(numbers))]
+    lines = [
+        [name, *(f"{at}.{number:02} ({number:03} to {at:03})" for number in range(numbers))]
+        for at, name in enumerate(names)
+    ]
+    with pytest.MonkeyPatch.context() as patch, io.StringIO() as file:
+        patch.setenv("COLUMNS", str(columns))
+        patch.setattr(console, "out", Console(file=file, width=columns, soft_wrap=True))
+        console.print_table(headings, lines, left={"name"}, title="A title")
+        text = file.getvalue()
+    title, *rest = text.split("\n", 1)
+    assert title == "A title"
+    assert all(cell_len(line) <= columns for line in rest[0].splitlines())
+    for at, number in itertools.product(range(len(names)), range(numbers)):
+        assert f"{at}.{number:02}" in text
+        assert f"({number:03} to {at:03})" in text
+    for table in tables(rest[0]):
+        firsts = [line.split("  ")[0] for line in rows(table) if not line.startswith(" ")]
+        assert len(set(firsts)) == len(firsts) == len(names)
 
 
 def held_by_two(monkeypatch):
@@ -87,42 +233,6 @@ def held_by_two(monkeypatch):
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("columns", [60, 40])
-@pytest.mark.parametrize("command", ["envs", "doctor", "doctor URL", "leases URL", "eval", "data rl"])
-def test_no_table_is_cut(narrow, monkeypatch, tmp_path, textcraft_url, columns, command):
-    """Every word of the widest table is there in the narrowest."""
-    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", f"{textcraft_url},{textcraft_url}/")
-    held_by_two(monkeypatch)
-    arguments = command.replace("URL", textcraft_url).split()
-    if command == "eval":
-        run_ = ["TextCraft", "--agent", "oracle", "--tasks", "0:2", "--resume", "--out", str(tmp_path)]
-        arguments += run_
-    if command == "data rl":
-        arguments += ["SciWorld", "Maze", "--out", str(tmp_path), "--force"]
-    small, large = (re.sub(r"[\d.]+ m?s\b|[─━]+", "", text) for text in narrow(columns, *arguments))
-    assert "…" not in small
-    assert sorted(set(large.split()) - set(small.split())) == []
-    assert all(len(line) <= columns or "  " in line or not line for line in small.splitlines()[2:5])
-
-
-def test_a_table_is_a_table_where_it_fits(narrow):
-    small, large = narrow(80, "envs")
-    assert "agentgym/WebArena-v0        812" in re.sub(r" {8,}", " " * 8, small) or "─" in large
-    assert re.search(r"id +tasks +turns +score +server", large)
-
-
-@pytest.mark.parametrize("columns", [80, 60, 40, 20])
-def test_print_table_keeps_every_cell(capsys, monkeypatch, columns):
-    monkeypatch.setattr(console.out, "width", columns)
-    rows = [("a" * 30, "1.00 to 2.00", "漢字 two\nlines"), ("b", "-", "")]
-    console.print_table(("name", "score", "words"), rows, left={"name", "words"}, title="A long title")
-    said = capsys.readouterr().out
-    for cell in ("A long title", "a" * 30, "1.00 to 2.00", "漢字 two", "lines"):
-        assert cell in said
-    assert ("─" in said) is (columns >= 55)
-
-
 # Errors
 
 
@@ -132,10 +242,12 @@ def templates():
     for file in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ours and node.args:
-                yield f"{file.relative_to(PACKAGE)}:{node.lineno}", _text_of(node.args[0])
+                yield f"{file.relative_to(PACKAGE)}:{node.lineno}", "".join(map(_text_of, node.args))
 
 
 def _text_of(node):
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Argument":
+        return "--option"
     if isinstance(node, ast.JoinedStr):
         return "".join(_text_of(part) for part in node.values)
     if isinstance(node, ast.FormattedValue):
@@ -145,38 +257,18 @@ def _text_of(node):
 
 @pytest.mark.slow
 def test_no_error_speaks_of_the_library_s_arguments():
-    """Of all texts in the source, as each command with all options would print them."""
+    """Each text in the source has the name of an argument in a part of its own."""
     found = list(templates())
     assert len(found) > 100
     options = {option for _, command in commands() for each in valued(command) for option in each.opts}
     names = {option.removeprefix("--").replace("-", "_") for option in options} | {"headers", "task_id"}
     named = re.compile(rf"(?<![-\w])({'|'.join(names)})=")
     for place, text in found:
-        if place.startswith("testing") or "http_client" in text:
+        if place.startswith(("testing", "evaluate/inspect_task")) or "http_client" in text:
             continue  # no command uses these
-        said = in_options(text, options)
-        assert not named.search(said), (place, said)
-        assert "gymnasium.make(" not in said, (place, said)
-        assert "force=True" not in said, (place, said)
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("timeout=0 should be", "--timeout=0 should be"),
-        ("action_format='x', not parser='y'", "--action-format='x', not --parser='y'"),
-        (
-            "http://a/?server=b&split=c 'seed=1' num_samples=2",
-            "http://a/?server=b&split=c 'seed=1' num_samples=2",
-        ),
-        ("task_id=3.5 should be", "--task=3.5 should be"),
-        ("headers: a name", "headers: a name"),
-    ],
-)
-def test_in_options(said, told):
-    own = ["--timeout", "--action-format", "--parser", "--server", "--split", "--seed", "--task"]
-    assert in_options(said, own) == told
-    assert in_options(said, ["ID"]) == said
+        assert not named.search(text), (place, text)
+        assert "gymnasium.make(" not in text, (place, text)
+        assert "force=True" not in text, (place, text)
 
 
 def test_every_command_speaks_so():
@@ -187,7 +279,7 @@ def test_where_no_server_is_an_option_is_advised(run, serverless):
     result = run("play", serverless)
     assert result.exit_code == 2
     variable = f"AGENTGYM_{serverless.upper()}_URL"
-    assert f"give --server 'http://HOST:PORT'; or set the variable {variable}" in result.stderr
+    assert f"give --server='http://HOST:PORT'; or set the variable {variable}" in result.stderr
     assert "gymnasium.make" not in result.stderr
 
 

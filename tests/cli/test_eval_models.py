@@ -355,7 +355,7 @@ def test_two_runs_in_one_folder(slow_run, run, tmp_path, textcraft_url):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ((), "set the environment variable NO_KEY, or give another server by --base-url=URL"),
+        ((), "set the environment variable NO_KEY, or give another server by --base-url"),
         (("--history", "some"), "--history='some' is not one of"),
         (("--sampling", '{"messages": []}'), "--sampling={'messages': ...} cannot be set"),
         (("--sampling", '{"top_p": 1}', "--top-p", 0.5), "--top-p=0.5: given in --sampling={'top_p': 1} too"),
@@ -384,4 +384,4 @@ def test_an_engine_without_its_python_names_the_option(run, tmp_path):
     assert f"--engine-python='{tmp_path}/python' cannot be run" in result.stderr
     result = run("eval", "TextCraft", *launch, sys.executable, "--out", tmp_path / "run")
     assert "lacks vllm" in result.stderr
-    assert "Or give one that has it by --engine-python=PATH" in result.stderr
+    assert "Or give one that has it by --engine-python" in result.stderr

@@ -77,7 +77,7 @@ def test_seeds_of_another_library():
         ({"limit": 2, "sample": 2}, "limit=2 and sample=2 exclude each other"),
         ({"tasks": "0:5", "positions": "0:5"}, "positions='0:5' are positions in a split"),
         ({"split": "test", "tasks": "0:5"}, "for positions in the split, pass positions='0:5'"),
-        ({"positions": "90:92"}, "positions='90:92': tasks '90:92' are not among those there are, 0 to 90"),
+        ({"positions": "90:92"}, "positions='90:92' are not among those there are, 0 to 90"),
         ({"sample": 92}, "sample=92 should be a number from 1 to 91"),
         ({"limit": 0}, "limit=0 should be 1 or more"),
     ],

@@ -211,7 +211,7 @@ def test_csv_is_read_back(run, written, tmp_path):
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names(run, written, name):
+def test_hostile_names(run, written, monkeypatch, name):
     folders = [written("a", once(1, 0), agent=name), written("b", once(1, 0), agent="other")]
     folders.append(written("c", once(1, 0), agent=name, env=f"hostile/{name.replace('/', '')}-v0", seed=None))
     line, env = " ".join(name.split()), f"{' '.join(name.replace('/', '').split())}-v0"
@@ -222,6 +222,7 @@ def test_hostile_names(run, written, name):
         assert [row[0] for row in runs[1:]] == [line, "other", line]
     rows = read_csv(run("table", *folders, "--format", "csv").stdout)
     assert [row["model"] for row in rows] == [name, "other", name]
+    monkeypatch.delenv("COLUMNS")
     text = run("table", *folders).stdout
     assert text.count(line) >= 3
 

@@ -50,14 +50,14 @@ class EnvChoice:
     def __post_init__(self) -> None:
         if not _ENV_ID.fullmatch(self.env_id):
             raise ValueError(
-                f"env={self.env_id!r} is not the id of an environment, such as 'my_package:my/Env-v0'"
+                f"--env={self.env_id!r} is not the id of an environment, such as 'my_package:my/Env-v0'"
             )
         if not (math.isfinite(self.weight) and self.weight > 0):
             raise ValueError(f"weight={self.weight} of {self.id} should be a positive number")
         if self.isolate is not None and self.isolate not in get_args(Isolation):
-            raise ValueError(f"isolate={self.isolate!r} should be one of {', '.join(get_args(Isolation))}")
+            raise ValueError(f"--isolate={self.isolate!r} should be one of {', '.join(get_args(Isolation))}")
         if self.success_at is not None and not math.isfinite(self.success_at):
-            raise ValueError(f"success_at={self.success_at} should be a finite number")
+            raise ValueError(f"--success-at={self.success_at} should be a finite number")
 
     @property
     def runtime(self) -> dict[str, Any]:

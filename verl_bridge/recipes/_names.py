@@ -1,4 +1,4 @@
-"""Names of environments and models as parts of a run's name and of its folder."""
+"""Names of environments and models as parts of a run's name and of its folder; names of options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import re
 from pathlib import Path
 
-__all__ = ["env_part", "model_part"]
+__all__ = ["env_part", "model_part", "option_of"]
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
@@ -22,3 +22,8 @@ def model_part(model: str) -> str:
         return _NOT_IN_NAMES.sub("_", model.replace("/", "--"))
     digest = hashlib.sha256(model.encode()).hexdigest()[:6]
     return f"{_NOT_IN_NAMES.sub('_', Path(model).name)}-{digest}"
+
+
+def option_of(field: str) -> str:
+    """Return the option of ``agentgym verl`` for a field of a recipe."""
+    return f"--{field.replace('_', '-')}"

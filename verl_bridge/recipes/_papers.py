@@ -75,7 +75,7 @@ def published_by(like: str) -> Mapping[str, Published]:
         ModuleNotFoundError: PyYAML is not installed.
     """
     if like not in LIKE:
-        raise ValueError(f"like={like!r} is not one of {', '.join(LIKE)}")
+        raise ValueError(f"--like={like!r} is not one of {', '.join(LIKE)}")
     overlay = importlib.import_module("yaml").safe_load(read_template(f"papers/{like}.yaml"))
     made = {}
     for env_id, own in overlay["environments"].items():

@@ -10,7 +10,7 @@ from typing import Any
 
 from verl_bridge.recipes._env_choice import EnvChoice, turn_limit_of
 from verl_bridge.recipes._memory import GPU_MEMORY, ModelSize, Sizing, choose, model_size
-from verl_bridge.recipes._names import env_part, model_part
+from verl_bridge.recipes._names import env_part, model_part, option_of
 from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
 from verl_bridge.recipes._thinking import Thinking, thinking_of
@@ -153,26 +153,28 @@ class RlRecipe:
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+                raise ValueError(
+                    f"{option_of(name)}={getattr(self, name)!r} is not one of {', '.join(allowed)}"
+                )
         self._check_environments()
         self._set_defaults()
         if not self.model or not self.model.isprintable():
-            raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
+            raise ValueError(f"--model={self.model!r} is neither a path nor the name of a model")
         self._check_model_options()
         if self.integration == "interaction" and self.verl != "0.7":
             raise ValueError(
-                f"verl {self.verl} has no interactions (deleted in 0.8): use integration='agent-loop'"
+                f"verl {self.verl} has no interactions (deleted in 0.8): use --integration='agent-loop'"
             )
         if self.algorithm == "remax" and self.verl == "0.7":
             raise ValueError(
                 "verl 0.7 cannot do ReMax over an agent loop: it does not request greedy sampling for the "
                 "baseline, and stops if the baseline differs from the sampled episode; use verl 0.8 or 0.9, "
-                "or algorithm='rloo'"
+                "or --algorithm='rloo'"
             )
         if self.algorithm == "gigpo" and self.integration == "interaction":
             raise ValueError(
-                "algorithm='gigpo' needs the turns of each episode, which interactions do not record: use "
-                "integration='agent-loop'"
+                "--algorithm='gigpo' needs the turns of each episode, which interactions do not record: use "
+                "--integration='agent-loop'"
             )
         check_trainer(self.trainer, verl=self.verl, algorithm=self.algorithm, lora=self.lora)
         check_split(
@@ -187,43 +189,43 @@ class RlRecipe:
     def _check_model_options(self) -> None:
         if self.thinks.mode == "hide" and self.integration == "interaction":
             raise ValueError(
-                "thinking='hide' needs this library's agent loop: verl's loop sends the environment whole "
-                "replies; use integration='agent-loop', or thinking='keep'"
+                "--thinking='hide' needs this library's agent loop: verl's loop sends the environment whole "
+                "replies; use --integration='agent-loop', or --thinking='keep'"
             )
         if self.tool_calls and self.integration == "interaction":
             raise ValueError(
-                "tool_calls=True needs this library's agent loop: use integration='agent-loop', or "
+                "--tools=native needs this library's agent loop: use --integration='agent-loop', or "
                 "action_format='function_calling' in the environment's arguments"
             )
         if self.lora and self.engine == "sglang" and self.verl == "0.7":
             raise ValueError(
-                "verl 0.7 passes no adapters to sglang: use engine='vllm' with lora, or verl 0.8 or 0.9"
+                "verl 0.7 passes no adapters to sglang: use --engine='vllm' with lora, or verl 0.8 or 0.9"
             )
         if not 0 < self.gpu_memory < math.inf:
-            raise ValueError(f"gpu_memory={self.gpu_memory} should be a number of GB above 0")
+            raise ValueError(f"--gpu-memory={self.gpu_memory} should be a number of GB above 0")
 
     def _check_numbers(self) -> None:
         limits = [("turns", limit) for limit in self.stages]
         if self.lora < 0 or (self.seed or 0) < 0:
-            raise ValueError(f"lora={self.lora} and seed={self.seed} should be 0 or above")
-        counts = [("gpus", self.gpus), ("turns_every", self.turns_every), ("val_tasks", self.val_tasks)]
+            raise ValueError(f"--lora={self.lora} and --seed={self.seed} should be 0 or above")
+        counts = [("gpus", self.gpus), ("turns_every", self.turns_every), ("val", self.val_tasks)]
         for name, value in [*counts, *limits]:
             if value is not None and value < 1:
-                raise ValueError(f"{name}={value} should be at least 1")
+                raise ValueError(f"{option_of(name)}={value} should be at least 1")
         if not 0 <= (self.kl_coef or 0) < math.inf:
-            raise ValueError(f"kl_coef={self.kl_coef} should be 0 or a number above it")
+            raise ValueError(f"--kl-coef={self.kl_coef} should be 0 or a number above it")
         if len(self.stages) > 1 and self.integration == "interaction":
             raise ValueError(
                 "verl does not pass the training step to interactions, so their turn limit is constant: give "
-                "one limit, or use integration='agent-loop'"
+                "one limit, or use --integration='agent-loop'"
             )
         of_an_update = self.mini_batch * self.samples
         for count, unit in ((self.trajectories, "a step"), (of_an_update, "an update")):
             if count % self.training_gpus:
-                name = "gpus" if self.training_gpus == self.gpus else "gpus - rollout_gpus"
+                name = "--gpus" if self.training_gpus == self.gpus else "--gpus minus --rollout-gpus"
                 raise ValueError(
                     f"{name}={self.training_gpus} does not divide the {count} trajectories of {unit} by "
-                    f"{self.algorithm} with preset={self.preset!r}, as verl requires"
+                    f"{self.algorithm} with --preset={self.preset!r}, as verl requires"
                 )
 
     def _set_defaults(self) -> None:
@@ -248,7 +250,7 @@ class RlRecipe:
             ValueError: There are none for this environment, or there are several environments.
         """
         if self.like is not None and self.several:
-            raise ValueError(f"like={self.like!r} has settings of one environment: choose one")
+            raise ValueError(f"--like={self.like!r} has settings of one environment: choose one")
         return published(self.like, self.environments[0].env_id)
 
     def _check_environments(self) -> None:
@@ -258,7 +260,7 @@ class RlRecipe:
         ids = [env.env_id for env in self.environments]
         twice = next((env_id for env_id in ids if ids.count(env_id) > 1), None)
         if twice is not None:
-            raise ValueError(f"env={twice!r} is given twice")
+            raise ValueError(f"--env={twice!r} is given twice")
 
     @property
     def size(self) -> Preset:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from verl_bridge.recipes._names import option_of
 from verl_bridge.recipes._recipe import DEFAULT_MODEL, VERSIONS
 
 __all__ = ["EVAL_ENGINES", "MAX_LENGTH", "SFT_PRESETS", "Evaluation", "SftPreset", "SftRecipe"]
@@ -93,9 +94,11 @@ class SftRecipe:
         choices = {"verl": VERSIONS, "preset": tuple(SFT_PRESETS), "eval_engine": EVAL_ENGINES}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not one of {', '.join(allowed)}")
+                raise ValueError(
+                    f"{option_of(name)}={getattr(self, name)!r} is not one of {', '.join(allowed)}"
+                )
         if not self.model or not self.model.isprintable():
-            raise ValueError(f"model={self.model!r} is neither a path nor the name of a model")
+            raise ValueError(f"--model={self.model!r} is neither a path nor the name of a model")
         sizes = {
             "gpus": self.gpus,
             "batch": self.games,
@@ -104,9 +107,9 @@ class SftRecipe:
         }
         for name, size in sizes.items():
             if size < 1:
-                raise ValueError(f"{name}={size} should be at least 1")
+                raise ValueError(f"{option_of(name)}={size} should be at least 1")
         if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate={self.learning_rate:g} should be above 0 and below 1")
+            raise ValueError(f"--learning-rate={self.learning_rate:g} should be above 0 and below 1")
         if self.offload and self.verl == "0.7":
             raise ValueError(
                 "verl 0.7 cannot train on after it saved an offloaded model, because it leaves the model on "
@@ -114,7 +117,7 @@ class SftRecipe:
             )
         if self.games % self.gpus:
             raise ValueError(
-                f"gpus={self.gpus} does not divide the batch of {self.games} games, as verl requires"
+                f"--gpus={self.gpus} does not divide the batch of {self.games} games, as verl requires"
             )
 
     @property

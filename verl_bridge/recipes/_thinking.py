@@ -41,11 +41,11 @@ def thinking_of(model: str, chosen: str | None) -> Thinking:
     name = model.rstrip("/").rpartition("/")[2]
     always = _ALWAYS.search(name) is not None
     if chosen is not None and chosen not in THINKING:
-        raise ValueError(f"thinking={chosen!r} is not one of {', '.join(THINKING)}")
+        raise ValueError(f"--thinking={chosen!r} is not one of {', '.join(THINKING)}")
     if chosen == "off" and always:
         raise ValueError(
-            f"thinking='off' does not fit {name}: its chat template has no switch for reasoning; use 'hide', "
-            "or a model without reasoning"
+            f"--thinking='off' does not fit {name}: its chat template has no switch for reasoning; use "
+            "'hide', or a model without reasoning"
         )
     if chosen is not None:
         return Thinking(chosen, f"--thinking {chosen}.")

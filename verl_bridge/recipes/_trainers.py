@@ -22,14 +22,14 @@ def check_trainer(trainer: str, *, verl: str, algorithm: str, lora: int) -> None
     if trainer == "sync":
         return
     if verl != "0.9":
-        raise ValueError(f"verl {verl} has no trainer={trainer!r}: use verl 0.9, or trainer='sync'")
+        raise ValueError(f"verl {verl} has no --trainer={trainer!r}: use verl 0.9, or --trainer='sync'")
     if algorithm == "remax":
         raise ValueError(
-            f"only verl's older trainer does ReMax, which has no trainer={trainer!r}: use trainer='sync', or "
-            "algorithm='rloo'"
+            f"only verl's older trainer does ReMax, which has no --trainer={trainer!r}: use "
+            "--trainer='sync', or --algorithm='rloo'"
         )
     if lora and trainer == "separate_async":
-        raise ValueError(f"{NO_SEPARATE_ADAPTERS}: use trainer='colocate_async' with lora")
+        raise ValueError(f"{NO_SEPARATE_ADAPTERS}: use --trainer='colocate_async' with lora")
 
 
 def check_split(trainer: str, *, gpus: int, rollout_gpus: int, batch: int, mini_batch: int) -> None:
@@ -48,15 +48,15 @@ def check_split(trainer: str, *, gpus: int, rollout_gpus: int, batch: int, mini_
     """
     if trainer != "separate_async":
         if rollout_gpus:
-            raise ValueError(f"rollout_gpus needs trainer='separate_async', unlike trainer={trainer!r}")
+            raise ValueError(f"--rollout-gpus needs --trainer='separate_async', unlike --trainer={trainer!r}")
         return
     if not 0 < rollout_gpus < gpus:
         raise ValueError(
-            f"trainer='separate_async' divides gpus={gpus} into rollout_gpus={rollout_gpus} and the others, "
-            "which train: both need at least 1"
+            f"--trainer='separate_async' divides --gpus={gpus} into --rollout-gpus={rollout_gpus} and the "
+            "others, which train: both need at least 1"
         )
     if batch % mini_batch:
         raise ValueError(
-            f"trainer='separate_async' needs a batch of whole updates, and {batch} is not a multiple of "
-            f"{mini_batch}: use trainer='colocate_async'"
+            f"--trainer='separate_async' needs a batch of whole updates, and {batch} is not a multiple of "
+            f"{mini_batch}: use --trainer='colocate_async'"
         )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from agentgym_gym._text import scrub, shown
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._agents import AgentReply
 from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
 from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
@@ -120,16 +120,22 @@ class ChatAgent:
     ) -> None:
         for option, value, allowed in (("tools", tools, Tools), ("on_cut_reply", on_cut_reply, OnCutReply)):
             if value not in get_args(allowed):
-                raise BadOption(f"{option}={value!r:.80} should be one of {', '.join(get_args(allowed))}")
+                raise BadOption(
+                    Argument(option), f"={value!r:.80} should be one of {', '.join(get_args(allowed))}"
+                )
         if not isinstance(model, str) or not model:
-            raise BadOption(f"model={model!r:.80} should be the name of a model")
+            raise BadOption(Argument("model"), f"={model!r:.80} should be the name of a model")
         if seed is not None and (type(seed) is not int or seed < 0):
-            raise BadOption(f"seed={seed!r:.80} should be a whole number from 0, or None")
+            raise BadOption(Argument("seed"), f"={seed!r:.80} should be a whole number from 0, or None")
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-            raise BadOption(f"max_tokens={max_tokens!r:.80} should be a whole number from 1, or None")
+            raise BadOption(
+                Argument("max_tokens"), f"={max_tokens!r:.80} should be a whole number from 1, or None"
+            )
         stops = [stop] if isinstance(stop, str) else list(stop or ())
         if not all(isinstance(each, str) and each for each in stops):
-            raise BadOption(f"stop={stop!r:.80} should be a text or several, none of them empty")
+            raise BadOption(
+                Argument("stop"), f"={stop!r:.80} should be a text or several, none of them empty"
+            )
         self.name = self.model = model
         self._server = ModelServer(base_url, api_key_variable, headers=headers, http_client=http_client)
         self._client = ChatClient(self._server, timeout=timeout, retry_seconds=retry_seconds)
@@ -219,7 +225,13 @@ class ChatAgent:
         """
         self._tools = tools_of(env) if self._native else []
         if self._native and not self._tools:
-            raise BadOption(f"{env_id_of(env)} has no tools for tools='native'; use tools='none'")
+            raise BadOption(
+                f"{env_id_of(env)} has no tools for ",
+                Argument("tools"),
+                "='native'; use ",
+                Argument("tools"),
+                "='none'",
+            )
         self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
         self._turn, self._calls = 0, ()
         own = system_prompt_of(env) if self._system_prompt is None else self._system_prompt
@@ -357,7 +369,8 @@ def _request_fields(sampling: Mapping[str, Any], **also: Any) -> dict[str, Any]:
     for name in fields:
         if name in _RESERVED or name in _NOT_IN_BODY:
             raise BadOption(
-                f"sampling={{{name!r:.80}: ...}} cannot be set; it is an argument of the agent, or fixed"
+                Argument("sampling"),
+                f"={{{name!r:.80}: ...}} cannot be set; it is an argument of the agent, or fixed",
             )
         if also.get(name) is not None:
             raise BadOption(

@@ -19,6 +19,7 @@ from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import (
     AccessDenied,
     AgentFault,
+    Argument,
     BadCompletion,
     BadOption,
     BadReply,
@@ -116,7 +117,7 @@ class ChatClient:
         for name, value in (("timeout", timeout), ("retry_seconds", retry_seconds)):
             if not 0 <= value < float("inf") or (name == "timeout" and not value):
                 raise BadOption(
-                    f"{name}={value!r:.80} should be a number of seconds, finite and not negative"
+                    Argument(name), f"={value!r:.80} should be a number of seconds, finite and not negative"
                 )
         self.server = server
         self.timeout = timeout
@@ -156,7 +157,9 @@ class ChatClient:
         except Fault as fault:
             raise SetupError(
                 f"cannot reach the model server {server.url}: {self._agent_fault(fault, call)}; start it, or "
-                "give another base_url=URL"
+                "give another ",
+                Argument("base_url"),
+                "=URL",
             ) from None
         if isinstance(connection, Connection):
             connection.abandon()
@@ -315,7 +318,9 @@ class ChatClient:
             return outcome
         connection.close()
         if isinstance(outcome, BadReply) and 300 <= connection.status < 400:  # noqa: PLR2004 - as the RFC has it
-            raise BadOption(f"base_url={self.server.url!r}: {self.server.hide_secrets(str(outcome))}")
+            raise BadOption(
+                Argument("base_url"), f"={self.server.url!r}: {self.server.hide_secrets(str(outcome))}"
+            )
         raise outcome
 
     def _agent_fault(self, fault: Fault, call: Call) -> AgentFault:
@@ -353,7 +358,9 @@ class ChatClient:
             kind = _TRANSIENT.get(status, ModelError)
             raise _Failed(kind(error), _retry_after(reply.headers))
         if status in _DENIED:
-            raise AccessDenied(f"{self.server.url} rejects the request ({error}); {self.server.key_advice()}")
+            raise AccessDenied(
+                f"{self.server.url} rejects the request ({error}); ", *self.server.key_advice()
+            )
         if status == 404:  # noqa: PLR2004
             raise BadOption(
                 f"{self.server.url} has no model {request['model']!r:.200}, or no chat completions "
@@ -371,8 +378,9 @@ class ChatClient:
         window = context_window(body)
         if isinstance(limit, int) and window is not None and limit >= window:
             raise BadOption(
-                f"max_tokens={limit} leaves no room in the model's context window of {window} tokens; "
-                f"lower it. {self.server.url} returned: {self.server.hide_secrets(error_message(body))}"
+                Argument("max_tokens"),
+                f"={limit} leaves no room in the model's context window of {window} tokens; "
+                f"lower it. {self.server.url} returned: {self.server.hide_secrets(error_message(body))}",
             )
         return "context_overflow"
 

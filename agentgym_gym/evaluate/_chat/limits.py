@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.errors import BadOption, SetupError
+from agentgym_gym.errors import Argument, BadOption, SetupError
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.prices import Price
@@ -23,7 +23,15 @@ _TOO_MANY = 429
 
 
 class BudgetUsedUp(SetupError):
-    """The budget of a run is used up: no further request is sent until it is raised."""
+    """The budget of a run is used up: no further request is sent until it is raised.
+
+    Attributes:
+        limit: The name of the limit, an attribute of `Budget`.
+    """
+
+    def __init__(self, *parts: str, limit: str = "") -> None:
+        super().__init__(*parts)
+        self.limit = limit
 
 
 @dataclass
@@ -84,13 +92,13 @@ class Budget:
         for name in ("max_tokens_total", "max_cost"):
             limit = getattr(self, name)
             if limit is not None and not 0 < limit < math.inf:
-                raise BadOption(f"{name}={limit} should be a positive number")
+                raise BadOption(Argument(name), f"={limit} should be a positive number")
 
     @property
-    def limits(self) -> list[str]:
-        """The limits, such as ``max_cost=5``; empty if there is none."""
+    def limits(self) -> list[Argument]:
+        """The names of the limits; empty if there is none."""
         limits = {"max_tokens_total": self.max_tokens_total, "max_cost": self.max_cost}
-        return [f"{name}={limit}" for name, limit in limits.items() if limit is not None]
+        return [Argument(name) for name, limit in limits.items() if limit is not None]
 
     def check(self) -> None:
         """Check that the budget permits a further request.
@@ -99,11 +107,13 @@ class Budget:
             BudgetUsedUp: The budget is used up.
         """
         if self.max_tokens_total is not None and self.tokens >= self.max_tokens_total:
-            raise BudgetUsedUp(
-                f"budget used up: {self.tokens:,} tokens, max_tokens_total={self.max_tokens_total}"
-            )
+            raise self._used_up("max_tokens_total", f"{self.tokens:,} tokens", f"{self.max_tokens_total}")
         if self.max_cost is not None and self.cost >= self.max_cost:
-            raise BudgetUsedUp(f"budget used up: cost {self.cost:.4g}, max_cost={self.max_cost:g}")
+            raise self._used_up("max_cost", f"cost {self.cost:.4g}", f"{self.max_cost:g}")
+
+    @staticmethod
+    def _used_up(limit: str, used: str, most: str) -> BudgetUsedUp:
+        return BudgetUsedUp(f"budget used up: {used}, ", Argument(limit), f"={most}", limit=limit)
 
 
 class Gate:
@@ -132,7 +142,7 @@ class Gate:
 
     def __init__(self, per_minute: float | None = None) -> None:
         if per_minute is not None and not 0 < per_minute < math.inf:
-            raise BadOption(f"requests_per_minute={per_minute} should be a positive number")
+            raise BadOption(Argument("requests_per_minute"), f"={per_minute} should be a positive number")
         self._pause = 0.0 if per_minute is None else 60.0 / per_minute
         self._next = -math.inf  # time of the next request, with `per_minute`
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -266,7 +276,9 @@ class RequestLimits:
         self.usage = Usage()
         self._price = price
         if self.budget.max_cost is not None and price is None:
-            raise BadOption(f"max_cost={self.budget.max_cost:g} requires a price of the model's tokens")
+            raise BadOption(
+                Argument("max_cost"), f"={self.budget.max_cost:g} requires a price of the model's tokens"
+            )
 
     def charge(self, tokens: Mapping[str, Any]) -> None:
         """Add the token counts of a reply.
@@ -281,8 +293,8 @@ class RequestLimits:
         if prompt is None or completion is None:
             if self.budget.limits:
                 raise BadOption(
-                    "the model server reports no token counts, so no budget can be enforced: remove "
-                    f"{' and '.join(self.budget.limits)}"
+                    "the model server reports no token counts, so no budget can be enforced: remove ",
+                    *[part for limit in self.budget.limits for part in (" and ", limit)][1:],
                 )
             return
         cost = 0.0 if self._price is None else self._price.of(prompt, completion, tokens.get("cached_tokens"))

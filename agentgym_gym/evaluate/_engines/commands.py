@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from agentgym_gym.errors import BadOption, SetupError
+from agentgym_gym.errors import Argument, BadOption, SetupError
 
 __all__ = [
     "KINDS",
@@ -166,7 +166,8 @@ def find_python(python: str | None) -> str:
     found = shutil.which(python or sys.executable)
     if found is None:
         raise BadOption(
-            f"python={python or sys.executable!r:.300} cannot be run: give the path of an interpreter"
+            Argument("python"),
+            f"={python or sys.executable!r:.300} cannot be run: give the path of an interpreter",
         )
     return found
 
@@ -211,18 +212,19 @@ def find_version(kind: Kind, python: str) -> str:
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError, TypeError) as error:
         raise SetupError(f"{python} does not run as Python: {stderr[-300:] or error}") from error
     how = (
-        f"Install it there: {python} -m pip install '{engine.install}'. Or give one that has it by "
-        "python=PATH"
+        f". Install it there: {python} -m pip install '{engine.install}'. Or give one that has it by ",
+        Argument("python"),
     )
     if missing:
         lacks = ", ".join(missing)
-        raise SetupError(f"the engine {kind} cannot be started by {python}, which lacks {lacks}. {how}")
+        raise SetupError(f"the engine {kind} cannot be started by {python}, which lacks {lacks}", *how)
     if version is None:  # a build under another name
         return UNKNOWN
     if _numbers(version) < engine.oldest:
         needed = ".".join(map(str, engine.oldest))
         raise SetupError(
-            f"{kind} {version} is installed for {python}, but {needed} or newer is required. {how}"
+            f"{kind} {version} is installed for {python}, but {needed} or newer is required",
+            *how,
         )
     return str(version)
 
