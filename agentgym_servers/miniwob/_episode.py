@@ -134,6 +134,7 @@ class Episode:
         self._tabs: Tabs | None = None
         self.name = self.goal = ""
         self._task_id = 0
+        self._errors: list[str] = []  # of the page's scripts, which also compute the reward
         self.last = Turn("")
         self._held = HeldTabs()
 
@@ -144,6 +145,8 @@ class Episode:
             await self.close()
             tabs = await self._stage.open(name)
             self._held.hold(tabs)
+            errors = self._errors = list[str]()
+            tabs.context.on("weberror", lambda each: errors.append(str(each.error).partition("\n")[0]))
             goal = await tabs.shown.evaluate(_START, _SEED.format(seed))
             self._tabs, self.name, self.goal = tabs, name, " ".join(goal.split())
             self._task_id = task_id
@@ -154,7 +157,7 @@ class Episode:
         """Carry out an action; one that fails leaves the page as it is, with the reason in the observation.
 
         Raises:
-            CannotJudge: The page ended without a reward.
+            CannotJudge: A script of the page failed, or the page ended without a reward.
             Failed: No task was started, or the last reset failed.
         """
         tabs, failure = self._tabs, ""
@@ -171,6 +174,8 @@ class Episode:
             except (ActionFailed, NotAnAction) as error:
                 failure = str(error)
             done, reward = await tabs.shown.evaluate(_STATE)
+            if self._errors and not done:
+                raise CannotJudge(self._task_id, f"a script of its page failed: {self._errors[0]:.200}")
             if done and not (isinstance(reward, int | float) and math.isfinite(reward)):
                 raise CannotJudge(self._task_id, f"its page ended with the reward {reward!r:.80}")
             self.last = Turn(await self._observe(tabs, failure), reward if done else 0.0, done=done)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import httpx
 import pytest
 
 import programs
-from agentgym_gym import AsyncAgentGymEnv
+from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
 from agentgym_gym.envs.miniwob import MINIWOB, TASK_NAMES, VARIATIONS, task_of
 from agentgym_gym.evaluate import evaluate_async, load_oracle
 from agentgym_gym.local_servers import LocalServer, available
@@ -62,6 +65,40 @@ def env(client):
     env = Env(client)
     yield env
     env.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ("missing.endEpisode(1.0, true)", "a script of its page failed: missing is not defined"),
+        ("core.endEpisode(undefined, true)", "its page ended with the reward None"),
+        ("core.endEpisode(0 / 0, true)", "its page ended with the reward nan"),
+    ],
+)
+def test_a_page_that_cannot_compute_its_reward_is_a_fault(tmp_path, monkeypatch, broken, reason):
+    """A copy of the package, in which the page scores a click by other code."""
+    package = Path(importlib.util.find_spec("miniwob").submodule_search_locations[0])
+    html, copied = package / "html", tmp_path / "miniwob" / "html"
+    for folder in ("core", "common"):
+        shutil.copytree(html / folder, copied / folder)
+    page = (html / "miniwob" / "click-test.html").read_text()
+    assert "core.endEpisode(1.0, true)" in page
+    (copied / "miniwob").mkdir()
+    (copied / "miniwob" / "click-test.html").write_text(page.replace("core.endEpisode(1.0, true)", broken))
+    (tmp_path / "miniwob" / "__init__.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    server = LocalServer("miniwob", start_seconds=START_SECONDS)
+    task = TASK_NAMES.index("click-test") * VARIATIONS
+    try:
+        with AgentGymEnv("MiniWoB", server=server.start()) as env:
+            page, _ = env.reset(options={"task_id": task})
+            button = re.search(r"\[(\d+)\] button", page)[1]
+            _, reward, terminated, truncated, info = env.step(f"Action: click [{button}]")
+    finally:
+        server.stop()
+    assert (reward, terminated, truncated, info["fault"]["kind"]) == (0.0, False, True, "JudgeFailed")
+    assert f"task {task} cannot be judged: {reason}" in info["fault"]["message"]
 
 
 def test_an_episode(env):
