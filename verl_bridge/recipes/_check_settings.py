@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import Any
 
 from verl_bridge.recipes._check_values import check_arguments
+from verl_bridge.recipes._compose import NOT_COMPOSED
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._view import INTERACTIONS, LOOP_PATH, NotReadable, View, load_yaml
 
@@ -27,13 +28,19 @@ def check_composition(view: View) -> Iterator[Finding]:
             "settings", f"verl did not compose them: {view.failed}", "repair the installation of verl"
         )
     elif view.result is None:
-        yield skipped(
-            "settings", "verl is not installed here: not composed", "check again where the training runs"
-        )
+        text = f"{view.not_composed}: {NOT_COMPOSED}"
+        yield skipped("settings", text, "check again where the training runs")
     elif view.result["error"]:
         yield problem("settings", f"verl cannot compose them: {view.result['error']}", "repair config.yaml")
-    else:
+    elif view.result["config"] is not None:
         yield from _check_keys(view.result)
+    if view.failed or (view.result or {}).get("error"):
+        yield skipped(
+            "settings", f"{view.not_composed}: names among the values were not compared with verl's"
+        )
+    for each in (view.result or {}).get("skipped", ()):
+        text = f"{each['package']} is not installed here: {each['text']}"
+        yield skipped(each["check"], text, f"check again where {each['package']} is installed")
     yield from _check_old_names(view)
 
 
@@ -50,7 +57,8 @@ def _check_keys(result: Mapping[str, Any]) -> Iterator[Finding]:
         )
     if result["refused"]:
         yield problem("settings", f"verl {version} rejects them: {result['refused']}", "repair config.yaml")
-    if not result["unknown"] and not result["refused"]:
+    unfinished = any(each["check"] == "settings" for each in result["skipped"])
+    if not result["unknown"] and not result["refused"] and not unfinished:
         yield ok("settings", f"verl {version} composes them and has each one")
 
 
@@ -183,7 +191,7 @@ def _check_turn_limits(view: View, interactions: list[Mapping[str, Any]]) -> Ite
 
 
 def _check_classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Finding]:
-    if view.result is not None and view.result["config"]:
+    if view.result is not None and view.result["config"] is not None:
         found: Mapping[str, str | None] = view.result["classes"]
         for name, wrong in found.items():
             if wrong:
@@ -194,11 +202,11 @@ def _check_classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Fin
     for entry in entries:
         target = str(entry.get("_target_") or entry.get("class_name") or "")
         if target.startswith("verl."):
-            yield skipped("import", f"verl is not installed here: {target} was not imported")
+            yield skipped("import", f"{view.not_composed}: {target} was not imported")
         elif not _exists(target.rpartition(".")[0]):
             yield problem("import", f"there is no module for {target}", "install it, or correct the name")
         else:
-            yield skipped("import", f"verl is not installed here: {target} exists, and was not imported")
+            yield skipped("import", f"{view.not_composed}: {target} exists, and was not imported")
 
 
 def check_reward(view: View) -> Iterator[Finding]:

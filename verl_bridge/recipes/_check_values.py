@@ -59,26 +59,31 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model"
 def check_values(view: View) -> Iterator[Finding]:
     """Compare the names among the values with those that the installed verl accepts."""
     result = view.result or {}
-    for module, error in (result.get("external") or {}).items():
-        yield problem(
-            "values",
-            f"run.sh has verl import {module}, which fails: {error}",
-            "install it, start run.sh in its folder, or remove it from VERL_USE_EXTERNAL_MODULES",
-        )
+    external = result.get("external") or {}
+    for module, error in external.items():
+        if error is not None:
+            yield problem(
+                "values",
+                f"run.sh has verl import {module}, which fails: {error}",
+                "install it, start run.sh in its folder, or remove it from VERL_USE_EXTERNAL_MODULES",
+            )
+    unread = [module for module, error in external.items() if error is None]
     yield from _check_trainer_module(view)
     found = result.get("values") or {}
     for wrong in found.get("wrong", ()):
-        yield _wrong_value(wrong)
-    for missing in found.get("missing", ()):
-        yield problem(
-            "values",
-            f"{missing['key']} has {missing['value']}, and its package is not installed",
-            f"pip install {missing['module']}, or remove it",
-        )
+        if wrong["registered"] and unread:
+            text = (
+                f"{wrong['key']}={wrong['value']} is no name of verl's; {', '.join(unread)} may register it"
+            )
+            yield skipped("values", text, f"check again where {', '.join(unread)} can be imported")
+        else:
+            yield _wrong_value(wrong)
     if found.get("unchecked"):
         yield skipped("values", f"this verl does not list the names of {', '.join(found['unchecked'])}")
-    if found and not found["wrong"] and not found["missing"]:
-        yield ok("values", "verl accepts each name: estimator, losses, engines, trainers and loggers")
+    if found and not found["wrong"]:
+        partly = found["unchecked"] or any(each["check"] == "values" for each in result["skipped"])
+        names = "every other name" if partly else "each name"
+        yield ok("values", f"verl accepts {names}: estimator, losses, engines, trainers and loggers")
 
 
 def _check_trainer_module(view: View) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ class View:
         raw: The contents of ``config.yaml``, with the overrides.
         overrides: Further settings, as given to ``run.sh``.
         result: The result of :func:`verl_bridge.recipes._compose.compose`, or None without verl.
-        failed: Why there is no result although verl is installed, or empty.
+        failed: The error of a process without a result, although verl is installed; or empty.
         rows: Rows of the data by ``"train"`` and ``"val"``, once they have been read.
         files: The files of these rows by the same keys, each with its number of rows.
     """
@@ -148,6 +148,17 @@ class View:
     def has_interactions(self) -> bool:
         """Whether verl plays through interactions."""
         return self.get(INTERACTIONS) is not None
+
+    @property
+    def not_composed(self) -> str:
+        """Why verl did not compose the settings, or empty if it did."""
+        if self.failed or (self.result or {}).get("error"):
+            return "the settings could not be composed"
+        if self.result is None:
+            return "verl is not installed here"
+        if self.result["config"] is None:
+            return f"{self.result['skipped'][0]['package']} is not installed here"
+        return ""
 
     def arguments(self) -> Mapping[str, Any]:
         """Return the environment's settings in the yaml of the interaction, or else of the agent loop."""
