@@ -215,5 +215,5 @@ def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
     )
     assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-2_000:]
     assert f"verl {metadata.version('verl')} composes them and has each one" in ended.stdout
-    assert "ok            values:" in ended.stdout
+    assert "ok       values:" in ended.stdout
     assert "problem" not in ended.stdout

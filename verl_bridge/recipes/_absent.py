@@ -50,12 +50,10 @@ def absent_package(error: BaseException | str, *, named: str = "") -> str | None
 
 
 def _named_in(text: str) -> str | None:
-    for match in _MODULE.finditer(text):
-        if not is_installed(match[1]):
-            return match[1]
-    library = _LIBRARY.search(text)
-    if library is not None:
-        return library[1]
+    modules = [module for module in _MODULE.findall(text) if not is_installed(module)]
+    names = modules or _LIBRARY.findall(text)
+    if names:
+        return str(names[0])
     if not _REPORTED.search(text):
         return None
     found = {match.start(): package for package in _packages() if (match := _find(package, text))}

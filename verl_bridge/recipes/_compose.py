@@ -105,19 +105,30 @@ def compose(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         hydra = importlib.import_module("hydra")
         conf = importlib.import_module("omegaconf").OmegaConf
         raw = conf.to_container(conf.load(f"{place}/config.yaml"), resolve=False)
+        result["defaults"] = _own_settings(base_of(raw))
         with hydra.initialize_config_dir(config_dir=place, version_base=None):
             own_folder = [f"folder='{place}'"] if "folder" in raw else []
             config = hydra.compose("config", overrides=[*own_folder, *overrides])
-        base = result["defaults"] = _own_settings(base_of(raw))
         result["config"] = conf.to_container(config, resolve=True)
     except Exception as error:  # noqa: BLE001 - hydra raises many kinds
         result["error"] = _unless_absent(result, "settings", NOT_COMPOSED, error)
         return result
+    try:
+        _inspect(result, raw, config, folder)
+    except Exception as error:  # noqa: BLE001 - such as a number for a group of settings
+        result["refused"] = result["refused"] or _error_text(error)
+    return result
+
+
+def _inspect(result: dict[str, Any], raw: Mapping[str, Any], config: Any, folder: Path) -> None:
+    """Add the findings about composed settings to the result."""
     own = {key: value for key, value in raw.items() if key not in {"hydra", "defaults", "folder"}}
-    result["unknown"] = list(unknown_keys(own, base))
+    result["unknown"] = list(unknown_keys(own, result["defaults"]))
     sft = base_of(raw) == SFT
     refused = _sft_error(config) if sft else _ppo_error(config)
-    result["refused"] = _unless_absent(result, "settings", "verl's own check of them did not finish", refused)
+    result["refused"] = _unless_absent(
+        result, "settings", "verl's own check of the settings did not finish", refused
+    )
     result["values"] = wrong_values(result["config"], critic=not sft and _need_critic(config), sft=sft)
     result["skipped"] += result["values"].pop("skipped")
     check, left_out = ("dataset", "was not read") if sft else ("import", "was not imported")
@@ -126,7 +137,6 @@ def compose(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         if error_text is not None or each.error is None:
             result["classes"][each.label] = error_text
     result["loops"] = [] if sft else list(_argument_errors(result["config"], folder))
-    return result
 
 
 def _nothing() -> dict[str, Any]:
@@ -260,7 +270,7 @@ def _try_classes(config: Mapping[str, Any], folder: Path) -> Iterator[_Attempt]:
     for entry in _loops(config, folder):
         yield _Attempt(f"agent loop {entry['name']}", _loop_error(entry), str(entry["_target_"]))
     interactions = rollout["multi_turn"].get("interaction_config_path")
-    if interactions and (folder / interactions).is_file():
+    if isinstance(interactions, str) and (folder / interactions).is_file():
         for entry in conf.to_container(conf.load(folder / interactions))["interaction"]:
             yield _Attempt(f"interaction {entry['name']}", _interaction_error(entry), entry["class_name"])
     reward = config["reward"]["custom_reward_function"]
@@ -273,9 +283,12 @@ def _loops(config: Mapping[str, Any], folder: Path) -> list[Mapping[str, Any]]:
     """Return the entries of the loop's yaml; another check reports entries of a wrong form."""
     conf = importlib.import_module("omegaconf").OmegaConf
     file = config["actor_rollout_ref"]["rollout"]["agent"]["agent_loop_config_path"]
-    if not file or not (folder / file).is_file():
+    if not isinstance(file, str) or not (folder / file).is_file():
         return []
-    entries = conf.to_container(conf.load(folder / file))
+    try:
+        entries = conf.to_container(conf.load(folder / file))
+    except Exception:  # noqa: BLE001 - omegaconf raises many kinds
+        return []
     return [entry for entry in entries if isinstance(entry, dict) and {"name", "_target_"} <= set(entry)]
 
 

@@ -97,6 +97,14 @@ class View:
         value = self.get(key, default)
         return value if type(value) is int else default
 
+    def is_null(self, key: str) -> bool:
+        """Return whether a setting is there, and null."""
+        *groups, last = key.split(".")
+        group: Any = (self.result or {}).get("config") or self.raw
+        for part in groups:
+            group = group.get(part) if isinstance(group, Mapping) else None
+        return isinstance(group, Mapping) and last in group and group[last] is None
+
     def load_rows(self, part: str) -> str:
         """Load the rows of ``"train"`` or ``"val"``.
 
@@ -110,6 +118,8 @@ class View:
         rows: list[dict[str, Any]] = []
         self.files[part] = []
         for file in self.paths(f"data.{part}_files"):
+            if not file.exists():
+                return f"cannot read {file}: there is no such file"
             try:
                 loaded = parquet.read_table(file).to_pylist()
             except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
