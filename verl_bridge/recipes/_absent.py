@@ -19,7 +19,7 @@ _REPORTED = re.compile(
 )
 """The words with which libraries report a package that is not installed, in errors of any class."""
 
-_MODULE = re.compile(r"No module named '?(\w+)")
+_MODULE = re.compile(r"(?:No module named '?|import of )(\w+)")
 _LIBRARY = re.compile(r"(\S+\.so[.\d]*): cannot open shared object file")
 _REQUIREMENT = re.compile(r"[\w.-]+")
 

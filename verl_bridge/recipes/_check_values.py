@@ -143,7 +143,9 @@ def check_model(view: View, *keys: str) -> Iterator[Finding]:
         if not path.is_dir():
             if name.startswith(("/", "./", "../", "~")) or name.count("/") > 1:
                 yield problem(
-                    "model", f"{key}={name}{default} does not exist", "correct the path of the model"
+                    "model",
+                    f"{key}={name}{default} does not exist",
+                    f"set {key} to the folder or the name of a model",
                 )
             continue
         if not (path / "config.json").is_file():
