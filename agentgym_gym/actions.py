@@ -1,6 +1,8 @@
 """Typed actions: one declaration gives the parser, the text, the tool schema, the prompt and a strategy.
 
+>>> from dataclasses import dataclass
 >>> from typing import Annotated, ClassVar
+>>> from agentgym_gym.actions import Action, Grammar
 >>> from agentgym_gym.arguments import Integer, Name
 >>> @dataclass(frozen=True)
 ... class Get(Action):

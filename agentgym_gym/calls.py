@@ -4,7 +4,9 @@ A *flow* is a generator that yields a :class:`Call` and receives the :class:`Rep
 httpx's ``auth_flow``. All protocol code consists of flows, which do no network and no file I/O. So the
 synchronous driver, the asynchronous one and a test that replays a recording all run the same logic::
 
-    def create(self, task_id: int) -> Flow[int]:
+    from agentgym_gym.calls import Call, Flow
+
+    def create() -> Flow[int]:
         body = (yield Call("create", "POST", "/create")).body()
         return body.integer("id")
 

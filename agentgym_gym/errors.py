@@ -1,6 +1,6 @@
 """All errors of this library, in one tree.
 
-::
+.. code-block:: text
 
     gymnasium.error.Error
     └── AgentGymError

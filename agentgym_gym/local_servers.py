@@ -2,7 +2,9 @@
 
 A local server implements AgentGym's protocol for users without an AgentGym checkout. This project's own are
 in the package ``agentgym_servers``, which is referenced only by import paths and need not be installed.
-Another package provides a server by an entry point of the group ``agentgym.servers``::
+Another package provides a server by an entry point of the group ``agentgym.servers``:
+
+.. code-block:: toml
 
     [project.entry-points."agentgym.servers"]
     mygame = "my_package:SERVER"

@@ -21,15 +21,12 @@ from agentgym_gym._cli.plans import read_plan
 from agentgym_gym.evaluate import ChatPrompt, History, Price, price_of, read_prices
 from agentgym_gym.testing import KINDS, SEEN_AS
 from agentgym_gym.testing._faults import ARRIVES
+from doc_blocks import blocks_of, run_python
 from fake_model import completion
 from fake_server import FakeServer
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -42,17 +39,15 @@ def generated():
 
 
 def test_two_commands_set_all_up():
-    assert blocks("console")[-1] == "make demo\nmake test\n"
+    assert blocks_of(README, "console")[-1] == "make demo\nmake test\n"
     makefile = (ROOT / "Makefile").read_text("utf-8")
     assert re.search(r"^demo:", makefile, re.MULTILINE)
     assert re.search(r"^test:", makefile, re.MULTILINE)
 
 
 def test_the_python_blocks_run(tmp_path):
-    code = "\n".join(blocks("python"))
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    code = "\n".join(blocks_of(README, "python"))
+    run = run_python(code, tmp_path)
     assert run.returncode == 0, run.stderr
     assert "Goal: craft " in run.stdout
     assert "Inventory: You are not carrying anything. 0.0 1" in run.stdout
@@ -72,15 +67,8 @@ def test_the_page_on_many_at_once_names_all_that_is_logged():
 
 def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "many.md").read_text("utf-8")
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code = "\n".join(blocks_of(page, "python"))
+    run = run_python(code, tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == (
         "Inventory: You are not carrying anything. 0.0 [1 1 1 1 1 1 1 1]\n2 [0 0]\n[1, 1, 1, 1, 1, 1, 1, 1]\n"
@@ -91,16 +79,8 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
 
 def test_the_page_on_environments_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "environment.md").read_text("utf-8")
-    fences = re.findall(r"^(`{3,})(\w*)\n(.*?)^\1$", page, re.DOTALL | re.MULTILINE)
-    code = "\n".join(block for _, language, block in fences if language == "python")
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    code = "\n".join(blocks_of(page, "python"))
+    run = run_python(code, tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
     assert (run.returncode, run.stderr) == (0, "")
     assert "\nagentgym/TextCraft-v0\n" in run.stdout
     assert "\nUnknownAction " in run.stdout
@@ -112,16 +92,9 @@ ROLLOUTS = (ROOT / "docs" / "rollouts.md").read_text("utf-8")
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(2))
 def test_the_page_on_rollouts_runs(number, tmp_path, textcraft_url):
-    code = re.findall(r"^```python\n(.*?)^```", ROLLOUTS, re.DOTALL | re.MULTILINE)[number]
+    code = blocks_of(ROLLOUTS, "python")[number]
     assert sum(1 for line in code.splitlines() if line) <= 60
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = run_python(code, tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
     assert (run.returncode, run.stderr) == (0, "")
     if number == 0:
         (file,) = (tmp_path / "runs/mine").glob("episodes-*.jsonl")
@@ -138,7 +111,7 @@ ADAPTERS = (ROOT / "docs" / "adapters.md").read_text("utf-8")
 def test_the_page_on_adapters_runs(number, tmp_path):
     if number == 3:
         pytest.importorskip("minigrid")
-    code = re.findall(r"^```python\n(.*?)^```", ADAPTERS, re.DOTALL | re.MULTILINE)[number]
+    code = blocks_of(ADAPTERS, "python")[number]
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -149,7 +122,7 @@ def test_the_page_on_adapters_runs(number, tmp_path):
 
 @pytest.mark.slow
 def test_the_command_on_the_page_on_adapters_runs(tmp_path):
-    (code,) = re.findall(r"^```console\n(.*?)^```", ADAPTERS, re.DOTALL | re.MULTILINE)
+    (code,) = blocks_of(ADAPTERS, "console")
     run = subprocess.run(
         ["/usr/bin/env", "bash", "-e"],
         input=code,
@@ -167,15 +140,10 @@ def test_the_command_on_the_page_on_adapters_runs(tmp_path):
 @pytest.mark.slow
 def test_the_page_on_models_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "models.md").read_text("utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (code,) = blocks_of(page, "python")
     with FakeServer(lambda request: completion("Action: inventory", usage={"completion_tokens": 3})) as model:
-        run = subprocess.run(
-            [sys.executable, "-W", "error", "-c", code.replace("http://127.0.0.1:8000", model.url)],
-            cwd=tmp_path,
-            env={**os.environ, "AGENTGYM_TEXTCRAFT_URL": textcraft_url},
-            capture_output=True,
-            text=True,
-            check=False,
+        run = run_python(
+            code.replace("http://127.0.0.1:8000", model.url), tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url
         )
         requests = [request.json for request in model.requests]
     assert (run.returncode, run.stderr) == (0, "")
@@ -183,7 +151,7 @@ def test_the_page_on_models_runs(tmp_path, textcraft_url):
     assert requests[-1]["temperature"] == 0.7
     for file, (example,) in {
         "prompt.txt": re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE),
-        "prompt.toml": re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE),
+        "prompt.toml": blocks_of(page, "toml"),
     }.items():
         (tmp_path / file).write_text(example, "utf-8")
         assert "OWN" in ChatPrompt.read(tmp_path / file).messages("OWN")[0]["content"]
@@ -194,10 +162,8 @@ def test_the_page_on_models_runs(tmp_path, textcraft_url):
 @pytest.mark.slow
 def test_the_page_on_testing_runs(tmp_path):
     page = (ROOT / "docs" / "testing.md").read_text("utf-8")
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    code = "\n".join(blocks_of(page, "python"))
+    run = run_python(code, tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout == "True True 0\nServerTimeout\nscripted 2 None\nfunction 1 None\n"
     table = re.findall(r"^\| `(\w+)` \| .* \| (yes|no) \| `(\w+)`", page, re.MULTILINE)
@@ -206,10 +172,8 @@ def test_the_page_on_testing_runs(tmp_path):
 
 def test_the_format_on_the_page_on_replies_runs(tmp_path):
     page = (ROOT / "docs" / "replies.md").read_text("utf-8")
-    (code,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    (code,) = blocks_of(page, "python")
+    run = run_python(code, tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     assert "exactly one action between `[[` and `]]`" in run.stdout
     assert run.stdout.endswith("\n[[move right]]\nmove up\n")
@@ -218,7 +182,7 @@ def test_the_format_on_the_page_on_replies_runs(tmp_path):
 @pytest.mark.slow
 def test_the_commands_run(tmp_path):
     """All between the first, which installs, and the last, for contributors: pasted in order."""
-    install, *pasted, _ = blocks("console")
+    install, *pasted, _ = blocks_of(README, "console")
     assert install.splitlines()[-1] == "pip install '.[all]'"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
@@ -269,13 +233,11 @@ def test_the_commands_on_evaluation_run(tmp_path):
 @pytest.mark.slow
 def test_the_pages_on_rescoring_and_validation_run(tmp_path):
     pages = [(ROOT / "docs" / name).read_text("utf-8") for name in ("rescoring.md", "validate.md")]
-    (rules,) = re.findall(r"^```python\n(.*?)^```", pages[0], re.DOTALL | re.MULTILINE)
+    (rules,) = blocks_of(pages[0], "python")
     (tmp_path / "my_rules.py").write_text(rules, "utf-8")
     run = subprocess.run(
         ["/usr/bin/env", "bash", "-e"],
-        input="".join(
-            "".join(re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)) for page in pages
-        ),
+        input="".join("".join(blocks_of(page, "console")) for page in pages),
         cwd=tmp_path,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         capture_output=True,
@@ -289,9 +251,7 @@ def test_the_pages_on_rescoring_and_validation_run(tmp_path):
     assert read["run"]["rescored"]["replies"] > 0
     assert run.stdout.count("Doing nothing wins no task.") == 1
     assert '"passed": true' in run.stdout
-    assert (
-        json.loads(re.findall(r"^```json\n(.*?)^```", pages[1], re.DOTALL | re.MULTILINE)[0])["task_id"] == 3
-    )
+    assert json.loads(blocks_of(pages[1], "json")[0])["task_id"] == 3
 
 
 def test_generated_pages_are_up_to_date(generated):
@@ -350,7 +310,7 @@ def test_the_licence_is_the_one_named():
 @pytest.mark.slow
 def test_the_page_on_evaluation_runs(capsys):
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
-    for code in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+    for code in blocks_of(page, "python"):
         exec(compile(code, "docs/evaluation.md", "exec"), {"__name__": "page"})  # noqa: S102 - our own page
     looks, coin = capsys.readouterr().out.splitlines()
     assert looks == "40 0.0 2.0 {'gave_up': 40}"
@@ -374,7 +334,7 @@ def test_the_run_file_on_the_page_on_evaluation_can_be_read(tmp_path):
 def run_commands_below(heading, folder):
     """Run the first block of commands below a heading of docs/evaluation.md, and return what was printed."""
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition(f"## {heading}\n")[2]
-    code = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0]
+    code = blocks_of(page, "console")[0]
     run = subprocess.run(
         ["/usr/bin/env", "bash", "-e"],
         input=code,
@@ -410,9 +370,7 @@ def test_the_commands_that_print_tables_run(tmp_path):
 
 def test_the_prices_on_the_page_on_evaluation_can_be_read(tmp_path):
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition("### Prices")[2]
-    (tmp_path / "prices.toml").write_text(
-        re.findall(r"^```toml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0]
-    )
+    (tmp_path / "prices.toml").write_text(blocks_of(page, "toml")[0])
     if sys.version_info < (3, 11):
         pytest.importorskip("tomli")
     price = price_of("Qwen/Qwen3-8B", read_prices(tmp_path / "prices.toml"))

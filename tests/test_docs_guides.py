@@ -16,6 +16,7 @@ import pytest
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import ServerError, ServerUnreachable, WrongServer
+from doc_blocks import blocks_of
 from fake_server import FakeServer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,7 +127,7 @@ def free_ports(number: int) -> list[int]:
 
 
 def shell(page: str, number: int = 0) -> str:
-    return re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[number]
+    return blocks_of(page, "console")[number]
 
 
 def pasted(code: str, folder: Path) -> str:
@@ -278,8 +279,8 @@ GUIDES = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "howto").glob(
 def test_the_commands_of_a_guide_run(page, tmp_path):
     """Blocks of `console` and `python`; those of `sh` need a GPU, a model or other machines."""
     text = page.read_text("utf-8")
-    commands = re.findall(r"^```console\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    commands = blocks_of(text, "console")
     assert commands
     pasted("".join(commands), tmp_path)
-    for code in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+    for code in blocks_of(text, "python"):
         subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True)

@@ -1,6 +1,8 @@
 """verl's agent loop that plays a text environment, for verl 0.7.1 to 0.9.1.
 
-In the yaml of ``actor_rollout_ref.rollout.agent.agent_loop_config_path``::
+In the yaml of ``actor_rollout_ref.rollout.agent.agent_loop_config_path``:
+
+.. code-block:: yaml
 
     - name: gym_env
       _target_: verl_bridge.agent_loop.GymAgentLoop

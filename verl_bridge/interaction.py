@@ -79,7 +79,9 @@ _cut_episodes = CutEpisodes()
 class GymInteraction(BaseInteraction):
     """Plays a text environment. One instance serves all samples of a worker.
 
-    In the interaction yaml::
+    In the interaction yaml:
+
+    .. code-block:: yaml
 
         interaction:
           - name: gym_env

@@ -2,7 +2,9 @@
 
 :class:`verl_bridge.agent_loop.GymAgentLoop` passes the reward to verl itself and does not need this module.
 :class:`verl_bridge.interaction.GymInteraction` cannot: verl 0.7.1 keeps the scores of its turns in
-``turn_scores``, which none of its own scorers reads. So its runs need these settings::
+``turn_scores``, which none of its own scorers reads. Its runs need these settings:
+
+.. code-block:: text
 
     reward.custom_reward_function.path=pkg://verl_bridge.reward
     reward.custom_reward_function.name=compute_score

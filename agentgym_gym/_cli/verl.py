@@ -38,7 +38,7 @@ verl = typer.Typer(
     help="Write and check folders for training with verl.",
 )
 
-_STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "not looked at": "dim"}
+_STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "skipped": "dim"}
 
 Version: TypeAlias = Annotated[
     Literal["0.7", "0.8", "0.9"] | None,
@@ -360,11 +360,11 @@ def _check(
 
 
 def _print(finding: Finding) -> None:
-    line = Text(f"{finding.status:<13} ", style=_STYLES[finding.status])
+    line = Text(f"{finding.status:<8} ", style=_STYLES[finding.status])
     line.append(f"{finding.check}: {' '.join(clean(finding.text).split())}", style="none")
     out.print(line, soft_wrap=True)
     if finding.advice:
-        out.print(Text(f"{'':<14}→ {clean(finding.advice)}"), soft_wrap=True)
+        out.print(Text(f"{'':<9}→ {clean(finding.advice)}"), soft_wrap=True)
 
 
 def _probe_servers(view: View) -> Iterator[Finding]:

@@ -2,16 +2,30 @@
 
 ::
 
-    items = read_items(Path("webshop_train.json"))
+    from pathlib import Path
+
+    from agentgym_gym.catalogue import find
+    from agentgym_gym.data import Recipe, divide, items_of, own_prompt, rows, schema, write
+
+    environment = find("WebShop")
+    items = items_of(environment, split="train")  # or read_items(Path("webshop_train.json"))
     division = divide(items, val=0.1, seed=0)
     kwargs = {"action_format": "react"}
-    recipes = {"WebShop": Recipe(kwargs, own_prompt(find("WebShop"), kwargs))}
+    recipes = {"WebShop": Recipe(kwargs, own_prompt(environment, kwargs))}
     files = {"train": rows(division.train, recipes), "val": rows(division.val, recipes)}
     write(Path("data/webshop"), files, schema())
 
 Trajectories can be read from runs, AgentGym files or parquet rows, and written as rows for fine-tuning::
 
-    chosen = select(read_trajectories(Path("runs/qwen")), successful=True)
+    from agentgym_gym import AgentGymEnv
+    from agentgym_gym.data import read_trajectories, select, sft_rows, sft_schema
+    from agentgym_gym.evaluate import RunFolder, evaluate, load_oracle
+
+    env = AgentGymEnv("TextCraft")
+    with RunFolder(Path("runs/oracle"), {"system_prompt": env.system_prompt}) as folder:
+        evaluate(env, load_oracle(env.environment), range(5), on_episode=folder.add)
+    env.close()
+    chosen = select(read_trajectories(Path("runs/oracle")), successful=True)
     write(Path("data/sft"), {"train": sft_rows(chosen.kept)}, sft_schema())
 
 pyarrow is imported only when a parquet file is read or written.

@@ -3,9 +3,16 @@
 A run is a folder with ``episodes.jsonl``, to which each episode adds a line when it ends, and
 ``summary.json``::
 
+    from pathlib import Path
+
+    from agentgym_gym import AgentGymEnv
+    from agentgym_gym.evaluate import RunFolder, evaluate, load_oracle
+
+    env = AgentGymEnv("TextCraft")
     with RunFolder(Path("runs/oracle"), {"seed": 0}) as folder:
-        evaluate(env, agent_from("oracle", env.unwrapped.environment), range(50), on_episode=folder.add)
+        evaluate(env, load_oracle(env.environment), range(10), on_episode=folder.add)
     print(folder.summary.success_rate)
+    env.close()
 
 A faulted episode carries no information about the agent. It is counted, but excluded from every average.
 """

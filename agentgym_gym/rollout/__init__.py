@@ -3,11 +3,21 @@
 Example:
     A loop around your own model::
 
-        pool = Pool("agentgym_gym:agentgym/TextCraft-v0")
-        async with EpisodeWriter("runs/mine") as writer, pool.episode(task=3) as episode:
-            while not episode.over:
-                await episode.step(await model(episode.chat()))
-            await writer.write(episode.record(agent="my model"))
+        import asyncio
+
+        from agentgym_gym.rollout import EpisodeWriter, Pool
+
+        async def model(messages):
+            return "Action: inventory"  # your model's reply to the chat so far
+
+        async def main():
+            pool = Pool("agentgym_gym:agentgym/TextCraft-v0")
+            async with EpisodeWriter("runs/mine") as writer, pool.episode(task=3) as episode:
+                while not episode.over:
+                    await episode.step(await model(episode.chat()))
+                await writer.write(episode.record(agent="my model"))
+
+        asyncio.run(main())
 
 The modules of this package import gymnasium, numpy and the standard library, but not AgentGym's protocol.
 Each name imports its module on first access.

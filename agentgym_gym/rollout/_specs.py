@@ -49,6 +49,7 @@ def split_id(env_id: str) -> tuple[str | None, str]:
     The module ends at the first colon. A text that is itself a registered id has no module, because ids may
     contain colons.
 
+    >>> from agentgym_gym.rollout import split_id
     >>> split_id("my_module:my/Env-v0")
     ('my_module', 'my/Env-v0')
     >>> split_id("my_module:game:Guess-v0")

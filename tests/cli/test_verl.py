@@ -349,16 +349,16 @@ def test_check_says_which_row_s_environment_failed(run, several):
 def test_check_finds_nothing_wrong(run, folder, checked):
     assert checked(folder) == []
     said = run("verl", "check", folder).stdout
-    assert "ok            environment: agentgym_gym:agentgym/TextCraft-v0 begins and answers" in said
-    assert "ok            server: http://127.0.0.1" in said
-    assert "ok            validation" in said
-    assert "ok            reward" in said
+    assert "ok       environment: agentgym_gym:agentgym/TextCraft-v0 begins and answers" in said
+    assert "ok       server: http://127.0.0.1" in said
+    assert "ok       validation" in said
+    assert "ok       reward" in said
 
 
 def test_check_says_what_it_could_not_look_at(run, folder):
     if importlib.util.find_spec("verl") is None:
         assert (
-            "not looked at settings: verl is not installed here: not composed"
+            "skipped  settings: verl is not installed here: the settings were not composed"
             in run("verl", "check", folder).stdout
         )
     assert "its context length was not checked" in run("verl", "check", folder).stdout

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import programs
-from check_mistakes import MISTAKES, config, make_folder
+from check_mistakes import EXTERNAL, MISTAKES, config, loop, make_folder, replace
 
 pytest.importorskip("verl", reason="verl is not installed here")
 
@@ -215,5 +215,150 @@ def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
     )
     assert ended.returncode == 0, ended.stdout[-3_000:] + ended.stderr[-2_000:]
     assert f"verl {metadata.version('verl')} composes them and has each one" in ended.stdout
-    assert "ok            values:" in ended.stdout
+    assert "ok       values:" in ended.stdout
     assert "problem" not in ended.stdout
+
+
+# What is not installed here
+
+OPTIONS = {
+    "engine vllm": ["--engine", "vllm"],
+    "adapters with vllm": ["--engine", "vllm", "--lora", "16", "--offload"],
+    "adapters": ["--lora", "16"],
+    "critic": ["--algorithm", "ppo", "--engine", "vllm"],
+    "leave one out": ["--algorithm", "rloo", "--rollout-correction", "--seed", "3"],
+    "turns": ["--algorithm", "gigpo", "--preset", "full", "--engine", "vllm"],
+    "no reference": ["--algorithm", "reinforce_plus_plus", "--kl-coef", "0", "--preset", "train"],
+    "functions": ["--tools", "native", "--engine", "vllm"],
+    "hidden thoughts": ["--thinking", "hide", "--model", "Qwen/Qwen3-4B"],
+    "no thoughts": ["--thinking", "off", "--model", "Qwen/Qwen3-4B", "--turns", "5,10"],
+    "paper": ["--like", "agentgym-rl", "--engine", "vllm"],
+    "several": ["--env", "Maze", "--isolate", "Maze=thread"],
+}
+OF_VERSION = {
+    "0.7": {"interaction": ["--integration", "interaction"]},
+    "0.8": {"greedy baseline": ["--algorithm", "remax"]},
+    "0.9": {
+        "colocated": ["--trainer", "colocate_async", "--engine", "vllm", "--lora", "8"],
+        "separate": ["--trainer", "separate_async", "--engine", "vllm"],
+    },
+}
+
+
+def written(run, folder, *options):
+    made = run(
+        "verl", "init", "--env", "TextCraft", "--verl", MINOR, "--preset", "test", *options, "--out", folder
+    )
+    if made.exit_code and "adapters to sglang" in made.stderr:
+        pytest.skip("verl 0.7 passes no adapters to sglang")
+    assert made.exit_code == 0, made.stderr
+    return folder
+
+
+def test_a_right_folder_has_no_problem_without_the_engine(run, tmp_path, monkeypatch):
+    """Whatever `init` writes: what needs the engine is skipped, with the engine's name."""
+    absent = {name for name in ("vllm", "sglang", "cupy") if importlib.util.find_spec(name) is None}
+    if not absent:
+        pytest.skip("the engines are installed here")
+    wanted = OPTIONS | OF_VERSION.get(MINOR, {})
+    if MINOR == "0.7":
+        wanted = {name: options for name, options in wanted.items() if name != "adapters"}
+    folders = {name: written(run, tmp_path / name, *options) for name, options in wanted.items()}
+    answers = dict(zip(folders.values(), compose(*folders.values()), strict=True))
+    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answers[view.folder]))
+    monkeypatch.setattr("verl_bridge.recipes._check_tasks.play_first_turns", lambda *_: ([], []))
+    skipped = {}
+    for name, folder in folders.items():
+        findings, _ = check(folder, task_error=task_error)
+        assert [each for each in findings if each.status == "problem"] == [], name
+        assert "verl is not installed here" not in str(findings)
+        assert any("composes them and has each one" in each.text for each in findings)
+        skipped[name] = {
+            each.text.split(" is not installed")[0]
+            for each in findings
+            if each.status == "skipped" and "is not installed here" in each.text
+        }
+    assert skipped["adapters with vllm"] == {"vllm"} & absent
+    if MINOR == "0.9":
+        assert skipped["separate"] == {"cupy"} & absent
+
+
+BLOCKER = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == {package!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+"""
+
+
+@pytest.mark.parametrize("package", ["torch", "ray", "hydra", "tensordict"])
+def test_a_package_that_verl_needs_is_named(package, tmp_path, textcraft_url, monkeypatch):
+    folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
+    (tmp_path / "sitecustomize.py").write_text(BLOCKER.format(package=package))
+    path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
+    (answer,) = compose(folder, PYTHONPATH=path)
+    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
+    findings, _ = check(folder, players=players_of, task_error=task_error)
+    assert not [each for each in findings if each.status == "problem"]
+    (found,) = (each for each in findings if each.check == "settings")
+    assert (found.status, found.text.startswith(f"{package} is not installed here")) == ("skipped", True)
+    assert any(each.check == "environment" and each.status == "ok" for each in findings)
+    assert "verl is not installed here" not in str(findings)
+
+
+def test_a_module_that_needs_a_package_is_skipped(tmp_path, textcraft_url, monkeypatch):
+    (tmp_path / "own_parts.py").write_text("import package_of_another_machine\n\nclass Loop:\n    pass\n")
+    folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
+    replace("run.sh", EXTERNAL, 'MODULES="own_parts,verl_bridge.trainer')(folder)
+    config({"algorithm.adv_estimator": "own_estimator"})(folder)
+    loop({"_target_": "own_parts.Loop"})(folder)
+    (answer,) = compose(folder, PYTHONPATH=f"{tmp_path}:{programs.environment()['PYTHONPATH']}")
+    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
+    findings, _ = check(folder, players=players_of, task_error=task_error)
+    assert [each for each in findings if each.status == "problem"] == []
+    texts = [each.text for each in findings if each.status == "skipped"]
+    assert sum("package_of_another_machine is not installed here" in text for text in texts) == 2
+    assert any("own_parts may register it" in text for text in texts)
+
+
+def test_a_failed_composition_is_not_a_missing_verl(tmp_path, textcraft_url, monkeypatch):
+    folder = make_folder(tmp_path, textcraft_url, MINOR)
+    config({"data.train_files": "${foldr}/data/train.parquet"})(folder)
+    (answer,) = compose(folder)
+    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
+    findings, _ = check(folder, players=players_of, task_error=task_error)
+    assert any(each.status == "problem" and "foldr" in each.text for each in findings)
+    assert any(each.status == "skipped" and "could not be composed" in each.text for each in findings)
+    assert "not installed here" not in " ".join(
+        each.text for each in findings if each.check in {"settings", "values", "import"}
+    )
+
+
+TYPES = {
+    "actor_rollout_ref.actor.ppo_epochs": ("many", "1, verl's default"),
+    "actor_rollout_ref.rollout.agent.num_workers": (0, "8, verl's default"),
+    "actor_rollout_ref.actor.use_kl_loss": ("no", "false"),
+    "actor_rollout_ref.rollout.temperature": ([0.7], "0.7"),
+    "data.train_batch_size": ("large", "8, as agentgym verl init writes it"),
+    "actor_rollout_ref.rollout.val_kwargs": (3, "to a group of settings"),
+    "algorithm.adv_estimator": (["grpo"], '"grpo"'),
+}
+
+
+def test_a_value_of_another_type_is_named_with_one_that_fits(tmp_path, textcraft_url, monkeypatch):
+    folders = {}
+    for number, (key, (value, _)) in enumerate(TYPES.items()):
+        folders[key] = make_folder(tmp_path / str(number), textcraft_url, MINOR)
+        config({key: value})(folders[key])
+    answers = dict(zip(folders.values(), compose(*folders.values()), strict=True))
+    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answers[view.folder]))
+    monkeypatch.setattr("verl_bridge.recipes._check_tasks.play_first_turns", lambda *_: ([], []))
+    for key, folder in folders.items():
+        findings, _ = check(folder, task_error=task_error)
+        (wrong,) = (each for each in findings if each.status == "problem")
+        assert wrong.text.startswith(f"{key}=")
+        assert wrong.advice.endswith(TYPES[key][1])

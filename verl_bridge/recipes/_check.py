@@ -15,6 +15,7 @@ from verl_bridge.recipes import (
     _check_sft,
     _check_tasks,
     _check_trainer,
+    _check_types,
     _check_values,
 )
 from verl_bridge.recipes._compose import SFT, base_of
@@ -62,30 +63,27 @@ def check(
         return [
             problem("settings", str(error), "write a folder with agentgym verl init or agentgym verl sft")
         ], None
-    if base_of(view.raw) == SFT:
-        return [*_check_sft_folder(view, find_task)], view
-    findings = [
-        *_check_settings.check_composition(view),
-        *_check_values.check_values(view),
-        *_check_sizes(view),
-        *_check_trainer.check_trainer(view),
-        *_check_values.check_model(view, "actor_rollout_ref.model.path", *_critic(view)),
-        *_check_tasks.read_rows(view),
-        *_check_settings.check_loop(view),
-        *_check_settings.check_reward(view),
-        *_check_credit.check_credit(view),
-        *_check_earlier.check_earlier_run(view),
-        *_check_tasks.check_split_leakage(view),
-        *_check_catalogue.check_rl_tasks(view, find_task),
-        *_check_tasks.check_shares(view),
+    sft = base_of(view.raw) == SFT
+    wrong, mended = _check_types.check_types(view, sft=sft)
+    findings = [*_check_settings.check_composition(view, wrong_types=bool(wrong)), *wrong]
+    if sft:
+        return [*findings, *_check_sft_folder(mended, find_task)], view
+    findings += [
+        *_check_values.check_values(mended),
+        *(() if wrong else _check_settings.check_sizes(mended)),
+        *_check_trainer.check_trainer(mended),
+        *_check_values.check_model(mended, "actor_rollout_ref.model.path", *_critic(mended)),
+        *_check_tasks.read_rows(mended),
+        *_check_settings.check_loop(mended),
+        *_check_settings.check_reward(mended),
+        *_check_credit.check_credit(mended),
+        *_check_earlier.check_earlier_run(mended),
+        *_check_tasks.check_split_leakage(mended),
+        *_check_catalogue.check_rl_tasks(mended, find_task),
+        *_check_tasks.check_shares(mended),
     ]
-    played, starts = _check_tasks.play_first_turns(view, timeout, players)
-    return [*findings, *played, *_check_lengths.check_lengths(view, starts)], view
-
-
-def _check_sizes(view: View) -> Iterator[Finding]:
-    wrong = list(_check_values.check_integers(view))
-    yield from wrong or _check_settings.check_sizes(view)
+    played, starts = _check_tasks.play_first_turns(mended, timeout, players)
+    return [*findings, *played, *_check_lengths.check_lengths(mended, starts)], mended
 
 
 def _critic(view: View) -> list[str]:
@@ -93,11 +91,8 @@ def _critic(view: View) -> list[str]:
 
 
 def _check_sft_folder(view: View, find_task: FindTask | None) -> Iterator[Finding]:
-    yield from _check_settings.check_composition(view)
     yield from _check_values.check_values(view)
-    wrong = list(_check_values.check_integers(view, sft=True))
-    yield from wrong
     yield from _check_values.check_model(view, "model.path")
     yield from _check_earlier.check_earlier_run(view)
-    yield from _check_sft.check_sft(view, sizes=not wrong)
+    yield from _check_sft.check_sft(view)
     yield from _check_catalogue.check_sft_tasks(view, find_task)

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_gym.rollout import Unregistered
+from agentgym_gym.rollout import Unregistered, split_id
+from verl_bridge.recipes._absent import absent_package
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 
 if TYPE_CHECKING:
@@ -26,8 +27,10 @@ SLOW_STEP = 1.0
 """Minimum seconds of a step that causes a warning."""
 
 _CHECK = "environment"
+_START = "start its server before the training, or write the folder with --server"
 _FAILED = "start its server, or correct env_kwargs and reset_options"
 _NOT_TEXT = "wrap it as docs/adapters.md shows, and register the wrapped environment"
+_NOT_HERE = ("NoServer", "MissingExtra")  # no server is configured, and a program or package is missing
 _NO_ROOM = "ServerFull"  # AgentGym's error when other processes use the server
 
 
@@ -82,6 +85,9 @@ async def examine(
     try:
         (alone,) = await _play([task], timeout)
     except Unregistered as error:
+        package = absent_package(error, named=split_id(task.env_id)[0] or "")
+        if package is not None:
+            return [_unplayed(place, task, package)], CheckedEpisode()
         advice = "put the module before a colon in env_id; install it, or run this in its folder"
         return [problem(_CHECK, f"{place}: {error}", advice)], CheckedEpisode()
     if alone.fault:
@@ -155,12 +161,23 @@ def _record(episode: Episode, trial: CheckedEpisode) -> None:
 
 
 def _failure(place: str, task: EnvTask, trial: CheckedEpisode) -> Finding:
+    kind, _, message = trial.fault.partition(": ")
+    if kind in _NOT_HERE:
+        return skipped(_CHECK, f"{place}: {task.env_id} was not played: {message}", _START)
+    package = absent_package(message, named=split_id(task.env_id)[0] or "")
+    if package is not None:
+        return _unplayed(place, task, package)
     advice = _FAILED
     if "TextAdapter" in trial.fault or "should be text" in trial.fault:
         advice = _NOT_TEXT
     if "main thread" in trial.fault and task.isolate != "process":
         advice = _isolate(task, trial)
     return problem(_CHECK, f"{place}: {task.env_id} failed: {trial.fault}", advice)
+
+
+def _unplayed(place: str, task: EnvTask, package: str) -> Finding:
+    text = f"{package} is not installed here: {place}: {task.env_id} was not played"
+    return skipped(_CHECK, text, f"check again where {package} is installed")
 
 
 def _speed(place: str, task: EnvTask, trials: Sequence[CheckedEpisode]) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
-from verl_bridge.recipes._check_values import check_arguments
+from verl_bridge.recipes._check_values import check_arguments, did_you_mean
+from verl_bridge.recipes._compose import NOT_COMPOSED
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._view import INTERACTIONS, LOOP_PATH, NotReadable, View, load_yaml
 
@@ -20,27 +21,45 @@ _DEFAULT_LOOP = "actor_rollout_ref.rollout.agent.default_agent_loop"
 _REWARD = "reward.custom_reward_function"
 
 
-def check_composition(view: View) -> Iterator[Finding]:
-    """Check whether the installed verl composes the settings, supports all of them, and rejects none."""
+def check_composition(view: View, *, wrong_types: bool = False) -> Iterator[Finding]:
+    """Check whether the installed verl composes the settings, supports all of them, and rejects none.
+
+    Args:
+        view: The folder.
+        wrong_types: Whether there are values of a wrong type, of which verl's error would say less.
+    """
     if view.failed:
         yield problem(
             "settings", f"verl did not compose them: {view.failed}", "repair the installation of verl"
         )
     elif view.result is None:
-        yield skipped(
-            "settings", "verl is not installed here: not composed", "check again where the training runs"
-        )
+        text = f"{view.not_composed}: {NOT_COMPOSED}"
+        yield skipped("settings", text, "check again where the training runs")
     elif view.result["error"]:
-        yield problem("settings", f"verl cannot compose them: {view.result['error']}", "repair config.yaml")
-    else:
-        yield from _check_keys(view.result)
+        yield problem("settings", f"verl cannot compose them: {view.result['error']}", _repair(view))
+    elif view.result["config"] is not None:
+        yield from _check_keys(view, view.result, wrong_types=wrong_types)
+    if view.failed or (view.result or {}).get("error"):
+        yield skipped(
+            "settings", f"{view.not_composed}: names among the values were not compared with verl's"
+        )
+    for each in (view.result or {}).get("skipped", ()):
+        text = f"{each['package']} is not installed here: {each['text']}"
+        yield skipped(each["check"], text, f"check again where {each['package']} is installed")
     yield from _check_old_names(view)
 
 
-def _check_keys(result: Mapping[str, Any]) -> Iterator[Finding]:
+def _repair(view: View) -> str:
+    return "repair config.yaml, or the settings after the folder" if view.overrides else "repair config.yaml"
+
+
+def _check_keys(view: View, result: Mapping[str, Any], *, wrong_types: bool) -> Iterator[Finding]:
     version = metadata.version("verl")
     for key in result["unknown"]:
         advice = "delete it, or correct its name"
+        near = _nearest(key, result["defaults"])
+        if near:
+            advice = f"did you mean {near}?"
         if key.endswith("interaction_config_path"):
             advice = "verl 0.8 deleted interactions: write the folder again, with --integration agent-loop"
         yield problem(
@@ -48,10 +67,21 @@ def _check_keys(result: Mapping[str, Any]) -> Iterator[Finding]:
             f"verl {version} has no setting {key}, and ignores most unknown settings silently",
             advice,
         )
-    if result["refused"]:
-        yield problem("settings", f"verl {version} rejects them: {result['refused']}", "repair config.yaml")
+    if result["refused"] and wrong_types:
+        yield skipped("settings", f"verl {version} does not finish its own check with the values below")
+    elif result["refused"]:
+        yield problem("settings", f"verl {version} rejects them: {result['refused']}", _repair(view))
     if not result["unknown"] and not result["refused"]:
         yield ok("settings", f"verl {version} composes them and has each one")
+
+
+def _nearest(key: str, known: Any) -> str:
+    """Return the setting of verl's with the most similar name in the same group, or an empty text."""
+    *groups, last = key.split(".")
+    for group in groups:
+        known = known.get(group) if isinstance(known, Mapping) else None
+    near = did_you_mean(last, list(map(str, known))) if isinstance(known, Mapping) else ""
+    return ".".join([*groups, near]) if near else ""
 
 
 def _check_old_names(view: View) -> Iterator[Finding]:
@@ -96,7 +126,7 @@ def check_sizes(view: View) -> Iterator[Finding]:
         wrong.append(
             (f"{batch} x {samples} episodes cannot be divided among {workers} workers", "agent.num_workers")
         )
-    if estimator in {"grpo", "rloo", "gym_gigpo"} and samples < 2:  # noqa: PLR2004
+    if str(estimator) in {"grpo", "rloo", "gym_gigpo"} and samples < 2:  # noqa: PLR2004
         wrong.append((f"{estimator} compares the samples of a prompt, but n={samples}", "rollout.n"))
     for text, setting in wrong:
         yield problem("sizes", text, f"change {setting}")
@@ -183,7 +213,7 @@ def _check_turn_limits(view: View, interactions: list[Mapping[str, Any]]) -> Ite
 
 
 def _check_classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Finding]:
-    if view.result is not None and view.result["config"]:
+    if view.result is not None and view.result["config"] is not None:
         found: Mapping[str, str | None] = view.result["classes"]
         for name, wrong in found.items():
             if wrong:
@@ -194,11 +224,11 @@ def _check_classes(view: View, entries: list[Mapping[str, Any]]) -> Iterator[Fin
     for entry in entries:
         target = str(entry.get("_target_") or entry.get("class_name") or "")
         if target.startswith("verl."):
-            yield skipped("import", f"verl is not installed here: {target} was not imported")
+            yield skipped("import", f"{view.not_composed}: {target} was not imported")
         elif not _exists(target.rpartition(".")[0]):
             yield problem("import", f"there is no module for {target}", "install it, or correct the name")
         else:
-            yield skipped("import", f"verl is not installed here: {target} exists, and was not imported")
+            yield skipped("import", f"{view.not_composed}: {target} exists, and was not imported")
 
 
 def check_reward(view: View) -> Iterator[Finding]:

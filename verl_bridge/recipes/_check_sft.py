@@ -17,15 +17,13 @@ __all__ = ["check_sft"]
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def check_sft(view: View, *, sizes: bool = True) -> Iterator[Finding]:
+def check_sft(view: View) -> Iterator[Finding]:
     """Yield the findings of a folder's data.
 
     Args:
         view: The folder.
-        sizes: Whether to check the batches, which must be integers.
     """
-    if sizes:
-        yield from _check_sizes(view)
+    yield from _check_sizes(view)
     yield from _read_rows(view)
     yield from _check_split_leakage(view)
     yield from _check_dataset(view)

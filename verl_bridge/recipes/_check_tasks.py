@@ -274,7 +274,7 @@ async def _play(
             start.observations, start.tools = trial.observations, trial.tools
             start.action_format = trial.action_format
             findings += found
-            if first and all(finding.status != "problem" for finding in found):
+            if first and not trial.fault and all(finding.status != "problem" for finding in found):
                 cases = [case, *([start.other] if start.other else [])]
                 found, start.episodes = await play_whole(
                     cases, players(start.task.env_id), timeout=timeout, max_turns=max_turns

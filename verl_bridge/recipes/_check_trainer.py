@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_bridge.recipes._finding import Finding, ok, problem, warning
+from verl_bridge.recipes._absent import is_installed
+from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._trainers import NO_SEPARATE_ADAPTERS
 
 if TYPE_CHECKING:
@@ -102,8 +102,6 @@ def _separate(view: View) -> Iterator[_Wrong]:
     backend = view.get(_BACKEND, "naive")
     if backend == "naive":
         yield _Wrong(f"{_BACKEND}=naive cannot send weights to other GPUs", f"set {_BACKEND}=nccl")
-    elif backend == "nccl" and view.result is not None and importlib.util.find_spec("cupy") is None:
-        yield _Wrong(f"{_BACKEND}=nccl needs cupy, which is not installed", "install cupy for your CUDA")
     model = "actor_rollout_ref.model"
     rank = view.number(f"{model}.lora_rank", 0) or view.number(f"{model}.lora.rank", 0)
     if rank and not view.get(f"{model}.lora.merge", False):
@@ -114,6 +112,10 @@ def _separate(view: View) -> Iterator[_Wrong]:
 
 
 def _warnings(view: View) -> Iterator[Finding]:
+    separate, backend = view.get(_MODE) == "separate_async", view.get(_BACKEND)
+    if separate and backend == "nccl" and view.result is not None and not is_installed("cupy"):
+        text = f"cupy is not installed here: whether {_BACKEND}=nccl can send weights was not checked"
+        yield skipped("trainer", text, "install cupy for your CUDA where the training runs")
     bypass = view.get(f"{_CORRECTION}.bypass_mode", False)
     known = view.get(f"{_ROLLOUT}.calculate_log_probs", False)
     if not known or not (bypass or view.get(f"{_CORRECTION}.rollout_is")):

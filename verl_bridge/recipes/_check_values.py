@@ -5,53 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verl_bridge._estimators import GIGPO
 from verl_bridge._loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
 from verl_bridge.recipes._compose import external_modules
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
+from verl_bridge.recipes._view import View
 
-if TYPE_CHECKING:
-    from verl_bridge.recipes._view import View
-
-__all__ = ["check_arguments", "check_integers", "check_model", "check_values", "did_you_mean"]
+__all__ = ["check_arguments", "check_model", "check_values", "did_you_mean"]
 
 _OLD_NAMES = {"gym_grpo": "grpo"}
-
-_COUNTS = (
-    "data.train_batch_size",
-    "data.max_prompt_length",
-    "data.max_response_length",
-    "actor_rollout_ref.rollout.n",
-    "actor_rollout_ref.actor.ppo_mini_batch_size",
-    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
-    "actor_rollout_ref.actor.ppo_epochs",
-    "actor_rollout_ref.rollout.tensor_model_parallel_size",
-    "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",
-    "actor_rollout_ref.rollout.agent.num_workers",
-    "trainer.n_gpus_per_node",
-    "trainer.nnodes",
-    "trainer.total_epochs",
-    "trainer.total_training_steps",
-)
-"""Settings that are integers from 1, or null."""
-
-_INTEGERS = ("trainer.save_freq", "trainer.test_freq")
-"""Settings that are integers, or null."""
-
-_SFT_COUNTS = (
-    "data.train_batch_size",
-    "data.micro_batch_size_per_gpu",
-    "data.max_length",
-    "data.max_token_len_per_gpu",
-    "trainer.n_gpus_per_node",
-    "trainer.nnodes",
-    "trainer.total_epochs",
-    "trainer.total_training_steps",
-)
-
-_WORDS = ("after_each_epoch",)  # of save_freq and test_freq in verl's trainer for fine-tuning
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 
@@ -59,26 +23,31 @@ _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model"
 def check_values(view: View) -> Iterator[Finding]:
     """Compare the names among the values with those that the installed verl accepts."""
     result = view.result or {}
-    for module, error in (result.get("external") or {}).items():
-        yield problem(
-            "values",
-            f"run.sh has verl import {module}, which fails: {error}",
-            "install it, start run.sh in its folder, or remove it from VERL_USE_EXTERNAL_MODULES",
-        )
+    external = result.get("external") or {}
+    for module, error in external.items():
+        if error is not None:
+            yield problem(
+                "values",
+                f"run.sh has verl import {module}, which fails: {error}",
+                "install it, start run.sh in its folder, or remove it from VERL_USE_EXTERNAL_MODULES",
+            )
+    unread = [module for module, error in external.items() if error is None]
     yield from _check_trainer_module(view)
     found = result.get("values") or {}
     for wrong in found.get("wrong", ()):
-        yield _wrong_value(wrong)
-    for missing in found.get("missing", ()):
-        yield problem(
-            "values",
-            f"{missing['key']} has {missing['value']}, and its package is not installed",
-            f"pip install {missing['module']}, or remove it",
-        )
+        if wrong["registered"] and unread:
+            text = (
+                f"{wrong['key']}={wrong['value']} is no name of verl's; {', '.join(unread)} may register it"
+            )
+            yield skipped("values", text, f"check again where {', '.join(unread)} can be imported")
+        else:
+            yield _wrong_value(wrong)
     if found.get("unchecked"):
         yield skipped("values", f"this verl does not list the names of {', '.join(found['unchecked'])}")
-    if found and not found["wrong"] and not found["missing"]:
-        yield ok("values", "verl accepts each name: estimator, losses, engines, trainers and loggers")
+    if found and not found["wrong"]:
+        partly = found["unchecked"] or any(each["check"] == "values" for each in result["skipped"])
+        names = "every other name" if partly else "each name"
+        yield ok("values", f"verl accepts {names}: estimator, losses, engines, trainers and loggers")
 
 
 def _check_trainer_module(view: View) -> Iterator[Finding]:
@@ -120,12 +89,13 @@ def _wrong_value(wrong: Mapping[str, Any]) -> Finding:
     if not wrong["used"]:
         text = f"{key}={value} is none of {names}{hint} It is not used with these settings"
         return warning("values", text, f"set {key}: {near}" if near else f"correct {key}")
+    registering = ", or load the module that registers it by VERL_USE_EXTERNAL_MODULES"
     return problem(
         "values",
         f"{key}={value} is none of {names}{hint}",
         f"set {key}: {near}"
         if near
-        else f"set {key} to one of them, or load the module that registers it by VERL_USE_EXTERNAL_MODULES",
+        else f"set {key} to one of them{registering if wrong['registered'] else ''}",
     )
 
 
@@ -135,22 +105,6 @@ def did_you_mean(value: str, allowed: Collection[str]) -> str:
     by_plain = {name.lower().replace("+", "_plus").replace("-", "_"): name for name in allowed}
     near = difflib.get_close_matches(plain, by_plain, 1, cutoff=0.55)
     return by_plain[near[0]] if near else ""
-
-
-def check_integers(view: View, *, sft: bool = False) -> Iterator[Finding]:
-    """Check the settings that must be integers."""
-    for key in _SFT_COUNTS if sft else _COUNTS:
-        value = view.get(key)
-        if value is not None and (type(value) is not int or value < 1):
-            yield problem(
-                "values", f"{key}={value!r} should be an integer from 1", f"set {key}: 8, or another"
-            )
-    for key in _INTEGERS:
-        value = view.get(key)
-        if value is not None and type(value) is not int and not (sft and value in _WORDS):
-            yield problem(
-                "values", f"{key}={value!r} should be an integer", f"set {key}: -1 for never, or 10"
-            )
 
 
 def check_arguments(entries: list[Mapping[str, Any]]) -> Iterator[Finding]:
@@ -177,14 +131,22 @@ def check_model(view: View, *keys: str) -> Iterator[Finding]:
         view: The folder.
         *keys: The settings with a model.
     """
+    for key in keys:
+        if view.is_null(key):
+            yield problem("model", f"{key} is null", f"set {key} to the folder or the name of a model")
     for name in dict.fromkeys(str(view.get(key)) for key in keys if view.get(key) is not None):
         path = view.folder / Path(name).expanduser()
         key = next(key for key in keys if str(view.get(key)) == name)
+        default = "" if View(view.folder, view.raw).get(key) is not None else ", verl's default,"
         if "://" in name:
             continue
         if not path.is_dir():
             if name.startswith(("/", "./", "../", "~")) or name.count("/") > 1:
-                yield problem("model", f"{key}={name} does not exist", "correct the path of the model")
+                yield problem(
+                    "model",
+                    f"{key}={name}{default} does not exist",
+                    f"set {key} to the folder or the name of a model",
+                )
             continue
         if not (path / "config.json").is_file():
             yield problem("model", f"{key}: {path} has no config.json", "name the folder of a whole model")

@@ -17,16 +17,20 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from verl_bridge._estimators import OMEGA
 from verl_bridge._loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
+from verl_bridge.recipes._absent import absent_package
 from verl_bridge.recipes._compose_values import wrong_values
 
 __all__ = ["SFT", "base_of", "compose", "external_modules", "unknown_keys"]
 
 SFT = "sft_trainer_engine"
 """verl's configuration of its trainer for fine-tuning."""
+
+NOT_COMPOSED = "the settings were not composed, and names among the values not compared with verl's"
+"""The checks that need the composed settings."""
 
 TRIED = 16
 """Number of rows with which the dataset is tried."""
@@ -41,6 +45,20 @@ _ASSIGNED = re.compile(rf"^[^#\n]*\b{EXTERNAL}=(?P<mark>[\"']?)(?P<names>.*?)(?P
 _EXPANSION = re.compile(r"\$\{[^}]*\}|\$\w+")
 
 
+class _Attempt(NamedTuple):
+    """Something of the folder that verl would load.
+
+    Attributes:
+        label: Its description.
+        error: The error, or None.
+        named: The module that the folder names.
+    """
+
+    label: str
+    error: Exception | str | None
+    named: str = ""
+
+
 def external_modules(folder: Path) -> list[str]:
     """Return the modules that verl imports if ``run.sh`` starts it from this environment."""
     try:
@@ -52,7 +70,7 @@ def external_modules(folder: Path) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in names if name.strip()))
 
 
-def import_modules(names: Collection[str]) -> dict[str, str]:
+def import_modules(names: Collection[str]) -> dict[str, Exception]:
     """Import external modules as verl does, and return the errors of those that fail."""
     os.environ.pop(EXTERNAL, None)  # the import of verl would fail as a whole
     importlib.import_module("verl")
@@ -62,7 +80,7 @@ def import_modules(names: Collection[str]) -> dict[str, str]:
         try:
             importlib.import_module(name)
         except Exception as error:  # noqa: BLE001 - a module may fail in any way
-            errors[name] = _error_text(error)
+            errors[name] = error
     return errors
 
 
@@ -74,34 +92,84 @@ def compose(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         overrides: Further settings, in hydra's syntax.
 
     Returns:
-        ``config``: all settings, or None with the reason in ``error``; ``unknown``: settings that verl does
-        not have; ``refused``: the error of verl's own check, or None; ``classes``: by its description, the
-        error of each class that the yamls and the reward name, or None; ``values``: the result of
-        :func:`verl_bridge.recipes._compose_values.wrong_values`; ``loops``: the errors of arguments in the
-        yaml of the loop.
+        ``config``: all settings, or None with the reason in ``error`` or ``skipped``; ``defaults``: verl's
+        own; ``unknown``: settings that verl does not have; ``refused``: the error of verl's own check, or
+        None; ``classes``: by its description, the error of each class that the yamls and the reward name, or
+        None; ``values``: the result of :func:`verl_bridge.recipes._compose_values.wrong_values`; ``loops``:
+        the errors of arguments in the yaml of the loop; ``skipped``: the ``check``, the ``package`` that is
+        not installed, and the ``text`` of each check that needs it.
     """
-    hydra = importlib.import_module("hydra")
-    conf = importlib.import_module("omegaconf").OmegaConf
+    result = _nothing()
     place = str(folder.resolve())
-    result: dict[str, Any] = {"config": None, "error": None, "unknown": [], "refused": None, "classes": {}}
-    result |= {"values": {}, "loops": []}
     try:
+        hydra = importlib.import_module("hydra")
+        conf = importlib.import_module("omegaconf").OmegaConf
         raw = conf.to_container(conf.load(f"{place}/config.yaml"), resolve=False)
+        result["defaults"] = _own_settings(base_of(raw))
         with hydra.initialize_config_dir(config_dir=place, version_base=None):
             own_folder = [f"folder='{place}'"] if "folder" in raw else []
             config = hydra.compose("config", overrides=[*own_folder, *overrides])
-        base = _own_settings(base_of(raw))
         result["config"] = conf.to_container(config, resolve=True)
     except Exception as error:  # noqa: BLE001 - hydra raises many kinds
-        return result | {"error": _error_text(error)}
-    own = {key: value for key, value in raw.items() if key not in {"hydra", "defaults", "folder"}}
-    result["unknown"] = list(unknown_keys(own, base))
-    sft = base_of(raw) == SFT
-    result["refused"] = _sft_error(config) if sft else _ppo_error(config)
-    result["values"] = wrong_values(result["config"], critic=not sft and _need_critic(config), sft=sft)
-    result["classes"] = dict(_try_dataset(config) if sft else _try_classes(result["config"], folder))
-    result["loops"] = [] if sft else list(_argument_errors(result["config"], folder))
+        result["error"] = _unless_absent(result, "settings", NOT_COMPOSED, error)
+        return result
+    try:
+        _inspect(result, raw, config, folder)
+    except Exception as error:  # noqa: BLE001 - such as a number for a group of settings
+        result["refused"] = result["refused"] or _error_text(error)
     return result
+
+
+def _inspect(result: dict[str, Any], raw: Mapping[str, Any], config: Any, folder: Path) -> None:
+    """Add the findings about composed settings to the result."""
+    own = {key: value for key, value in raw.items() if key not in {"hydra", "defaults", "folder"}}
+    result["unknown"] = list(unknown_keys(own, result["defaults"]))
+    sft = base_of(raw) == SFT
+    refused = _sft_error(config) if sft else _ppo_error(config)
+    result["refused"] = _unless_absent(
+        result, "settings", "verl's own check of the settings did not finish", refused
+    )
+    result["values"] = wrong_values(result["config"], critic=not sft and _need_critic(config), sft=sft)
+    result["skipped"] += result["values"].pop("skipped")
+    check, left_out = ("dataset", "was not read") if sft else ("import", "was not imported")
+    for each in _try_dataset(config) if sft else _try_classes(result["config"], folder):
+        error_text = _unless_absent(result, check, f"{each.label} {left_out}", each.error, each.named)
+        if error_text is not None or each.error is None:
+            result["classes"][each.label] = error_text
+    result["loops"] = [] if sft else list(_argument_errors(result["config"], folder))
+
+
+def _nothing() -> dict[str, Any]:
+    return {
+        "config": None,
+        "defaults": {},
+        "error": None,
+        "unknown": [],
+        "refused": None,
+        "classes": {},
+        "values": {},
+        "loops": [],
+        "skipped": [],
+    }
+
+
+def _unless_absent(
+    result: dict[str, Any], check: str, text: str, error: Exception | str | None, named: str = ""
+) -> str | None:
+    """Return the text of an error, or None if a package is not installed, which is then added to ``skipped``.
+
+    Args:
+        result: The result.
+        check: The name of the check.
+        text: What was left out.
+        error: The error, or None.
+        named: The module that the folder names.
+    """
+    package = absent_package(error, named=named) if isinstance(error, Exception) else None
+    if package is not None:
+        result["skipped"].append({"check": check, "package": package, "text": text})
+        return None
+    return _error_text(error) if isinstance(error, Exception) else error
 
 
 @functools.cache
@@ -114,7 +182,10 @@ def _own_settings(name: str) -> Any:
 
 
 def _need_critic(config: Any) -> bool:
-    return bool(importlib.import_module("verl.trainer.ppo.utils").need_critic(config))
+    try:
+        return bool(importlib.import_module("verl.trainer.ppo.utils").need_critic(config))
+    except Exception:  # noqa: BLE001 - verl's own check reports it
+        return False
 
 
 def base_of(raw: Mapping[str, Any]) -> str:
@@ -140,44 +211,41 @@ def unknown_keys(own: Mapping[str, Any], known: Mapping[str, Any], at: str = "")
             yield from unknown_keys(value, known[key], name)
 
 
-def _ppo_error(config: Any) -> str | None:
+def _ppo_error(config: Any) -> Exception | None:
     """Return the error of verl's ``validate_config``; skip the critic if that would download a model."""
-    utils = importlib.import_module("verl.trainer.ppo.utils")
-    critic = utils.need_critic(config)
-    if critic and not Path(str(config.critic.model.path)).expanduser().is_dir():
-        critic = False  # verl 0.7 would load the model
     try:
+        utils = importlib.import_module("verl.trainer.ppo.utils")
+        critic = utils.need_critic(config)
+        if critic and not Path(str(config.critic.model.path)).expanduser().is_dir():
+            critic = False  # verl 0.7 would load the model
         importlib.import_module("verl.utils.config").validate_config(
             config=config, use_reference_policy=utils.need_reference_policy(config), use_critic=critic
         )
     except Exception as error:  # noqa: BLE001 - asserts, and any error of its dataclasses
-        return _error_text(error)
+        return error
     return None
 
 
-def _sft_error(config: Any) -> str | None:
+def _sft_error(config: Any) -> Exception | None:
     """Return the error of verl's settings classes; skip the model's, which reads its files."""
-    convert = importlib.import_module("verl.utils.config").omega_conf_to_dataclass
     try:
+        convert = importlib.import_module("verl.utils.config").omega_conf_to_dataclass
         for group in ("engine", "optim", "checkpoint", "profiler"):
             convert(config[group])
     except Exception as error:  # noqa: BLE001 - asserts, and any error of its dataclasses
-        return _error_text(error)
+        return error
     return None
 
 
-def _try_dataset(config: Any) -> Iterator[tuple[str, str | None]]:
+def _try_dataset(config: Any) -> Iterator[_Attempt]:
     """Load the dataset, and try it with the first rows if they and the tokenizer are local."""
     data = config.data
     path, name = data.custom_cls.path, data.custom_cls.name
     if path:
-        label = f"{name} of {path}"
-        try:
-            importlib.import_module("verl.utils.import_utils").load_extern_object(path, name)
-        except Exception as error:  # noqa: BLE001 - a module may fail in any way
-            yield label, _error_text(error)
+        error = _load_error(path, name)
+        yield _Attempt(f"{name} of {path}", error, _module_of(path))
+        if error is not None:
             return
-        yield label, None
     model = Path(str(config.model.tokenizer_path or config.model.path)).expanduser()
     if not model.is_dir() or not Path(str(data.train_files)).is_file():
         return
@@ -191,32 +259,36 @@ def _try_dataset(config: Any) -> Iterator[tuple[str, str | None]]:
             label = f"row {at} of train"
             rows[at]
     except Exception as error:  # noqa: BLE001 - a template may raise anything
-        yield label, _error_text(error)
+        yield _Attempt(label, error)
     else:
-        yield f"the first {TRIED} rows of train", None
+        yield _Attempt(f"the first {TRIED} rows of train", None)
 
 
-def _try_classes(config: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, str | None]]:
+def _try_classes(config: Mapping[str, Any], folder: Path) -> Iterator[_Attempt]:
     rollout = config["actor_rollout_ref"]["rollout"]
     conf = importlib.import_module("omegaconf").OmegaConf
     for entry in _loops(config, folder):
-        yield f"agent loop {entry['name']}", _loop_error(entry)
+        yield _Attempt(f"agent loop {entry['name']}", _loop_error(entry), str(entry["_target_"]))
     interactions = rollout["multi_turn"].get("interaction_config_path")
-    if interactions and (folder / interactions).is_file():
+    if isinstance(interactions, str) and (folder / interactions).is_file():
         for entry in conf.to_container(conf.load(folder / interactions))["interaction"]:
-            yield f"interaction {entry['name']}", _interaction_error(entry)
+            yield _Attempt(f"interaction {entry['name']}", _interaction_error(entry), entry["class_name"])
     reward = config["reward"]["custom_reward_function"]
     if reward["path"]:
-        yield f"reward {reward['path']}", _reward_error(reward["path"], reward["name"])
+        error = _load_error(reward["path"], reward["name"])
+        yield _Attempt(f"reward {reward['path']}", error, _module_of(reward["path"]))
 
 
 def _loops(config: Mapping[str, Any], folder: Path) -> list[Mapping[str, Any]]:
     """Return the entries of the loop's yaml; another check reports entries of a wrong form."""
     conf = importlib.import_module("omegaconf").OmegaConf
     file = config["actor_rollout_ref"]["rollout"]["agent"]["agent_loop_config_path"]
-    if not file or not (folder / file).is_file():
+    if not isinstance(file, str) or not (folder / file).is_file():
         return []
-    entries = conf.to_container(conf.load(folder / file))
+    try:
+        entries = conf.to_container(conf.load(folder / file))
+    except Exception:  # noqa: BLE001 - omegaconf raises many kinds
+        return []
     return [entry for entry in entries if isinstance(entry, dict) and {"name", "_target_"} <= set(entry)]
 
 
@@ -250,12 +322,12 @@ def _argument_names(loop: type) -> set[str]:
     return names - {"self"}
 
 
-def _loop_error(entry: Mapping[str, Any]) -> str | None:
+def _loop_error(entry: Mapping[str, Any]) -> Exception | str | None:
     try:
         importlib.import_module("hydra.utils").get_class(entry["_target_"])
+        registry = importlib.import_module("verl.experimental.agent_loop.agent_loop")._agent_loop_registry  # noqa: SLF001
     except Exception as error:  # noqa: BLE001 - a module may fail in any way
-        return _error_text(error)
-    registry = importlib.import_module("verl.experimental.agent_loop.agent_loop")._agent_loop_registry  # noqa: SLF001
+        return error
     if entry["name"] in registry:
         return (
             f"a module registers {entry['name']!r} by @register too, which replaces this entry and its "
@@ -264,22 +336,27 @@ def _loop_error(entry: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _interaction_error(entry: Mapping[str, Any]) -> str | None:
+def _interaction_error(entry: Mapping[str, Any]) -> Exception | None:
     module, _, name = entry["class_name"].rpartition(".")
     try:
         getattr(importlib.import_module(module), name)(dict(entry.get("config") or {}, name=entry["name"]))
     except Exception as error:  # noqa: BLE001
-        return _error_text(error)
+        return error
     return None
 
 
-def _reward_error(path: str, name: str) -> str | None:
-    load = importlib.import_module("verl.utils.import_utils").load_extern_object
+def _load_error(path: str, name: str) -> Exception | None:
+    """Return the error of loading a function or class from a file or a module, or None."""
     try:
-        load(path, name)
-    except Exception as error:  # noqa: BLE001
-        return _error_text(error)
+        importlib.import_module("verl.utils.import_utils").load_extern_object(path, name)
+    except Exception as error:  # noqa: BLE001 - a module may fail in any way
+        return error
     return None
+
+
+def _module_of(path: str) -> str:
+    """Return the module in a path of verl's; empty for a file."""
+    return path.removeprefix("pkg://") if path.startswith("pkg://") else ""
 
 
 def _error_text(error: BaseException) -> str:
@@ -290,13 +367,34 @@ def _error_text(error: BaseException) -> str:
 def _main(arguments: Sequence[str]) -> None:
     at = arguments.index("--") if "--" in arguments else len(arguments)
     folders, overrides = [Path(each) for each in arguments[:at]], arguments[at + 1 :]
-    with contextlib.redirect_stdout(sys.stderr):  # verl prints
-        names = dict.fromkeys(name for folder in folders for name in external_modules(folder))
-        errors = import_modules(names)
+    names = dict.fromkeys(name for folder in folders for name in external_modules(folder))
+    for output in _outputs(folders, overrides, names):
+        print(json.dumps(output, default=str), flush=True)  # noqa: T201
+
+
+def _outputs(
+    folders: Sequence[Path], overrides: Sequence[str], names: Collection[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the result of each folder, with the errors of the external modules in ``external``."""
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # verl prints
+            errors = import_modules(names)
+    except ImportError as error:
+        result = _nothing()
+        if _unless_absent(result, "settings", NOT_COMPOSED, error, "verl") is not None:
+            raise
+        yield from [result | {"external": {}}] * len(folders)
+        return
     for folder in folders:
         with contextlib.redirect_stdout(sys.stderr):
-            output = compose(folder, overrides) | {"external": errors}
-        print(json.dumps(output, default=str), flush=True)  # noqa: T201
+            result = compose(folder, overrides)
+        external = {
+            name: _unless_absent(
+                result, "values", f"{name}, which run.sh loads, was not imported", error, name
+            )
+            for name, error in errors.items()
+        }
+        yield result | {"external": external}
 
 
 if __name__ == "__main__":

@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+from verl_bridge.recipes._absent import absent_package, is_installed
+
 __all__ = ["wrong_values"]
 
 _ACTOR = "actor_rollout_ref.actor"
 _ROLLOUT = "actor_rollout_ref.rollout"
 _CORRECTION = "algorithm.rollout_correction"
 _CORE = "verl.trainer.ppo.core_algos"
+_ENGINES = "verl.workers.engine"
 
 _AGGREGATIONS = (
     "token-mean",
@@ -46,11 +49,15 @@ class _Choice(NamedTuple):
         key: The dotted key.
         names: Returns the accepted names.
         used: Whether the training reads the value.
+        registered: Whether an external module can register a name.
+        package: The package of verl with a module for each name that needs another package; empty for none.
     """
 
     key: str
     names: Callable[[], Iterable[str]]
     used: bool = True
+    registered: bool = False
+    package: str = ""
 
 
 def wrong_values(config: Mapping[str, Any], *, critic: bool, sft: bool = False) -> dict[str, list[Any]]:
@@ -62,31 +69,57 @@ def wrong_values(config: Mapping[str, Any], *, critic: bool, sft: bool = False) 
         sft: Whether this is a fine-tuning.
 
     Returns:
-        ``wrong``: for each unaccepted value its ``key``, ``value``, the ``allowed`` names, and whether it is
-        ``used``; ``missing``: for each accepted value that needs a package, its ``key``, ``value`` and
-        ``module``; ``unchecked``: the keys whose names this version of verl does not provide.
+        ``wrong``: for each unaccepted value its ``key``, ``value``, the ``allowed`` names, whether it is
+        ``used``, and whether an external module could have ``registered`` it; ``unchecked``: the keys whose
+        names this version of verl does not provide; ``skipped``: as in
+        :func:`verl_bridge.recipes._compose.compose`.
     """
-    found: dict[str, list[Any]] = {"wrong": [], "missing": [], "unchecked": []}
+    found: dict[str, list[Any]] = {"wrong": [], "unchecked": [], "skipped": []}
     for choice in [*_common(config), *(() if sft else _of_ppo(config, critic=critic))]:
         values = _names_in(_lookup(config, choice.key), separated=choice.key.endswith("rollout_rs"))
-        if not values:
-            continue
-        try:
-            allowed = sorted(choice.names())
-        except (ImportError, AttributeError):  # a version that moved it
-            found["unchecked"].append(choice.key)
-            continue
-        found["wrong"] += [
-            {"key": choice.key, "value": value, "allowed": allowed, "used": choice.used}
-            for value in values
-            if value not in allowed
-        ]
-    found["missing"] = [
-        {"key": "trainer.logger", "value": name, "module": _LOGGER_MODULES[name]}
-        for name in _names_in(_lookup(config, "trainer.logger"))
-        if name in _LOGGER_MODULES and importlib.util.find_spec(_LOGGER_MODULES[name]) is None
-    ]
+        if values:
+            _compare(choice, values, found)
+    for name in _names_in(_lookup(config, "trainer.logger")):
+        if name in _LOGGER_MODULES and not is_installed(_LOGGER_MODULES[name]):
+            text = f"trainer.logger={name}, which needs it, was not tried"
+            found["skipped"].append(_skipped(_LOGGER_MODULES[name], text))
     return found
+
+
+def _compare(choice: _Choice, values: list[str], found: dict[str, list[Any]]) -> None:
+    try:
+        allowed = sorted(choice.names())
+    except (ImportError, AttributeError) as error:
+        package = absent_package(error)
+        if package is None:  # a version that moved it
+            found["unchecked"].append(choice.key)
+        else:
+            text = f"{choice.key}={', '.join(values)} was not compared with verl's names"
+            found["skipped"].append(_skipped(package, text))
+        return
+    for value in values:
+        if value in allowed:
+            continue
+        package = _needed(f"{choice.package}.{value}") if choice.package else None
+        if package is not None:
+            text = f"{choice.key}={value}, which needs it, was not compared with verl's names"
+            found["skipped"].append(_skipped(package, text))
+            continue
+        wrong = {"key": choice.key, "value": value, "allowed": allowed, "used": choice.used}
+        found["wrong"].append(wrong | {"registered": choice.registered})
+
+
+def _skipped(package: str, text: str) -> dict[str, str]:
+    return {"check": "values", "package": package, "text": text}
+
+
+def _needed(module: str) -> str | None:
+    """Return the package that is not installed, and without which a module of verl cannot be imported."""
+    try:
+        _load(module)
+    except Exception as error:  # noqa: BLE001 - a module may fail in any way
+        return absent_package(error)
+    return None
 
 
 def _common(config: Mapping[str, Any]) -> Iterator[_Choice]:
@@ -96,32 +129,36 @@ def _common(config: Mapping[str, Any]) -> Iterator[_Choice]:
     for optimizer in ("optim", f"{_ACTOR}.optim"):
         module = _lookup(config, f"{optimizer}.optimizer_impl")
         if isinstance(module, str):
-            yield _Choice(f"{optimizer}.optimizer", functools.partial(_classes, module))
+            if _is_misspelt(module):
+                yield _Choice(f"{optimizer}.optimizer_impl", lambda: ["torch.optim"])
+            else:
+                yield _Choice(f"{optimizer}.optimizer", functools.partial(_classes, module))
 
 
 def _of_ppo(config: Mapping[str, Any], *, critic: bool) -> Iterator[_Choice]:
-    core = _load(_CORE)
     penalized = bool(_lookup(config, "algorithm.use_kl_in_reward"))
     kl_loss = bool(_lookup(config, f"{_ACTOR}.use_kl_loss"))
-    yield _Choice("algorithm.adv_estimator", lambda: core.ADV_ESTIMATOR_REGISTRY)
-    yield _Choice(f"{_ACTOR}.policy_loss.loss_mode", lambda: core.POLICY_LOSS_REGISTRY)
+    yield _Choice("algorithm.adv_estimator", lambda: _load(_CORE).ADV_ESTIMATOR_REGISTRY, registered=True)
+    losses = f"{_ACTOR}.policy_loss.loss_mode"
+    yield _Choice(losses, lambda: _load(_CORE).POLICY_LOSS_REGISTRY, registered=True)
     yield _Choice(f"{_ACTOR}.loss_agg_mode", lambda: _accepted(_aggregate, _AGGREGATIONS))
     yield _Choice("critic.loss_agg_mode", lambda: _accepted(_aggregate, _AGGREGATIONS), critic)
     yield _Choice(f"{_ACTOR}.kl_loss_type", lambda: _accepted(_penalize, _PENALTIES), kl_loss)
     yield _Choice("algorithm.kl_penalty", lambda: _accepted(_penalize, _PENALTIES), penalized)
     yield _Choice("algorithm.kl_ctrl.type", lambda: _accepted(_control, ("fixed", "adaptive")), penalized)
-    yield _Choice(f"{_ROLLOUT}.name", _engines_of_rollout)
+    yield _Choice(f"{_ROLLOUT}.name", _engines_of_rollout, registered=True)
     yield _Choice(f"{_ROLLOUT}.mode", lambda: {mode for _, mode in _rollouts()})
-    yield _Choice(f"{_ACTOR}.strategy", lambda: _trainers("language_model"))
-    yield _Choice("critic.strategy", lambda: _trainers("value_model"), critic)
+    policies, critics = lambda: _trainers("language_model"), lambda: _trainers("value_model")
+    yield _Choice(f"{_ACTOR}.strategy", policies, registered=True, package=_ENGINES)
+    yield _Choice("critic.strategy", critics, critic, registered=True, package=_ENGINES)
     yield _Choice(f"{_ACTOR}.fsdp_config.model_dtype", _precisions)
     if _lookup(config, "trainer.use_v1") is not None:
         v1 = bool(_lookup(config, "trainer.use_v1"))
-        yield _Choice("trainer.v1.trainer_mode", _v1_trainers, v1)
+        yield _Choice("trainer.v1.trainer_mode", _v1_trainers, v1, registered=True)
     if _lookup(config, "trainer.use_legacy_worker_impl") is not None:
         yield _Choice("trainer.use_legacy_worker_impl", lambda: ("auto", "enable", "disable"))
     if _lookup(config, "reward.reward_manager.source") == "register":
-        yield _Choice("reward.reward_manager.name", _reward_managers)
+        yield _Choice("reward.reward_manager.name", _reward_managers, registered=True)
     yield _Choice(f"{_CORRECTION}.rollout_is", lambda: _accepted(_weigh, ("token", "sequence", "geometric")))
     yield _Choice(f"{_CORRECTION}.rollout_rs", lambda: _corrections().SUPPORTED_ROLLOUT_RS_OPTIONS)
 
@@ -145,6 +182,11 @@ def _names_in(value: Any, *, separated: bool = False) -> list[str]:
     if isinstance(value, list):
         return [str(each) for each in value]
     return [name.strip() for name in str(value).split(",")] if separated else [str(value)]
+
+
+def _is_misspelt(module: str) -> bool:
+    """Return whether a package is installed, and has no such module."""
+    return is_installed(module.partition(".")[0]) and not is_installed(module)
 
 
 def _classes(module: str) -> list[str]:
@@ -206,7 +248,7 @@ def _engines_of_rollout() -> set[str]:
 
 
 def _trainers(model_type: str) -> Iterable[str]:
-    engines: Mapping[str, Any] = _load("verl.workers.engine").EngineRegistry._engines[model_type]  # noqa: SLF001
+    engines: Mapping[str, Any] = _load(_ENGINES).EngineRegistry._engines[model_type]  # noqa: SLF001
     return engines
 
 

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Finding", "Status", "ok", "problem", "skipped", "warning"]
 
-Status: TypeAlias = Literal["ok", "warning", "problem", "not looked at"]
+Status: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Finding:
 
     Attributes:
         check: The name of the check, in a word or two.
-        status: Its result; ``"not looked at"`` if a package that it needs is not installed.
+        status: Its result; ``"skipped"`` if a package or file that it needs is not on this machine.
         text: The finding.
         advice: The remedy, or empty.
     """
@@ -44,4 +44,4 @@ def problem(check: str, text: str, advice: str) -> Finding:
 
 def skipped(check: str, text: str, advice: str = "") -> Finding:
     """Return a finding for a skipped check."""
-    return Finding(check, "not looked at", text, advice)
+    return Finding(check, "skipped", text, advice)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from verl_bridge.recipes._sft import Evaluation, SftRecipe
 
-__all__ = ["write_sft"]
+__all__ = ["render_sft", "write_sft"]
 
 _NAMES = ("config.yaml", "run.sh", "README.md", "data/train.parquet", "data/val.parquet")
 
@@ -34,6 +34,15 @@ def write_sft(recipe: SftRecipe, folder: Path, *, force: bool = False) -> list[P
     Raises:
         FileExistsError: One of the files exists and ``force`` is false; nothing was written.
         OSError: The folder cannot be written to.
+    """
+    return write_files(folder, render_sft(recipe), _NAMES, force=force)
+
+
+def render_sft(recipe: SftRecipe) -> dict[str, str]:
+    """Return the text of each file of a recipe's folder by its name.
+
+    Args:
+        recipe: The recipe.
     """
     often = SFT_PRESETS[recipe.preset].each_epoch
     values = {
@@ -55,8 +64,7 @@ def write_sft(recipe: SftRecipe, folder: Path, *, force: bool = False) -> list[P
         "verl": recipe.verl,
     }
     templates = {"config.yaml": "sft.yaml", "run.sh": "sft_run.sh", "README.md": "sft_README.md"}
-    files = {name: fill(read_template(template), values) for name, template in templates.items()}
-    return write_files(folder, files, _NAMES, force=force)
+    return {name: fill(read_template(template), values) for name, template in templates.items()}
 
 
 def _command(evaluation: Evaluation, engine: str) -> str:

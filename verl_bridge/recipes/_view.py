@@ -41,7 +41,7 @@ class View:
         raw: The contents of ``config.yaml``, with the overrides.
         overrides: Further settings, as given to ``run.sh``.
         result: The result of :func:`verl_bridge.recipes._compose.compose`, or None without verl.
-        failed: Why there is no result although verl is installed, or empty.
+        failed: The error of a process without a result, although verl is installed; or empty.
         rows: Rows of the data by ``"train"`` and ``"val"``, once they have been read.
         files: The files of these rows by the same keys, each with its number of rows.
     """
@@ -97,6 +97,14 @@ class View:
         value = self.get(key, default)
         return value if type(value) is int else default
 
+    def is_null(self, key: str) -> bool:
+        """Return whether a setting is there, and null."""
+        *groups, last = key.split(".")
+        group: Any = (self.result or {}).get("config") or self.raw
+        for part in groups:
+            group = group.get(part) if isinstance(group, Mapping) else None
+        return isinstance(group, Mapping) and last in group and group[last] is None
+
     def load_rows(self, part: str) -> str:
         """Load the rows of ``"train"`` or ``"val"``.
 
@@ -110,6 +118,8 @@ class View:
         rows: list[dict[str, Any]] = []
         self.files[part] = []
         for file in self.paths(f"data.{part}_files"):
+            if not file.exists():
+                return f"cannot read {file}: there is no such file"
             try:
                 loaded = parquet.read_table(file).to_pylist()
             except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
@@ -148,6 +158,17 @@ class View:
     def has_interactions(self) -> bool:
         """Whether verl plays through interactions."""
         return self.get(INTERACTIONS) is not None
+
+    @property
+    def not_composed(self) -> str:
+        """Why verl did not compose the settings, or empty if it did."""
+        if self.failed or (self.result or {}).get("error"):
+            return "the settings could not be composed"
+        if self.result is None:
+            return "verl is not installed here"
+        if self.result["config"] is None:
+            return f"{self.result['skipped'][0]['package']} is not installed here"
+        return ""
 
     def arguments(self) -> Mapping[str, Any]:
         """Return the environment's settings in the yaml of the interaction, or else of the agent loop."""

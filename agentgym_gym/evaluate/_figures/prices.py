@@ -80,7 +80,9 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 def read_prices(path: Path) -> dict[str, Price]:
     """Read a table of prices per million tokens by model from a TOML or JSON file.
 
-    In TOML, the entry of a model or pattern is::
+    In TOML, the entry of a model or pattern is:
+
+    .. code-block:: toml
 
         ["Qwen/Qwen3-*"]
         input = 0.20
