@@ -269,7 +269,7 @@ def test_a_right_folder_has_no_problem_without_the_engine(run, tmp_path, monkeyp
     monkeypatch.setattr("verl_bridge.recipes._check_tasks.play_first_turns", lambda *_: ([], []))
     skipped = {}
     for name, folder in folders.items():
-        findings, _ = check(folder, task_error=task_error)
+        findings, _ = check(folder, find_task=find_task)
         assert [each for each in findings if each.status == "problem"] == [], name
         assert "verl is not installed here" not in str(findings)
         assert any("composes them and has each one" in each.text for each in findings)
@@ -302,7 +302,7 @@ def test_a_package_that_verl_needs_is_named(package, tmp_path, textcraft_url, mo
     path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
     (answer,) = compose(folder, PYTHONPATH=path)
     monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-    findings, _ = check(folder, players=players_of, task_error=task_error)
+    findings, _ = check(folder, players=players_of, find_task=find_task)
     assert not [each for each in findings if each.status == "problem"]
     (found,) = (each for each in findings if each.check == "settings")
     assert (found.status, found.text.startswith(f"{package} is not installed here")) == ("skipped", True)
@@ -318,7 +318,7 @@ def test_a_module_that_needs_a_package_is_skipped(tmp_path, textcraft_url, monke
     loop({"_target_": "own_parts.Loop"})(folder)
     (answer,) = compose(folder, PYTHONPATH=f"{tmp_path}:{programs.environment()['PYTHONPATH']}")
     monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-    findings, _ = check(folder, players=players_of, task_error=task_error)
+    findings, _ = check(folder, players=players_of, find_task=find_task)
     assert [each for each in findings if each.status == "problem"] == []
     texts = [each.text for each in findings if each.status == "skipped"]
     assert sum("package_of_another_machine is not installed here" in text for text in texts) == 2
@@ -330,7 +330,7 @@ def test_a_failed_composition_is_not_a_missing_verl(tmp_path, textcraft_url, mon
     config({"data.train_files": "${foldr}/data/train.parquet"})(folder)
     (answer,) = compose(folder)
     monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-    findings, _ = check(folder, players=players_of, task_error=task_error)
+    findings, _ = check(folder, players=players_of, find_task=find_task)
     assert any(each.status == "problem" and "foldr" in each.text for each in findings)
     assert any(each.status == "skipped" and "could not be composed" in each.text for each in findings)
     assert "not installed here" not in " ".join(
@@ -358,7 +358,7 @@ def test_a_value_of_another_type_is_named_with_one_that_fits(tmp_path, textcraft
     monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answers[view.folder]))
     monkeypatch.setattr("verl_bridge.recipes._check_tasks.play_first_turns", lambda *_: ([], []))
     for key, folder in folders.items():
-        findings, _ = check(folder, task_error=task_error)
+        findings, _ = check(folder, find_task=find_task)
         (wrong,) = (each for each in findings if each.status == "problem")
         assert wrong.text.startswith(f"{key}=")
         assert wrong.advice.endswith(TYPES[key][1])
