@@ -377,7 +377,7 @@ def test_a_server_that_wants_credentials_is_named_as_that(serve, status):
         ("create", errors.AccessDenied),
         ("step", errors.ServerError),
     ):
-        with pytest.raises(kind, match=rf"{status[:3]}.* requires credentials.*headers="):
+        with pytest.raises(kind, match=rf"{status[:3]}.* requires credentials.* headers"):
             driver.run(call(server, stage))
     assert len(server.requests) == 3
 

@@ -26,7 +26,7 @@ def check_composition(view: View, *, wrong_types: bool = False) -> Iterator[Find
 
     Args:
         view: The folder.
-        wrong_types: Whether there are values of a wrong type, of which verl's error would say less.
+        wrong_types: Whether other findings name values of a wrong type, which cause obscure errors in verl.
     """
     if view.failed:
         yield problem(

@@ -161,7 +161,7 @@ def _unless_absent(
     Args:
         result: The result.
         check: The name of the check.
-        text: What was left out.
+        text: The part of the check that was left out.
         error: The error, or None.
         named: The module that the folder names.
     """
