@@ -14,14 +14,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import httpx
 import pytest
 
+import needs
 import programs
 from agentgym_gym.errors import BadOption
-from agentgym_gym.local_servers import available
 from agentgym_servers.webarena._sites.state import fresh_state
 from agentgym_servers.webarena._sites.web import signed_in_cookie
 from plain_sites import plain_sites
 
-pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")
+pytestmark = pytest.mark.needs(*needs.needs_of_server("webarena"))
 
 TASK = {
     "sites": ["shopping"],

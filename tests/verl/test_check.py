@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+import needs
 import programs
 from check_mistakes import MISTAKES, config, make_folder
 
-pytest.importorskip("verl", reason="verl is not installed here")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from agentgym_gym._cli.verl_players import players_of, task_error
 from verl_bridge._loop_arguments import RULES
