@@ -25,6 +25,7 @@ if sys.dont_write_bytecode:  # PYTHONDONTWRITEBYTECODE, which keeps compiled fil
 
 import agentgym_gym
 import inside
+import needs
 from agentgym_gym.local_servers import LocalServer
 from counted_server import CountedServer
 from fake_server import FakeServer, never
@@ -103,6 +104,23 @@ def report_at_end(record_property: Callable[[str, object], None]) -> Callable[[s
     return lambda line: record_property("report_at_end", line)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    needs.mark_by_fixtures(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    marks = [*item.iter_markers("needs"), *item.iter_markers("may_use")]
+    with needs.programs_for(*(name for mark in marks for name in mark.args)):
+        return (yield)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        needs.skip_without(*mark.args)
+
+
 def pytest_collection_finish() -> None:
     """Spare later collections of garbage the modules and the tests, which stay."""
     gc.collect()
@@ -119,6 +137,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if lines:
         terminalreporter.section("measured")
         for line in sorted(lines):
+            terminalreporter.write_line(line)
+    skipped = terminalreporter.getreports("skipped")
+    if skipped:
+        terminalreporter.section("skipped")
+        for line in needs.table_of_skips(skipped):
             terminalreporter.write_line(line)
 
 
@@ -145,15 +168,13 @@ def recordings() -> Callable[[str], list[dict[str, Any]]]:
     """Exchanges recorded from AgentGym's own servers, by file name.
 
     They are not part of this repository: they are looked for in the folder that AGENTGYM_WIRE names, else in
-    ``shared/wire`` beside the checkout, and a test that wants them is skipped where they are absent.
+    ``shared/wire`` beside the checkout, and a test that requests them is skipped without them.
     """
-    beside = Path(__file__).resolve().parents[2] / "shared" / "wire"
-    folder = Path(os.environ.get("AGENTGYM_WIRE") or beside)
 
     def read(name: str) -> list[dict[str, Any]]:
-        file = folder / name
+        file = needs.RECORDINGS / name
         if not file.is_file():
-            pytest.skip(f"no recording {file}; AGENTGYM_WIRE can name the folder that holds it")
+            pytest.skip(needs.reason("recordings"))
         with gzip.open(file, "rt") if file.suffix == ".gz" else file.open() as lines:
             return [json.loads(line) for line in lines]
 

@@ -12,6 +12,7 @@ import pickle
 import gymnasium
 import pytest
 
+import needs
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors, find
 from agentgym_gym._headers import configured_headers, parse_headers
 from agentgym_gym._options import EnvOptions
@@ -47,7 +48,7 @@ def gateway():
 @pytest.fixture
 def run():
     """Runs a command in this process."""
-    testing = pytest.importorskip("typer.testing")
+    testing = pytest.importorskip("typer.testing", reason=needs.reason("typer.testing"))
     from agentgym_gym._cli import app
 
     return lambda *words, **options: testing.CliRunner().invoke(app, [*map(str, words)], **options)
@@ -191,7 +192,7 @@ def test_they_do_not_go_into_files(tmp_path, run):
 
 
 def test_rows_and_folders_hold_none_of_the_variable(tmp_path, run, monkeypatch):
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
     monkeypatch.setenv(VARIABLE, json.dumps(HEADERS))
     assert run("data", "rl", "TextCraft", "--tasks", "0:40", "--out", tmp_path / "rows").exit_code == 0
     made = run("verl", "init", "--env", "TextCraft", "--out", tmp_path / "verl")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym.local_servers import available
+import needs
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 BARS = {
@@ -53,10 +53,16 @@ BARS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BARS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.needs(*needs.needs_of_server(name)))
+        if name in needs.OTHER_PROGRAMS
+        else name
+        for name in BARS
+    ],
+)
 def test_a_benchmark_prints_one_line_with_its_bars(name):
-    if name == "sciworld" and (reason := available(name)) is not None:
-        pytest.skip(reason)
     command = [sys.executable, "-W", "error", str(FOLDER / f"{name}.py"), "--quick"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import needs
 import programs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,10 +77,9 @@ def test_the_command_of_the_image_starts_and_is_healthy():
         assert server.wait(60) == 0
 
 
+@pytest.mark.needs("systemd-analyze")
 def test_the_unit_is_valid(tmp_path):
-    program = shutil.which("systemd-analyze")
-    if program is None:
-        pytest.skip("systemd-analyze is not installed: apt-get install systemd")
+    program = needs.path_of("systemd-analyze")
     text = (DEPLOY / "agentgym@.service").read_text("utf-8")
     assert "/opt/agentgym/bin/agentgym serve" in text
     unit = tmp_path / "agentgym@.service"
@@ -110,9 +109,15 @@ def test_each_pod_has_the_name_that_clients_use():
 
 
 @pytest.mark.slow
-def test_the_image_is_built_where_there_is_a_container_engine():
-    engine = shutil.which("docker") or shutil.which("podman")
-    if engine is None or subprocess.run([engine, "info"], capture_output=True, check=False).returncode:
-        pytest.skip("no container engine runs here: start docker or podman")
-    command = [engine, "build", "--file", DEPLOY / "Dockerfile", "--tag", "agentgym-servers-test", ROOT]
+@pytest.mark.needs("engine")
+def test_the_image_is_built():
+    command = [
+        needs.path_of("engine"),
+        "build",
+        "--file",
+        DEPLOY / "Dockerfile",
+        "--tag",
+        "agentgym-servers-test",
+        ROOT,
+    ]
     subprocess.run(command, check=True, timeout=1200)

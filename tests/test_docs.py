@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+import needs
 from agentgym_gym import Limits
 from agentgym_gym._cli.plans import read_plan
 from agentgym_gym.evaluate import ChatPrompt, History, Price, price_of, read_prices
@@ -110,7 +111,7 @@ ADAPTERS = (ROOT / "docs" / "adapters.md").read_text("utf-8")
 @pytest.mark.parametrize("number", range(4))
 def test_the_page_on_adapters_runs(number, tmp_path):
     if number == 3:
-        pytest.importorskip("minigrid")
+        pytest.importorskip("minigrid", reason=needs.reason("minigrid"))
     code = blocks_of(ADAPTERS, "python")[number]
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -324,7 +325,7 @@ def test_the_run_file_on_the_page_on_evaluation_can_be_read(tmp_path):
     (text,) = re.findall(r"^```toml\n(out = .*?)^```", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "run.toml").write_text(text)
     if sys.version_info < (3, 11):
-        pytest.importorskip("tomli")
+        pytest.importorskip("tomli", reason=needs.reason("tomli"))
     plan = read_plan(tmp_path / "run.toml")
     assert [environment.tasks for environment in plan.environments] == ["0:50", "all"]
     assert (plan.samples, plan.agents[1].model_path) == (2, "ckpts/*")
@@ -372,6 +373,6 @@ def test_the_prices_on_the_page_on_evaluation_can_be_read(tmp_path):
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition("### Prices")[2]
     (tmp_path / "prices.toml").write_text(blocks_of(page, "toml")[0])
     if sys.version_info < (3, 11):
-        pytest.importorskip("tomli")
+        pytest.importorskip("tomli", reason=needs.reason("tomli"))
     price = price_of("Qwen/Qwen3-8B", read_prices(tmp_path / "prices.toml"))
     assert price == Price(input=0.2, cached_input=0.02, output=0.6)

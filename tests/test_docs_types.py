@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import needs
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
@@ -67,7 +69,7 @@ def test_mypy_has_no_complaint(folder, tmp_path):
 
 @pytest.mark.slow
 def test_pyright_has_no_complaint(folder, tmp_path):
-    pytest.importorskip("basedpyright", reason="the extra dev has it")
+    pytest.importorskip("basedpyright", reason=needs.reason("basedpyright"))
     config = tmp_path / "pyrightconfig.json"
     config.write_text(
         json.dumps({"include": [str(folder)], "extraPaths": [str(ROOT)], "typeCheckingMode": "strict"})

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_gym import AgentGymEnv, find
 from agentgym_gym.evaluate import evaluate, load_oracle
 from fake_model import completion
@@ -52,7 +53,7 @@ def test_a_script_runs(name, tmp_path):
 
 @pytest.mark.slow
 def test_a_model_plays(tmp_path, textcraft_url):
-    pytest.importorskip("openai", reason="the example uses it")
+    pytest.importorskip("openai", reason=needs.reason("openai"))
     with AgentGymEnv("TextCraft", server=textcraft_url) as env:
         (won,) = evaluate(env, load_oracle(find("TextCraft")), [0])
     with FakeServer(in_turn(*(completion(f"Action: {action}") for action in won.replies))) as model:

@@ -15,6 +15,7 @@ import pytest
 from typer import Context
 from typer.main import get_command
 
+import needs
 from agentgym_gym._cli import app
 from report_browser import browser  # noqa: F401 - a fixture
 
@@ -66,8 +67,7 @@ def sphinx(docs, out):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, by the words of `make site`: page by path."""
-    for package in ("sphinx", "myst_parser", "furo", "sphinx_copybutton"):
-        pytest.importorskip(package, reason="the extra dev has it")
+    needs.skip_without("sphinx", "myst_parser", "furo", "sphinx_copybutton")
     out = tmp_path_factory.mktemp("site")
     built = sphinx(ROOT / "docs", out)
     assert (built.returncode, built.stderr) == (0, "")

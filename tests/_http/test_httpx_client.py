@@ -18,13 +18,7 @@ from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym.calls import Call, at
 from by_hand import ask
 
-LIBRARIES = [
-    pytest.param(
-        name,
-        marks=pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"{name} is not installed"),
-    )
-    for name in ("httpx", "httpx2")
-]
+LIBRARIES = [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("httpx", "httpx2")]
 
 
 @pytest.fixture(params=LIBRARIES)

@@ -6,8 +6,9 @@ import contextlib
 
 import pytest
 
+import needs
 from agentgym_checkout import import_or_skip
-from agentgym_gym.local_servers import LocalServer, available
+from agentgym_gym.local_servers import LocalServer
 from agentgym_pair import Pair
 
 
@@ -20,7 +21,8 @@ def urls():
         if name not in addresses:
             server = LocalServer(name)
             stack.callback(server.stop)
-            addresses[name] = server.start()
+            with needs.programs_for(*needs.needs_of_server(name)):
+                addresses[name] = server.start()
         return addresses[name]
 
     with contextlib.ExitStack() as stack:
@@ -33,9 +35,7 @@ def pair(urls):
     envs = import_or_skip("agentenv.envs")
 
     def make(name, url=None, **options):
-        missing = available(name)
-        if missing is not None:
-            pytest.skip(missing)
+        needs.skip_without(*needs.needs_of_server(name))
         both = Pair(envs, name, url or urls(name), **options)
         stack.callback(both.close)
         return both

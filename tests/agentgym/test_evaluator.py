@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 
+import needs
 from agentgym_checkout import import_or_skip
 from agentgym_pair import NAMES, address_of, is_full_score, sample, stem_of, winning_replies
 from fake_model import completion
@@ -94,7 +95,7 @@ def replayed(both, task, texts):
     return reward, terminated
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", needs.with_needs(NAMES))
 def test_their_evaluator_wins_with_our_oracles_replies(name, pair, urls, tokenizer, report_at_end):
     both, longest = pair(name), 0
     evaluator_task = task_of(name, urls(name))
@@ -114,7 +115,7 @@ def test_their_evaluator_wins_with_our_oracles_replies(name, pair, urls, tokeniz
     report_at_end(f"{name}: AgentGym's Evaluator won {GAMES} games; the longest prompt had {longest} tokens")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", needs.with_needs(NAMES))
 def test_a_model_of_random_weights_is_paid_as_here(name, pair, urls, model, tokenizer):
     """Such a model writes junk, and its replies give the same observations and reward here."""
     both = pair(name)
@@ -131,7 +132,7 @@ def test_a_model_of_random_weights_is_paid_as_here(name, pair, urls, model, toke
     assert terminated or len(texts) == 7
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", needs.with_needs(NAMES))
 def test_their_agent_of_a_chat_server_wins(name, pair, urls, started):
     both = pair(name)
     (task,) = sample(name, 1)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import needs
 from agentgym_checkout import import_or_skip
 from agentgym_gym import find
 from agentgym_gym.testing import strategies as drawn
@@ -20,7 +21,11 @@ from agentgym_pair import NAMES, first_reply, sample
 
 import_or_skip("agentenv.envs")
 
-FORMATS = [(name, each) for name in NAMES for each in find(name).agentgym_readers]
+FORMATS = [
+    pytest.param(name, each, marks=pytest.mark.needs(*needs.needs_of_server(name)))
+    for name in NAMES
+    for each in find(name).agentgym_readers
+]
 
 ODD = {
     "empty": "",

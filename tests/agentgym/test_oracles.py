@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import needs
 from agentgym_checkout import import_or_skip
 from agentgym_pair import NAMES, is_full_score, sample, winning_replies
 
@@ -20,7 +21,7 @@ SHOWN_FIRST = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", needs.with_needs(NAMES))
 def test_their_client_wins_each_game_with_our_oracles_replies(name, pair, report_at_end):
     both = pair(name)
     tasks, replies = sample(name, GAMES), 0
@@ -40,7 +41,7 @@ def test_their_client_wins_each_game_with_our_oracles_replies(name, pair, report
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", needs.with_needs(NAMES))
 def test_their_client_plays_on_a_process_with_all_servers(name, pair, urls):
     """There too, AgentGym's clients of Maze and Wordle take the address with their prefix."""
     both = pair(name, url=f"{urls('all')}/{name.lower()}")

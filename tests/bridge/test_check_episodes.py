@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 import nasty_envs
+import needs
 from verl_bridge.recipes import _check_episodes as check_episodes
 from verl_bridge.recipes import check as check_folder
 from verl_bridge.recipes import seeded, write_rows
@@ -150,7 +151,7 @@ def test_no_more_than_two_are_open(monkeypatch):
 @pytest.mark.parametrize("isolate", [None, "process"])
 def test_the_isolation_is_that_of_the_recipe(tmp_path, isolate):
     """Of its yaml, or of a row."""
-    yaml = pytest.importorskip("yaml")
+    yaml = pytest.importorskip("yaml", reason=needs.reason("yaml"))
     parquet_of = [seeded("nasty_envs:nasty/OneAtATime-v0", range(8), "Play.") for _ in range(2)]
     (tmp_path / "data").mkdir()
     for part, rows in zip(("train", "val"), parquet_of, strict=True):

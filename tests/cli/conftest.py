@@ -10,6 +10,7 @@ import pytest
 from typer import testing
 from typer.main import get_command
 
+import needs
 from agentgym_gym import catalogue
 from agentgym_gym._cli import app, console
 
@@ -46,7 +47,7 @@ def write_data(run):
 
     Returns the rows of each part, and what the command told.
     """
-    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
 
     def write(command, *arguments):
         result = run("data", command, *arguments, "--out", "out", "--json")

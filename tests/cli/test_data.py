@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import agentgym_gym
+import needs
 from agentgym_gym.data import own_prompt
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text("utf-8")
 

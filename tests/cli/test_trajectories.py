@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_gym.data import read_trajectories
 from agentgym_gym.evaluate import RunFolder
 from fake_model import completion
 from fake_server import FakeServer
 from trajectories import ENTRY, FACTS, PROMPT, episode
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "trajectories.md").read_text("utf-8")
 

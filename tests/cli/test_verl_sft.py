@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
+import needs
 import programs
 from agentgym_gym.data import read_trajectories
 from agentgym_gym.evaluate import RunFolder
 from trajectories import ENTRY, FACTS, PROMPT, episode
 from verl_bridge.recipes import SFT_PRESETS, VERSIONS
 
-yaml = pytest.importorskip("yaml")
-parquet = pytest.importorskip("pyarrow.parquet")
+yaml = pytest.importorskip("yaml", reason=needs.reason("yaml"))
+parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
 
 
 @pytest.fixture(autouse=True)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 
 import agentgym_gym
+import needs
 from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.actions import Verbatim
 from agentgym_gym.formats import AgentGymFormat
 from any_server import AnyServer
 
 ROOT = Path(__file__).resolve().parents[2]
-RECORDING = Path(os.environ.get("AGENTGYM_WIRE") or ROOT.parent / "shared" / "wire") / "client_parse.jsonl"
+needs.skip_without("recordings")
 
-if not RECORDING.is_file():
-    pytest.skip(f"AgentGym's client was recorded in {RECORDING}, which is not here", allow_module_level=True)
-
-with RECORDING.open(encoding="utf-8") as lines:
+with (needs.RECORDINGS / "client_parse.jsonl").open(encoding="utf-8") as lines:
     ROWS = [json.loads(line) for line in lines]
 
 _spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")

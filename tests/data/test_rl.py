@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym_gym
+import needs
 from agentgym_gym import data
 from agentgym_gym.data import Item, Recipe, items_of, own_prompt, rows, schema, write
 from agentgym_gym.errors import BadOption, MissingExtra
@@ -23,7 +24,7 @@ VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.tex
 
 @pytest.fixture
 def parquet():
-    return pytest.importorskip("pyarrow.parquet")
+    return pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
 
 
 def test_a_row():
@@ -197,7 +198,7 @@ def test_reading_and_dividing_do_not_import_pyarrow():
 
 
 def test_a_package_that_pyarrow_lacks_is_not_taken_for_pyarrow(monkeypatch):
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ModuleNotFoundError) as caught:
         data.schema()

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+import needs
 from agentgym_gym.data import (
     Message,
     Trajectory,
@@ -316,7 +317,7 @@ def test_the_best_of_each_task():
 
 
 def written(folder, *given):
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
     return write(folder, {"train": sft_rows(given)}, sft_schema())["train"]
 
 
@@ -342,8 +343,8 @@ def test_what_a_fault_ended_goes_into_no_file():
 
 
 def test_rows_of_another_schema_are_an_error(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
+    pa = pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
 
     def save(rows, name="other.parquet", **more):
         parquet.write_table(pa.Table.from_pylist(rows, **more), tmp_path / name)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib import metadata
 
-import pytest
-
+import needs
 from agentgym_gym.evaluate._engines.commands import command_line
 
 SGLANG = """
@@ -33,10 +31,7 @@ print(json.dumps(vars(parser.parse_args(sys.argv[1:])), default=repr))
 
 
 def parsed(kind: str, program: str, arguments: list[str]) -> dict:
-    try:
-        metadata.version(kind)
-    except metadata.PackageNotFoundError:
-        pytest.skip(f"{kind} is not installed: nox -s engine-parsers")
+    needs.skip_without(kind)
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=240
     )

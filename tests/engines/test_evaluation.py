@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import sys
 
 import pytest
 
-for needed in ("torch", "transformers", "openai", "uvicorn", "fastapi", "typer", "rich"):
-    if importlib.util.find_spec(needed) is None:
-        pytest.skip(f"{needed} is not installed: nox -s engines", allow_module_level=True)
+import needs
+
+needs.skip_without("torch", "transformers", "openai", "uvicorn", "fastapi", "typer", "rich")
 
 import programs  # noqa: E402 - not before it is known that all is there
 

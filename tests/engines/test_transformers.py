@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import http.client
-import importlib.util
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import needs
 from agentgym_gym.errors import SetupError
 from agentgym_gym.evaluate._engines import Engine, guard
 
-for needed in ("torch", "transformers", "openai", "uvicorn", "fastapi"):
-    if importlib.util.find_spec(needed) is None:
-        pytest.skip(f"{needed} is not installed: nox -s engines", allow_module_level=True)
+needs.skip_without("torch", "transformers", "openai", "uvicorn", "fastapi")
 
 MESSAGES = [{"role": "system", "content": "Find the goal."}, {"role": "user", "content": "You are at 5, 6."}]
 

@@ -153,9 +153,7 @@ TOML = '[[messages]]\nrole = "{}"\ncontent = "{}"\n'
             "p.TOML",
             "".join(TOML.format(*message.values()) for message in FEW_SHOT),
             ["Be brief. Play.", "e0", "e1"],
-            marks=pytest.mark.skipif(
-                not (find_spec("tomllib") or find_spec("tomli")), reason="Python 3.10 without tomli"
-            ),
+            marks=pytest.mark.needs("tomllib" if find_spec("tomllib") else "tomli"),
         ),
     ],
 )

@@ -6,11 +6,12 @@ import sys
 
 import pytest
 
+import needs
 from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_gym.evaluate import Price, price_of, read_prices
 
 if sys.version_info < (3, 11):
-    pytest.importorskip("tomli")
+    pytest.importorskip("tomli", reason=needs.reason("tomli"))
 
 TOML = """
 ["Qwen/Qwen3-*"]

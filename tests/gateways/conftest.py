@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 import trustme
 
+import needs
 from agentgym_gym.local_servers import LocalServer
 
 TOKEN, USER, PASSWORD = "s3cret-token", "me", "p@ss/w%rd"
@@ -106,9 +106,7 @@ def wait_for(port, process):
 @contextlib.contextmanager
 def running_nginx(folder, http, *ports):
     """An nginx with the block ``http``, which listens on the ports."""
-    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-    if program is None:
-        pytest.skip("nginx is not installed: apt-get install nginx-light")
+    program = needs.path_of("nginx")
     as_root = "user root;" if os.geteuid() == 0 else ""
     (folder / "http.conf").write_text(http)
     (folder / "nginx.conf").write_text(MAIN.format(user=as_root, folder=folder))
@@ -207,7 +205,7 @@ class ForwardProxy:
 
 @pytest.fixture
 def proxy():
-    pytest.importorskip("proxy", reason="proxy.py is not installed: pip install proxy.py")
+    pytest.importorskip("proxy", reason=needs.reason("proxy"))
     started = ForwardProxy()
     started.start()
     yield started

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import needs
 from agentgym_gym import AgentGymEnv, errors
 
 pytestmark = pytest.mark.slow  # each starts an nginx or another gateway
@@ -110,7 +111,7 @@ def test_by_import_path(run, nginx, goal):
 
 
 def test_http2(run, nginx, goal):
-    pytest.importorskip("h2", reason="h2 is not installed: pip install 'httpx[http2]'")
+    pytest.importorskip("h2", reason=needs.reason("h2"))
     assert run("HTTP/2", GATEWAY_URL=nginx.http2, **certificates(nginx)) == [goal]
 
 

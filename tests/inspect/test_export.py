@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_gym import ToolCall
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import EpisodeRecord, read_run, summarise
 from agentgym_gym.evaluate import _inspect_export as module
 
-pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
+pytest.importorskip("inspect_ai", reason=needs.reason("inspect_ai"))
 
 from inspect_ai.event import ErrorEvent, InfoEvent, ModelEvent, ScoreEvent
 from inspect_ai.log import list_eval_logs, read_eval_log, read_eval_log_sample_summaries

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
+import needs
+
+pytest.importorskip("inspect_ai", reason=needs.reason("inspect_ai"))
 
 from inspect_ai.log import read_eval_log
 

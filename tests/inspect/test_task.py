@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import BadOption, UnknownEnvironment
@@ -18,7 +19,7 @@ from agentgym_gym.evaluate import evaluate, load_oracle
 from agentgym_gym.local_servers import LocalServer
 from fake_server import FakeServer
 
-pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
+pytest.importorskip("inspect_ai", reason=needs.reason("inspect_ai"))
 
 import inspect_ai
 import sniffio

@@ -11,14 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_gym.evaluate import read_run
 from agentgym_gym.evaluate._inspect_export import export_to_inspect
-from report_browser import CHROMIUM
 
-pytest.importorskip("inspect_ai", reason="inspect_ai is not installed: nox -s inspect")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+pytest.importorskip("inspect_ai", reason=needs.reason("inspect_ai"))
+playwright = pytest.importorskip("playwright.sync_api", reason=needs.reason("playwright.sync_api"))
 
 SCRIPT = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"
 SECONDS = 30
@@ -27,7 +25,7 @@ SECONDS = 30
 @pytest.fixture(scope="module")
 def browser():
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = running.chromium.launch(executable_path=needs.path_of("chromium"), args=["--no-sandbox"])
         yield browser
         browser.close()
 

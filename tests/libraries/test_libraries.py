@@ -15,10 +15,8 @@ for these tests only; no file of theirs is part of this project.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -26,11 +24,12 @@ from typing import NamedTuple
 import pytest
 
 import library_policies as policies
+import needs
 import programs
 from fake_model import completion
 from fake_server import FakeServer
 
-pytest.importorskip("textarena", reason="nox -s libraries installs the libraries and runs these tests")
+pytest.importorskip("textarena", reason=needs.reason("textarena"))
 
 HERE = Path(__file__).parent
 ENVS = HERE / "envs"
@@ -42,7 +41,7 @@ class Case(NamedTuple):
     """A game of a library.
 
     Attributes:
-        requires: What must be installed: modules, or ``java``.
+        requires: What must be installed: names of `needs.NEEDS`.
         env: The environment, with its module.
         policy: The function of `policies` that plays it.
         score: The mean score of that function at least.
@@ -57,7 +56,9 @@ class Case(NamedTuple):
 
 
 def case_of(name, *facts, slow=False, **more):
-    return pytest.param(Case(*facts, **more), id=name, marks=[pytest.mark.slow] if slow else [])
+    case = Case(*facts, **more)
+    marks = [pytest.mark.needs(*case.requires.split()), *([pytest.mark.slow] if slow else [])]
+    return pytest.param(case, id=name, marks=marks)
 
 
 CASES = [
@@ -107,9 +108,6 @@ CASES = [
 
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
-    for name in request.param.requires.split():
-        if not (shutil.which(name) if name == "java" else importlib.util.find_spec(name)):
-            pytest.skip(f"{name} is not installed: nox -s libraries runs this test")
     return request.param
 
 
@@ -183,7 +181,7 @@ def test_a_random_agent_meets_no_fault(case, tmp_path):
 @pytest.fixture(scope="module")
 def recipe(case, tmp_path_factory):
     """A folder of ``agentgym verl init``, whose rows for validation are the first seeds."""
-    pytest.importorskip("pyarrow", reason="the extra data is not installed")
+    pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
     folder = tmp_path_factory.mktemp("recipe")
     rows = ("--tasks", "0:48", "--val", CONCURRENCY, "--turns", TURNS, "--isolate", "process")
     agentgym("verl", "init", "--env", case.env, *rows, "--out", folder)
@@ -200,7 +198,7 @@ def test_a_training_folder_passes_its_check(recipe):
 
 def test_training_and_evaluation_play_the_same_episodes(case, recipe, one_by_one):
     """Play by the agent loop over a stand-in of verl's base class: verl would take gigabytes."""
-    pytest.importorskip("jinja2", reason="the agent loop imports jinja2, which verl requires")
+    pytest.importorskip("jinja2", reason=needs.reason("jinja2"))
     script = (HERE / "play_episodes.py", recipe, case.policy, "process")
     lines = run(*script, folders=(ENVS, HERE / "stand_in", Path(policies.__file__).parent)).splitlines()
     played = {episode["seed"]: episode for episode in map(json.loads, lines)}

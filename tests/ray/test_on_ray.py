@@ -8,7 +8,9 @@ from functools import partial
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="ray is not installed: nox -s verl-0.9 runs these tests")
+import needs
+
+ray = pytest.importorskip("ray", reason=needs.reason("ray"))
 
 import programs  # noqa: E402
 from agentgym_gym import AsyncAgentGymEnv, find  # noqa: E402 - not before it is known that ray is there

@@ -13,7 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-ray = pytest.importorskip("ray", reason="ray is not installed: nox -s verl-0.9 runs these tests")
+import needs
+
+ray = pytest.importorskip("ray", reason=needs.reason("ray"))
 
 import programs  # noqa: E402
 from agentgym_gym._cli.ray_servers import RayServers  # noqa: E402 - not before it is known that ray is there

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentgym_gym.local_servers import LocalServer, available
+import needs
+from agentgym_gym.local_servers import LocalServer
 from bird_folder import write_bird
 
 
@@ -15,7 +16,8 @@ from bird_folder import write_bird
 def local_server() -> Iterator[LocalServer]:
     """One process that serves all local servers, each below its name."""
     server = LocalServer("all")
-    server.start()
+    with needs.programs_for(*needs.OTHER_PROGRAMS.values()):
+        server.start()
     yield server
     server.stop()
 
@@ -25,9 +27,7 @@ def local_url(local_server: LocalServer) -> Callable[[str], str]:
     """Returns the URL of a local server by its name; skips the test if it cannot run on this machine."""
 
     def url_of(name: str) -> str:
-        reason = available(name)
-        if reason is not None:
-            pytest.skip(reason)
+        needs.skip_without(*needs.needs_of_server(name))
         return f"{local_server.url}/{name}"
 
     return url_of

@@ -10,15 +10,13 @@ import httpx
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.local_servers import ServerOptions, available, server_kind, servers
+from agentgym_gym.local_servers import ServerOptions, server_kind, servers
 from in_process import in_process, posted
+from needs import with_needs
 
 each_server = pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.skipif(available(name) is not None, reason="not installed"))
-        for name in servers()
-    ],
+    with_needs(servers()),
 )
 JSON = {"content-type": "application/json"}
 LMRL = {"maze", "wordle"}  # whose routes begin with their names
@@ -67,12 +65,13 @@ def test_a_number_out_of_range_is_refused(wrong, must_be):
         server_kind("movie").app(**wrong)
 
 
-def test_a_server_takes_the_options_that_it_says_and_no_other(tmp_path):
-    for kind in map(server_kind, filter(lambda name: available(name) is None, servers())):
-        for option, value in (("seed", 0), ("data", tmp_path), ("speed", 1)):
-            if option not in kind.takes:
-                with pytest.raises(BadOption, match=f"the {kind.title} server takes no {option}"):
-                    kind.app(**{option: value})
+@each_server
+def test_a_server_takes_the_options_that_it_says_and_no_other(name, tmp_path):
+    kind = server_kind(name)
+    for option, value in (("seed", 0), ("data", tmp_path), ("speed", 1)):
+        if option not in kind.takes:
+            with pytest.raises(BadOption, match=f"the {kind.title} server takes no {option}"):
+                kind.app(**{option: value})
 
 
 # --- how many environments there are, and for how long ---

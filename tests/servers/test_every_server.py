@@ -21,7 +21,7 @@ from gymnasium.utils.env_checker import check_env
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, environments, errors
 from agentgym_gym.evaluate import NullAgent, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.local_servers import LocalServer, available, servers
-from environments_by_speed import OTHER_PROGRAMS, slow_with_other_programs
+from needs import OTHER_PROGRAMS, with_needs
 
 LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 32
@@ -30,17 +30,14 @@ JSON = {"Content-Type": "application/json"}
 ONE_WORLD = {"TextCraft", "Maze", "SciWorld", "MiniWoB"}
 EVERY_NUMBER_IS_A_TASK = {"TextCraft", "Wordle"}
 
-each_environment = pytest.mark.parametrize("environment", LOCAL, ids=lambda e: e.name)
+each_environment = pytest.mark.parametrize("environment", with_needs(LOCAL), ids=lambda e: e.name)
 each_that_plays_much = pytest.mark.parametrize(
-    "environment", slow_with_other_programs(LOCAL), ids=lambda e: e.name
+    "environment", with_needs(LOCAL, slow=True), ids=lambda e: e.name
 )
 
 
 @pytest.fixture
 def url(environment, local_url):
-    missing = available(environment.name)
-    if missing is not None:
-        pytest.skip(missing)
     return local_url(environment.name.lower())
 
 
@@ -241,6 +238,7 @@ def test_many_at_once_are_as_each_alone(environment, url):
 
 
 @pytest.mark.slow
+@pytest.mark.may_use(*OTHER_PROGRAMS.values())
 def test_killed_and_restarted_they_play_the_same():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -270,15 +268,21 @@ def test_killed_and_restarted_they_play_the_same():
 
 
 @pytest.mark.slow
+@pytest.mark.may_use(*OTHER_PROGRAMS.values())
 def test_one_command_evaluates_all_of_them_and_the_readme_shows_it(tmp_path):
-    missing = [each.name for each in LOCAL if available(each.name) is not None]
-    if missing:
-        pytest.skip(f"not installed: {', '.join(missing)}")
-    command = ["agentgym_gym", "eval", str(ROOT / "examples" / "local_servers.toml"), "--out", str(tmp_path)]
+    here = [each for each in LOCAL if available(each.name) is None]
+    text = (ROOT / "examples" / "local_servers.toml").read_text("utf-8")
+    for environment in LOCAL:
+        entry = f'[[environments]]\nid = "{environment.name}"\n\n'
+        assert text.count(entry) == 1
+        text = text if environment in here else text.replace(entry, "")
+    plan, runs = tmp_path / "plan.toml", tmp_path / "runs"
+    plan.write_text(text, "utf-8")
+    command = ["agentgym_gym", "eval", str(plan), "--out", str(runs)]
     subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=True, capture_output=True, timeout=900)
     rows = []
-    for environment in LOCAL:
-        (folder,) = tmp_path.glob(f"{environment.name}-v0-oracle")
+    for environment in here:
+        (folder,) = runs.glob(f"{environment.name}-v0-oracle")
         summary = json.loads((folder / "summary.json").read_bytes())
         success = f"{summary['success_rate']:.2f}".removeprefix("0")
         rows.append(f"| {environment.name} | {success} | {summary['mean_turns']:.2f} |")

@@ -239,9 +239,8 @@ def test_a_missing_extra_is_named(monkeypatch):
             start()
 
 
+@pytest.mark.needs("playwright")
 def test_a_missing_program_is_named(monkeypatch):
-    if importlib.util.find_spec("playwright") is None:
-        pytest.skip("needs playwright")
     monkeypatch.setenv("AGENTGYM_CHROMIUM", "/nowhere/chromium")
     assert "apt-get install chromium" in available("WebArena")
     with pytest.raises(SetupError, match="AGENTGYM_CHROMIUM"):

@@ -15,14 +15,15 @@ from pathlib import Path
 import httpx
 import pytest
 
+import needs
 import programs
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv
 from agentgym_gym.envs.miniwob import MINIWOB, TASK_NAMES, VARIATIONS, task_of
 from agentgym_gym.evaluate import evaluate_async, load_oracle
-from agentgym_gym.local_servers import LocalServer, available
+from agentgym_gym.local_servers import LocalServer
 from process_tree import alive, descendants
 
-pytestmark = pytest.mark.skipif(available("miniwob") is not None, reason=available("miniwob") or "")
+pytestmark = pytest.mark.needs(*needs.needs_of_server("miniwob"))
 
 START_SECONDS = 120  # on a busy machine
 

@@ -8,6 +8,7 @@ import pytest
 from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import available, servers
 from agentgym_servers import serve
+from needs import OTHER_PROGRAMS
 
 
 @pytest.fixture
@@ -15,6 +16,7 @@ def url(local_server):
     return local_server.url
 
 
+@pytest.mark.may_use(*OTHER_PROGRAMS.values())
 def test_it_lists_what_it_serves(url):
     assert httpx.get(url).json() == {"servers": [name for name in servers() if available(name) is None]}
     reply = httpx.get(f"{url}/chess/create")

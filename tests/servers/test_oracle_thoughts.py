@@ -16,10 +16,10 @@ from agentgym_gym.formats import FORMATS, Bare, get_format
 from agentgym_servers.maze._oracle import MazeOracle
 from agentgym_servers.weather._world import world_of
 from agentgym_servers.wordle._oracle import WordleOracle, marks
-from environments_by_speed import slow_with_other_programs
+from needs import with_needs
 
 ROOT = Path(__file__).resolve().parents[2]
-PLAYED = slow_with_other_programs(each for each in agentgym_gym.environments() if each.oracle)
+PLAYED = with_needs((each for each in agentgym_gym.environments() if each.oracle), slow=True)
 NAME = re.compile(r"(?<=[^.:] )[A-Z][a-z]{2,}|B0\w{8}")  # of a thing, or a product; no start of a sentence
 SAMPLE = 2  # tasks per split
 MOST_WORDS = 100  # of one thought; the mean is a quarter of this

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agentgym_gym.local_servers import available, servers
-from environments_by_speed import slow_with_other_programs
+from agentgym_gym.local_servers import servers
+from needs import with_needs
 
 FILES = {"todolist": "todo.jsonl"}
 IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle", "alfworld", "sciworld"}  # the others say env_idx
@@ -109,11 +109,8 @@ def has_negative_task(row: dict[str, Any]) -> bool:
     return any(number < 0 for number in numbers)
 
 
-@pytest.mark.parametrize("name", slow_with_other_programs(servers()))
+@pytest.mark.parametrize("name", with_needs(servers(), slow=True))
 def test_it_answers_as_recorded(name, recordings, local_url, report_at_end):
-    missing = available(name)
-    if missing is not None:
-        pytest.skip(missing)
     rows = [row for row in recordings(FILES.get(name, f"{name}.jsonl")) if row["path"] != "/openapi.json"]
     forms = defaultdict(list)
     for row in rows:

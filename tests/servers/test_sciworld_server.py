@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+import needs
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.sciworld_tasks import TASK_COUNT, SciWorldTask, splits, task_of
 from agentgym_gym.errors import MissingExtra, SetupError
@@ -31,7 +32,7 @@ from agentgym_servers.sciworld._thoughts import thoughts
 from agentgym_servers.sciworld._workers import Worker
 from process_tree import alive
 
-needs_java = pytest.mark.skipif(available("sciworld") is not None, reason=str(available("sciworld")))
+needs_java = pytest.mark.needs(*needs.needs_of_server("sciworld"))
 
 WALK = ("open door to kitchen", "go to kitchen", "look around", "open door", "0", "wait1", "inventory")
 GENETIC = SciWorldTask("find-living-thing", 7)
@@ -92,7 +93,7 @@ def test_without_java_the_remedy_is_printed_before_anything_starts(monkeypatch, 
         raise missing_java()
 
 
-@pytest.mark.skipif("scienceworld" in str(available("sciworld")), reason="the extra is missing")
+@pytest.mark.needs("scienceworld", "py4j")
 def test_without_java_all_other_servers_start(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -297,7 +298,7 @@ def test_java_ends_with_the_server(end):
 
 
 def test_a_process_that_cannot_start_says_why(monkeypatch, tmp_path):
-    pytest.importorskip("scienceworld")
+    pytest.importorskip("scienceworld", reason=needs.reason("scienceworld"))
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\necho 'class file version 52.0 is too new' >&2\nexit 1\n")

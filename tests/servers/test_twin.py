@@ -20,6 +20,7 @@ from agentgym_gym.evaluate import evaluate, load_oracle
 from agentgym_gym.local_servers import ServedWorld, server_kind, servers
 from agentgym_servers import serve
 from in_process import in_process, sent
+from needs import with_needs
 
 OPEN_THE_RED_DOOR = 12
 GO_THROUGH = "toggle and go through red closed door 1"
@@ -159,12 +160,15 @@ def test_the_oracle_wins_on_a_twin(environment, twin):
     assert [record.task_id for record in records if not record.success] == []
 
 
-def test_a_twin_among_all_is_one_where_there_is_a_difference(tmp_path):
-    for name in servers():
-        kind = server_kind(name)
-        if "twin" not in kind.takes:
-            with pytest.raises(BadOption, match=f"the {kind.title} server takes no twin"):
-                serve(name, twin=True)
+@pytest.mark.parametrize(
+    "name", with_needs(name for name in servers() if "twin" not in server_kind(name).takes)
+)
+def test_a_server_without_a_difference_has_no_twin(name):
+    with pytest.raises(BadOption, match=f"the {server_kind(name).title} server takes no twin"):
+        serve(name, twin=True)
+
+
+def test_a_twin_takes_neither_a_seed_nor_data(tmp_path):
     for options in ({"seed": 1}, {"data": tmp_path}):
         with pytest.raises(BadOption, match="leave out --seed and --data"):
             serve("wordle", twin=True, **options)

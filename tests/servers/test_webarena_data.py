@@ -18,16 +18,16 @@ from pathlib import Path
 import httpx
 import pytest
 
+import needs
 import programs
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import BadOption, JudgeFailed
-from agentgym_gym.local_servers import available
 from agentgym_servers.webarena._sites.state import fresh_state
 from agentgym_servers.webarena._sites.web import signed_in_cookie
 from plain_sites import plain_sites
 from process_tree import descendants
 
-pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")
+pytestmark = pytest.mark.needs(*needs.needs_of_server("webarena"))
 
 TASK = {
     "sites": ["shopping"],

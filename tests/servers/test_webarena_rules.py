@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("playwright", reason="needs playwright")
+import needs
+
+pytest.importorskip("playwright", reason=needs.reason("playwright"))
 
 from agentgym_servers._browser.actions import Command, NotAnAction, read_action
 from agentgym_servers._browser.tree import Numbers, page_text

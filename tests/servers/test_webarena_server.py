@@ -14,11 +14,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+import needs
 import programs
-from agentgym_gym.local_servers import LocalServer, available
+from agentgym_gym.local_servers import LocalServer
 from process_tree import alive, descendants
 
-pytestmark = pytest.mark.skipif(available("webarena") is not None, reason=available("webarena") or "")
+pytestmark = pytest.mark.needs(*needs.needs_of_server("webarena"))
 
 START_SECONDS = 120  # on a busy machine
 

@@ -7,13 +7,14 @@ import json
 
 import pytest
 
+import needs
 from agentgym_gym import find
 from agentgym_servers.webarena._sites.state import STATES, TEST_STATES
 from agentgym_servers.webarena._tasks import TEMPLATES
 from agentgym_servers.webarena._world import FIRST_TEST_TASK, TASKS, world_of
 from text_browser import TextBrowser
 
-pytest.importorskip("playwright", reason="needs playwright")
+pytest.importorskip("playwright", reason=needs.reason("playwright"))
 
 WORLD = world_of(0)
 

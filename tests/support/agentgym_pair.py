@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import agentgym_gym
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.local_servers import available
 
 __all__ = [
     "NAMES",
@@ -33,12 +32,8 @@ _STEMS = {
 _THOUGHT = "I know what to do next."
 _PREFIXES = {"Maze": "/maze", "Wordle": "/wordle"}
 
-NAMES = tuple(
-    each.name
-    for each in agentgym_gym.environments()
-    if each.of_agentgym and each.local_server and available(each.name) is None
-)
-"""The environments of AgentGym with a local server that can run on this machine."""
+NAMES = tuple(each.name for each in agentgym_gym.environments() if each.of_agentgym and each.local_server)
+"""The environments of AgentGym with a local server."""
 
 
 class StepResult(NamedTuple):

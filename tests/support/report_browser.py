@@ -7,10 +7,9 @@ import time
 
 import pytest
 
+import needs
 from agentgym_gym.evaluate import write_report
-from agentgym_servers._browser.executable import find_chromium
 
-CHROMIUM = find_chromium()
 OPENED = "#episode .conversation"
 
 CONTRAST = """() => {
@@ -58,12 +57,10 @@ HIDDEN = """() => {
 
 @pytest.fixture(scope="module")
 def browser():
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason=needs.reason("playwright.sync_api"))
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=sandbox)
+        browser = started.chromium.launch(executable_path=needs.path_of("chromium"), args=sandbox)
         yield browser
         browser.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import inspect
 import itertools
 import json
@@ -15,8 +14,10 @@ from typing import Any
 
 import pytest
 
-if importlib.util.find_spec("verl") is None:
-    pytest.skip("verl is not installed; make verl runs these tests", allow_module_level=True)
+import needs
+
+if needs.path_of("verl") is None:
+    pytest.skip(needs.reason("verl"), allow_module_level=True)
 
 from tool_templates import TOOL_FAMILIES
 

@@ -13,7 +13,9 @@ from importlib import metadata
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 if metadata.version("verl") < "0.9":
     pytest.skip("only verl 0.9 has asynchronous trainers", allow_module_level=True)
 
@@ -26,8 +28,6 @@ from game_server import GameServer
 from ledger_env import TURNS
 from verl_bridge.cpu.generator import Generator
 from verl_worker import TokenOutput
-
-agent_loop = pytest.importorskip("verl_bridge.agent_loop")
 
 EPISODES = 500
 """Of each of two kinds of aborts."""

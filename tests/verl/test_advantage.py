@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: nox -s verl-0.9 verl-0.8 verl-0.7")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import torch
 from omegaconf import OmegaConf

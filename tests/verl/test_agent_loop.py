@@ -13,13 +13,14 @@ import time
 import pytest
 
 import counting_env
+import needs
 from agentgym_gym.rollout import close_all
 from verl_bridge import _replays as replays
 from verl_bridge._observations import CutEpisodes
 from verl_bridge.tokens import TokenizedChat
 from verl_worker import CHATML, KEYS, TEMPLATES, ScriptedModel
 
-agent_loop = pytest.importorskip("verl_bridge.agent_loop")
+agent_loop = pytest.importorskip("verl_bridge.agent_loop", reason=needs.reason("verl"))
 
 COUNT = "counting_env:bridge/Count-v0"
 

@@ -8,8 +8,6 @@ import pytest
 
 from verl_worker import ScriptedModel
 
-pytest.importorskip("verl_bridge.agent_loop")
-
 
 def row(**kwargs):
     return {

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import numpy as np
 import pyarrow as pa

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip(
-    "verl", reason="verl is not installed; nox -s verl-0.9 verl-0.8 verl-0.7 runs these tests"
-)
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from verl_bridge.agent_loop import GymAgentLoop
 from verl_bridge.interaction import GymInteraction, _missing

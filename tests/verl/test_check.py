@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import needs
 import programs
 from check_mistakes import EXTERNAL, MISTAKES, config, loop, make_folder, replace
 
-pytest.importorskip("verl", reason="verl is not installed here")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from agentgym_gym._cli import app
 from agentgym_gym._cli.verl_players import find_task, players_of

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_gym.errors import BadOption
 
-pytest.importorskip("torch", reason="torch is not installed: see docs/training/cpu.md")
+pytest.importorskip("torch", reason=needs.reason("torch"))
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "pipeline"
 

@@ -18,7 +18,9 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import torch
 from hydra import compose, initialize_config_module

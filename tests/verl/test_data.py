@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed")
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
+pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
 
 import agentgym_gym
 from agentgym_gym.data import (

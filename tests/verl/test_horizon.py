@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 if not metadata.version("verl").startswith("0.9."):
     pytest.skip(
         "some minutes: the newest verl plays it; tests/verl/test_agent_loop.py has it in the worker of each",

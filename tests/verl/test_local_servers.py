@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 if not metadata.version("verl").startswith("0.9."):
     pytest.skip(
         "what servers answer does not depend on verl; the newest plays on these", allow_module_level=True

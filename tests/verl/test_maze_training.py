@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
+import needs
+
 pytestmark = pytest.mark.slow  # minutes of training: `make trainings`
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 if not metadata.version("verl").startswith("0.9."):
     pytest.skip("the example is for verl 0.9", allow_module_level=True)
 

@@ -18,7 +18,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 if metadata.version("verl").startswith("0.8."):
     pytest.skip("some minutes: the oldest and the newest verl play these", allow_module_level=True)
 

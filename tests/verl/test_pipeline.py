@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_gym.evaluate import find_runs, read_run
 
 pytestmark = pytest.mark.slow  # minutes of training: `make trainings`
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 if not metadata.version("verl").startswith("0.9."):
     pytest.skip("the example is for verl 0.9", allow_module_level=True)
 

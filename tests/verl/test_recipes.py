@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import needs
 import programs
 from verl_run import compose_all
 
-pytest.importorskip("verl", reason="verl is not installed here")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from verl_bridge.recipes import (
     ALGORITHMS,
@@ -180,7 +181,6 @@ def test_what_the_interaction_names_is_there(composed):
 
 
 def test_the_agent_loop_is_there(composed):
-    pytest.importorskip("verl_bridge.agent_loop")
     classes = [
         answer["classes"]
         for (*_, integration, _), (_, answer) in composed.items()
@@ -235,8 +235,8 @@ def test_a_loop_that_is_registered_twice_is_found(tmp_path, monkeypatch):
 
 
 def test_prompts_are_measured_by_the_models_own_tokenizer(tmp_path, textcraft_url, monkeypatch):
-    tokenizers = pytest.importorskip("tokenizers")
-    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers", reason=needs.reason("tokenizers"))
+    transformers = pytest.importorskip("transformers", reason=needs.reason("transformers"))
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "<": 1}, "?"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="?")  # noqa: S106

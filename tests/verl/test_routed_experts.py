@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 
-import pytest
+import numpy as np
 
 from verl_worker import ScriptedModel
-
-pytest.importorskip("verl_bridge.agent_loop")
-
-import numpy as np
 
 LAYERS, EXPERTS = 3, 2
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import needs
 import programs
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed")
+import needs
+
+pytest.importorskip("transformers", reason=needs.reason("transformers"))
 
 from agentgym_gym import AgentGymEnv, find
 from agentgym_gym.data import Item, Recipe, own_prompt, rows

@@ -10,7 +10,9 @@ from collections import Counter
 import pytest
 import yaml
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from pyarrow import parquet
 from typer.testing import CliRunner

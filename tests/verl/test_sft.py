@@ -12,10 +12,11 @@ from importlib import metadata
 
 import pytest
 
+import needs
 import programs
 from verl_run import compose_all
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import torch
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("transformers", reason="transformers is not installed")
+import needs
+
+pytest.importorskip("transformers", reason=needs.reason("transformers"))
 
 from agentgym_gym.rollout import NOT_CARRIED_OUT
 from chat_templates import FAMILIES, tokenizer_of

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("verl", reason="verl is not installed: see docs/training/cpu.md")
+import needs
+
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import torch
 from transformers import AutoModelForCausalLM

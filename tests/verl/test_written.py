@@ -10,10 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+import needs
 from agentgym_gym.evaluate import read_training, write_report
 from agentgym_gym.rollout import _writer as writer
 
-pytest.importorskip("verl_bridge.agent_loop")
+pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from counting_env import Count
 from verl_worker import ScriptedModel
