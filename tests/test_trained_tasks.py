@@ -12,7 +12,9 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-pytest.importorskip("pyarrow")
+import needs
+
+pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
 
 from agentgym_gym import find
 from agentgym_gym.errors import UnknownEnvironment

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import agentgym_gym
+import needs
 from agentgym_gym.evaluate import RunFolder
 from trajectories import FACTS, episode
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow"))
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import agentgym_gym
+import needs
 from agentgym_gym._cli import app
 from verl_bridge.recipes import ALGORITHMS, LIKE, PRESETS, published_by
 
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow"))
 
 PAPERS = [(None, each.name) for each in agentgym_gym.environments()] + [
     (like, env_id) for like in LIKE for env_id in published_by(like)
