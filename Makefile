@@ -16,7 +16,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate sciworld screenshot clean
+.PHONY: help demo test check cov verl bare lowest properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate sciworld screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,13 @@ cov: $(VENV)/.dev ## the tests with their coverage
 
 verl: $(VENV)/.dev ## the tests with the real verl, inspect_ai, transformers serve and, with Python 3.11 and Java, other libraries (.nox)
 	$(BIN)/nox --reuse-venv=yes
+
+bare: $(VENV)/.dev ## the tests that use programs or recordings, with these hidden: each is skipped or passes without
+	env PATH="$(abspath $(BIN))" AGENTGYM_CHROMIUM= JAVA_HOME= AGENTGYM_WIRE=/nowhere AGENTGYM= \
+		$(BIN)/pytest -m "(needs or may_use) and not exhaustive"
+
+lowest: $(VENV)/.dev ## quick tests with the lowest declared version of each dependency; needs Python 3.10 or 3.11
+	$(BIN)/nox --reuse-venv=yes --session lowest
 
 properties: $(VENV)/.dev ## the property tests with many more examples, and the exhaustive ones: half an hour
 	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties

@@ -18,6 +18,10 @@ TORCH = "torch==2.13.0"
 # Most installed modules are never imported; Python compiles the others when they are.
 LATER = ("--no-compile",)
 TESTING = ("hypothesis", "pytest==9.2.0", "pytest-xdist", "trustme")
+LOWEST = (
+    *("tests/_http", "tests/cli", "tests/data", "tests/testing", "tests/test_aio.py", "tests/test_env.py"),
+    *("tests/test_http_client.py", "tests/test_vector.py", "tests/servers/test_textcraft_server.py"),
+)
 
 nox.options.sessions = ["inspect", "engines", "libraries", "verl-0.9", "verl-0.8", "verl-0.7"]
 
@@ -75,7 +79,7 @@ def libraries(session: nox.Session) -> None:
     if sys.version_info[:2] != (3, 11):
         session.skip("the pins of libraries are for Python 3.11: start make with PYTHON=python3.11")
     if shutil.which("java") is None:
-        session.skip("TextWorldExpress needs Java, and java is not on the PATH: install a Java runtime")
+        session.skip("needs Java: apt-get install default-jre-headless")
     pins = "constraints/libraries.txt"
     # Compiled at once: eight processes at a time import them.
     session.install("--constraint", pins, "--requirement", pins, "--editable", ".[eval,data]")
@@ -87,9 +91,7 @@ def agentgym(session: nox.Session) -> None:
     """Let AgentGym's own clients and Evaluator play every local server: AGENTGYM names a checkout of it."""
     checkout = os.environ.get("AGENTGYM", "")
     if not checkout or not Path(checkout, "agentenv", "agentenv").is_dir():
-        session.skip(
-            f"AGENTGYM={checkout!r} names no checkout of AgentGym: make agentgym AGENTGYM=../AgentGym"
-        )
+        session.skip("needs a checkout of AgentGym: make agentgym AGENTGYM=../AgentGym")
     _install_pinned(session, "agentgym", "--editable", ".[servers,servers-sciworld,servers-webarena]")
     # A file at a time to each process: each starts servers of its own.
     session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/agentgym", *session.posargs)
@@ -103,6 +105,24 @@ def alfworld(session: nox.Session) -> None:
     test = "tests/servers/test_alfworld_official.py"
     session.run("pytest", "-n0", "-m", "", "--durations=15", test, *session.posargs)
     session.run("python", "-W", "ignore", "benchmarks/household.py")
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """Run quick tests with the lowest declared version of every dependency."""
+    if not (3, 10) <= sys.version_info[:2] <= (3, 11):
+        session.skip("the lowest versions have wheels for Python 3.10 and 3.11 only: make PYTHON=python3.11")
+    # Without servers-miniwob, whose package requires a newer gymnasium than the core.
+    extras = ("cli", "servers", "servers-sciworld", "servers-webarena", "data", "testing")
+    project = nox.project.load_toml("pyproject.toml")["project"]
+    groups = [project["dependencies"], *(project["optional-dependencies"][extra] for extra in extras)]
+    lines = [each.replace(">=", "==") for group in groups for each in group if ">=" in each]
+    constraints = Path(session.create_tmp(), "constraints.txt")
+    constraints.write_text("\n".join(lines), "utf-8")
+    session.install(*LATER, "--constraint", constraints, *TESTING, "--editable", f".[{','.join(extras)}]")
+    # The lowest hypothesis warns of its own random numbers. All other warnings remain errors.
+    tolerated = ("-W", "default::hypothesis.errors.HypothesisWarning")
+    session.run("pytest", "--durations=5", *tolerated, *LOWEST, *session.posargs)
 
 
 @nox.session

@@ -231,6 +231,8 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
 
         If Ctrl-C interrupts it, call it again to close the remaining environments.
         """
+        if "_loop" not in vars(self):
+            return  # its construction failed, and gymnasium before 1.3 closes it on deletion
         if not self._loop.runs_here:
             # It was closed before, or this is a forked child, which does not own the environments.
             self._loop.stop()  # which Ctrl-C may have interrupted

@@ -110,15 +110,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    marks = [*item.iter_markers("needs"), *item.iter_markers("may_use")]
-    with needs.programs_for(*(name for mark in marks for name in mark.args)):
+    with needs.programs_for(*needs.names_in(item, "needs", "may_use")):
         return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for mark in item.iter_markers("needs"):
-        needs.skip_without(*mark.args)
+    needs.skip_without(*needs.names_in(item, "needs"))
 
 
 def pytest_collection_finish() -> None:

@@ -350,8 +350,10 @@ def test_rows_of_another_schema_are_an_error(tmp_path):
         parquet.write_table(pa.Table.from_pylist(rows, **more), tmp_path / name)
         return tmp_path / name
 
+    messages = pa.schema([sft_schema().field("messages")])
+    of_messages = save([{"messages": [{"role": "user", "content": "a"}]}], schema=messages)
     with pytest.raises(BadOption, match="it has no column 'data_source' of the type string"):
-        read_trajectories(save([{"messages": [{"role": "user", "content": "a"}]}]))
+        read_trajectories(of_messages)
     (row,) = sft_rows([of(0, 1.0)])
     for wrong in (
         {"rest": "{"},

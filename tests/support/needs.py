@@ -32,6 +32,7 @@ __all__ = [
     "RECORDINGS",
     "Need",
     "mark_by_fixtures",
+    "names_in",
     "needs_of_server",
     "path_of",
     "programs_for",
@@ -169,10 +170,24 @@ def with_needs(environments: Iterable[Any], *, slow: bool = False) -> list[Any]:
 
 
 def mark_by_fixtures(items: Iterable[pytest.Item]) -> None:
-    """Give tests the needs of the fixtures that they request."""
+    """Give tests the needs of the fixtures that they request.
+
+    Raises:
+        pytest.UsageError: A marker names a need that is not in the table.
+    """
     for item in items:
         for fixture in _FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.needs(*_FIXTURES[fixture]))
+        for name in names_in(item, "needs", "may_use"):
+            if name not in NEEDS:
+                raise pytest.UsageError(
+                    f"{item.name} names the need {name!r}: add it to {Path(__file__).name}"
+                )
+
+
+def names_in(item: pytest.Item, *markers: str) -> list[str]:
+    """Return the names in a test's markers of these kinds."""
+    return [name for marker in markers for mark in item.iter_markers(marker) for name in mark.args]
 
 
 @contextlib.contextmanager
