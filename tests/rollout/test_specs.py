@@ -397,7 +397,7 @@ def test_imports_at_the_same_time_are_told_apart(write):
             "broken:Env-v0",
             "ZeroDivisionError: division by zero; python -c 'import broken' should succeed first",
         ),
-        ("needs:Env-v0", "No module named 'absent'; python -c 'import needs' should succeed first"),
+        ("lacks:Env-v0", "No module named 'absent'; python -c 'import lacks' should succeed first"),
         ("ends:Env-v0", "SystemExit: 3; python -c 'import ends' should succeed first"),
         ("panics:Env-v0", "Panic: out of bounds; python -c 'import panics' should succeed first"),
         ("broken.py:Env-v0", "write the module as an import does, without .py and with dots for slashes"),
