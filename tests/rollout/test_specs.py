@@ -410,7 +410,7 @@ def test_imports_at_the_same_time_are_told_apart(write):
 def test_an_import_that_fails(write, env_id, message):
     write(
         broken="1 / 0",
-        needs="import absent",
+        lacks="import absent",
         ends="raise SystemExit(3)",
         panics="class Panic(BaseException): ...\nraise Panic('out of bounds')",
     )
