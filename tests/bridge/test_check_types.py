@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from verl_bridge.recipes import LIKE, PRESETS, SFT_PRESETS, VERSIONS, RlRecipe, SftRecipe
+from verl_bridge.recipes import PRESETS, SFT_PRESETS, VERSIONS, RlRecipe, SftRecipe
 from verl_bridge.recipes._check_types import check_types
 from verl_bridge.recipes._folder import render
 from verl_bridge.recipes._sft_folder import render_sft
 from verl_bridge.recipes._view import View
+
+TEXTCRAFT, WEBSHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("TextCraft", "WebShop"))
 
 CHOICES = [
     {},
@@ -23,7 +25,9 @@ CHOICES = [
     {"trainer": "colocate_async"},
     {"trainer": "separate_async"},
     {"integration": "interaction"},
-    *({"like": name} for name in LIKE),
+    {"like": "agentgym-rl"},
+    {"like": "scalinginter-rl"},
+    {"like": "gigpo", "env_id": WEBSHOP},
 ]
 
 
@@ -32,7 +36,7 @@ CHOICES = [
 def test_the_settings_of_init_have_the_right_types(tmp_path, version, choices):
     for preset in PRESETS:
         try:
-            recipe = RlRecipe("agentgym_gym:agentgym/WebShop-v0", verl=version, preset=preset, **choices)
+            recipe = RlRecipe(verl=version, preset=preset, **{"env_id": TEXTCRAFT, **choices})
         except ValueError:  # of another version
             assert version != "0.9" or choices.get("integration") == "interaction"
             continue
