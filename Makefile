@@ -50,7 +50,7 @@ lowest: $(VENV)/.dev ## quick tests with the lowest declared version of each dep
 	$(BIN)/nox --reuse-venv=yes --session lowest
 
 properties: $(VENV)/.dev ## the property tests with many more examples, and the exhaustive ones: half an hour
-	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties tests/cli/test_training_splits.py
 
 interrupts: $(VENV)/.dev ## a fault at every I/O point of a client: Ctrl-C, cancellation, lost replies, restarts; some minutes
 	$(BIN)/pytest -m "" tests/test_fault_injection.py tests/test_real_interrupts.py

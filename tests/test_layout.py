@@ -78,6 +78,7 @@ FILES = [
 
 ALLOWED = {
     "tests/support/inside.py": "other tests reach the insides of agentgym_gym through it",
+    "tests/support/page_commands.py": "selects the tasks of a page's evaluations as the command does",
     "docs/generate.py": "docs/cli/ is written from the typer application",
     "docs/screenshot.py": "finds Chromium as the servers do",
     "tests/test_site.py": "compares the options on the site with the typer application",

@@ -177,6 +177,7 @@ def test_a_mutant_under_which_a_test_hangs_is_caught(tree, monkeypatch):
         )
 
 
+@pytest.mark.needs("git")
 def test_the_copy_follows_the_repository(tmp_path):
     copy_tree(ROOT, tmp_path)
     file = tmp_path / "agentgym_gym/vector.py"

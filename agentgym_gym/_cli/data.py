@@ -38,7 +38,7 @@ from agentgym_gym._cli.resolve_env import (
 )
 from agentgym_gym._cli.training_tasks import describe_tasks
 from agentgym_gym.data import Division, Item, Recipe
-from agentgym_gym.data._items import read_prompts
+from agentgym_gym.data._items import read_prompts, training_items, validation_items
 from agentgym_gym.data._split import parse_val
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
@@ -238,8 +238,8 @@ def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:
     for source in options.sources:
         if source in named:
             of = resolve(source).source
-            training = library.training_items(of, options.tasks or "all", options.split)
-            for_validation += library.validation_items(of, training, options.val_split)
+            training = training_items(of, options.tasks or "all", options.split)
+            for_validation += validation_items(of, training, options.val_split)
             items += training
         else:
             items += library.read_items(Path(source), options.split)

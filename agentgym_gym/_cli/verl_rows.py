@@ -21,6 +21,7 @@ from agentgym_gym._cli.options import text_of
 from agentgym_gym._cli.resolve_env import all_by_name, by_name, json_object, resolve
 from agentgym_gym._cli.training_tasks import describe_tasks
 from agentgym_gym._text import redact
+from agentgym_gym.data._items import training_items, validation_items
 from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra
 from agentgym_gym.evaluate._tasks import is_tasks
 from agentgym_gym.rollout import Pool
@@ -388,8 +389,8 @@ def _split_tasks(recipe: RlRecipe, each: EnvSelection) -> tuple[list[int], list[
         seeds = each.chosen.tasks(each.tasks or (f"0:{limit}" if limit else "all"), each.split)
         val = _for_validation(recipe, each, len(seeds))
         return seeds[val:], seeds[:val]
-    items = data.training_items(each.chosen.environment, each.tasks or "all", each.split)
-    only_val = data.validation_items(each.chosen.environment, items, each.val_split)
+    items = training_items(each.chosen.environment, each.tasks or "all", each.split)
+    only_val = validation_items(each.chosen.environment, items, each.val_split)
     count = min(limit or len(items), len(items))
     division = data.divide(
         items,

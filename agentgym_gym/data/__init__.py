@@ -34,7 +34,7 @@ pyarrow is imported only when a parquet file is read or written.
 from __future__ import annotations
 
 from agentgym_gym.data._agenttraj import write_agenttraj
-from agentgym_gym.data._items import Item, Seeds, items_of, read_items, training_items, validation_items
+from agentgym_gym.data._items import Item, Seeds, items_of, read_items
 from agentgym_gym.data._parquet import write
 from agentgym_gym.data._reformat import Reformatted, SourceFormat, Unparsed, reformat
 from agentgym_gym.data._rl import Recipe, own_prompt, rows, schema
@@ -70,8 +70,6 @@ __all__ = [
     "select",
     "sft_rows",
     "sft_schema",
-    "training_items",
-    "validation_items",
     "write",
     "write_agenttraj",
 ]

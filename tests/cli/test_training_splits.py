@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import agentgym_gym
 import needs
 from agentgym_gym.evaluate import RunFolder
 from trajectories import FACTS, episode
+from verl_bridge.recipes import ALGORITHMS, LIKE, PRESETS, published_by
 
 parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow"))
 
@@ -185,3 +188,42 @@ def test_a_run_of_test_tasks_only_cannot_be_learned(run):
     assert ended.exit_code == 2
     assert "of the split test" in ended.stderr
     assert "--split" in ended.stderr
+
+
+# every recipe
+
+PAPERS = [(None, each.name) for each in agentgym_gym.environments()] + [
+    (like, env_id) for like in LIKE for env_id in published_by(like)
+]
+CHOICES = [
+    (env, like, preset, algorithm) for like, env in PAPERS for preset in PRESETS for algorithm in ALGORITHMS
+]
+LARGE = "searchqa"
+"""Writing its 170,000 rows takes seconds."""
+
+
+def check(init, choice):
+    env, like, preset, algorithm = choice
+    paper = ["--like", like] if like else []
+    made, _ = init("--env", env, *paper, "--preset", preset, "--algorithm", algorithm)
+    environment = agentgym_gym.find(env)
+    train = set(environment.splits["train"])
+    assert made["train"] <= train
+    assert not made["train"] & made["val"]
+    allowed = set(environment.splits.get("dev", train))
+    assert made["val"] <= allowed
+    assert not environment.unwinnable.keys() & made["train"]
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    choice=st.sampled_from([each for each in CHOICES if LARGE not in each[0].lower() or each[2] == "test"])
+)
+def test_any_recipe_trains_on_train(init, choice):
+    check(init, choice)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: "-".join(map(str, choice)))
+def test_every_recipe_trains_on_train(init, choice):
+    check(init, choice)

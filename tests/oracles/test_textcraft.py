@@ -35,7 +35,9 @@ def planned(recipes, goal, **held):
 
 @pytest.mark.slow
 def test_it_solves_every_task(textcraft_url):
-    with contextlib.closing(AgentGymEnv("TextCraft", server=textcraft_url, max_turns=None)) as env:
+    with contextlib.closing(
+        AgentGymEnv("TextCraft", server=textcraft_url, split="all", max_turns=None)
+    ) as env:
         records = evaluate(env, load_oracle(TEXTCRAFT), env.tasks)
     summary = summarise(records)
     assert (summary.scored, summary.success_rate, summary.parse_error_share) == (544, 1.0, 0.0)

@@ -100,6 +100,7 @@ _PACKAGES = {
 NEEDS: Mapping[str, Need] = {
     "chromium": Need("Chromium", "apt-get install chromium", find_chromium, VARIABLE),
     "java": Need("Java", "apt-get install default-jre-headless", find_java, "JAVA_HOME"),
+    "git": Need("git", "apt-get install git", functools.partial(_which, "git")),
     "nginx": Need("nginx", "apt-get install nginx-light", functools.partial(_which, "nginx")),
     "systemd-analyze": Need(
         "systemd-analyze", "apt-get install systemd", functools.partial(_which, "systemd-analyze")
