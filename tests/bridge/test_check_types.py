@@ -1,4 +1,4 @@
-"""The types of settings: those that `init` and `sft` write are right, and a wrong one gets advice that fits."""
+"""The types of settings: those of `init` and `sft` are right, and a wrong one gets advice that fits."""
 
 from __future__ import annotations
 
