@@ -368,10 +368,10 @@ def options_composed(tmp_path_factory):
 def test_an_option_composes_or_is_refused_with_the_reason(options_composed, name):
     composed, refused = options_composed
     if (name, MINOR) == ("lora, sglang", "0.7"):
-        assert "verl 0.7 passes no adapters to sglang: use engine='vllm'" in refused[name]
+        assert "verl 0.7 passes no adapters to sglang: use --engine='vllm'" in refused[name]
         return
     if "trainer" in OPTIONS[name] and MINOR != "0.9":
-        assert f"verl {MINOR} has no trainer='{name}': use verl 0.9" in refused[name]
+        assert f"verl {MINOR} has no --trainer='{name}': use verl 0.9" in refused[name]
         return
     (folder, answer), options = composed[name], OPTIONS[name]
     assert (answer["error"], answer["unknown"]) == (None, [])
