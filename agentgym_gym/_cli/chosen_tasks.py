@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentgym_gym._cli.resolve_env import Chosen
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["Selection", "select_tasks"]
+__all__ = ["Selection", "count_by_split", "select_tasks"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def select_tasks(chosen: Chosen, plan: EnvironmentPlan, seed: int, *, any_split:
         "seed": None if plan.sample is None else seed,
         "count": len(tasks),
         "of": total,
-        "by_split": {} if chosen.environment is None else _by_split(chosen.environment, tasks),
+        "by_split": {} if chosen.environment is None else count_by_split(chosen.environment, tasks),
     }
     words = _text(plan, facts, has_splits=chosen.environment is not None)
     return Selection(tasks, split, {**facts, "text": words})
@@ -116,8 +116,8 @@ def _positions(text: str, count: int) -> list[int]:
         raise BadOption(*renamed(error, {"tasks": "positions"})) from None
 
 
-def _by_split(environment: Environment, tasks: Collection[int]) -> dict[str, int]:
-    """Return the number of tasks in each split; tasks only in the split ``all`` count there."""
+def count_by_split(environment: Environment, tasks: Collection[int]) -> dict[str, int]:
+    """Return the number of tasks in each split; tasks in no other split count as of ``all``."""
     counts = {
         name: sum(map((ids if isinstance(ids, range) else frozenset(ids)).__contains__, tasks))
         for name, ids in environment.splits.items()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from agentgym_gym._cli.chosen_tasks import count_by_split
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -34,16 +36,11 @@ def describe_tasks(environment: Environment, train: Collection[int], val: Collec
 
 
 def _by_split(environment: Environment, tasks: Collection[int]) -> str:
-    name = environment.training_split
-    ids = environment.split(name)
-    training = ids if isinstance(ids, range) else frozenset(ids)
-    counts = Counter(
-        environment.held_out(task) or (name if task in training else "no split") for task in tasks
-    )
+    counts = count_by_split(environment, tasks)
     total = f"{len(tasks):,} task{'s' * (len(tasks) != 1)}"
     return f"{total} of {next(iter(counts))}" if len(counts) == 1 else f"{total} ({_in_words(counts)})"
 
 
-def _in_words(counts: Counter[str]) -> str:
+def _in_words(counts: Mapping[str, int]) -> str:
     """Return numbers by name as text, such as ``471 of test, 10 of dev``."""
-    return ", ".join(f"{count:,} of {name}" for name, count in counts.most_common())
+    return ", ".join(f"{count:,} of {name}" for name, count in Counter(counts).most_common())

@@ -18,9 +18,6 @@ __all__ = ["VIEWPORT", "Chromium"]
 VIEWPORT = (1280, 720)
 """Width and height of a page in pixels, as in WebArena."""
 
-ACTION_MS = 10_000
-"""Time limit of one operation of the browser, in milliseconds."""
-
 
 class Chromium:
     """One browser process, which starts on first use, and again after a crash of it or of its driver.
@@ -90,7 +87,7 @@ class Chromium:
 async def _new_context(
     browser: Browser, headers: dict[str, str] | None, storage: StorageState | str | None
 ) -> BrowserContext:
-    context = await browser.new_context(
+    return await browser.new_context(
         viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]},
         device_scale_factor=1,
         accept_downloads=False,
@@ -98,8 +95,6 @@ async def _new_context(
         extra_http_headers=headers,
         storage_state=storage,
     )
-    context.set_default_timeout(ACTION_MS)
-    return context
 
 
 async def _answers(browser: Browser) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.envs.miniwob import task_of
 from agentgym_servers._browser.actions import NotAnAction, read_command
 from agentgym_servers._browser.held_tabs import HeldTabs
 from agentgym_servers._browser.tabs import ActionFailed, Tabs
+from agentgym_servers._browser.turns import Turns
 from agentgym_servers._frame.app import CannotJudge, Failed
 from agentgym_servers.miniwob._pages import serve_pages, url_of
 
@@ -106,7 +107,7 @@ class Stage:
 
     def __init__(self, browser: Chromium) -> None:
         self._browser = browser
-        self.at_once = asyncio.Semaphore(8)  # more pages at a time only make each slower
+        self.turns = Turns()
 
     async def open(self, name: str) -> Tabs:
         """Open the page of a task in a context of its own."""
@@ -140,17 +141,19 @@ class Episode:
 
     async def reset(self, task_id: int) -> Turn:
         """Start a task."""
+        return await self._stage.turns.take(partial(self._reset, task_id))
+
+    async def _reset(self, task_id: int) -> Turn:
         name, seed = task_of(task_id)
-        async with self._stage.at_once:
-            await self.close()
-            tabs = await self._stage.open(name)
-            self._held.hold(tabs)
-            errors = self._errors = list[str]()
-            tabs.context.on("weberror", lambda each: errors.append(str(each.error).partition("\n")[0]))
-            goal = await tabs.shown.evaluate(_START, _SEED.format(seed))
-            self._tabs, self.name, self.goal = tabs, name, " ".join(goal.split())
-            self._task_id = task_id
-            self.last = Turn(await self._observe(tabs))
+        await self.close()
+        tabs = await self._stage.open(name)
+        self._held.hold(tabs)
+        errors = self._errors = list[str]()
+        tabs.context.on("weberror", lambda each: errors.append(str(each.error).partition("\n")[0]))
+        goal = await tabs.shown.evaluate(_START, _SEED.format(seed))
+        self._tabs, self.name, self.goal = tabs, name, " ".join(goal.split())
+        self._task_id = task_id
+        self.last = Turn(await self._observe(tabs))
         return self.last
 
     async def step(self, action: str) -> Turn:
@@ -160,25 +163,27 @@ class Episode:
             CannotJudge: A script of the page failed, or the page ended without a reward.
             Failed: No task was started, or the last reset failed.
         """
-        tabs, failure = self._tabs, ""
-        if tabs is None:
+        if self._tabs is None:
             raise Failed("The environment has no task: reset it.")
         if self.last.done:
             return Turn(self.last.observation, 0.0, done=True)
-        async with self._stage.at_once:
-            try:
-                command = read_command(action)
-                if command.verb not in VERBS:
-                    raise NotAnAction(f"Invalid action {command.verb}")
-                await tabs.act(command)
-            except (ActionFailed, NotAnAction) as error:
-                failure = str(error)
-            done, reward = await tabs.shown.evaluate(_STATE)
-            if self._errors and not done:
-                raise CannotJudge(self._task_id, f"a script of its page failed: {self._errors[0]:.200}")
-            if done and not (isinstance(reward, int | float) and math.isfinite(reward)):
-                raise CannotJudge(self._task_id, f"its page ended with the reward {reward!r:.80}")
-            self.last = Turn(await self._observe(tabs, failure), reward if done else 0.0, done=done)
+        return await self._stage.turns.take(partial(self._step, self._tabs, action))
+
+    async def _step(self, tabs: Tabs, action: str) -> Turn:
+        failure = ""
+        try:
+            command = read_command(action)
+            if command.verb not in VERBS:
+                raise NotAnAction(f"Invalid action {command.verb}")
+            await tabs.act(command)
+        except (ActionFailed, NotAnAction) as error:
+            failure = str(error)
+        done, reward = await tabs.shown.evaluate(_STATE)
+        if self._errors and not done:
+            raise CannotJudge(self._task_id, f"a script of its page failed: {self._errors[0]:.200}")
+        if done and not (isinstance(reward, int | float) and math.isfinite(reward)):
+            raise CannotJudge(self._task_id, f"its page ended with the reward {reward!r:.80}")
+        self.last = Turn(await self._observe(tabs, failure), reward if done else 0.0, done=done)
         return self.last
 
     async def _observe(self, tabs: Tabs, failure: str = "") -> str:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from agentgym_gym.envs.miniwob import MINIWOB
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.chromium import Chromium
+from agentgym_servers._browser.turns import TURN_SECONDS
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 logger = logging.getLogger("agentgym_servers")
-
-_STEP_SECONDS = 60.0
 
 
 class _CreateBody(BaseModel):
@@ -123,9 +122,9 @@ async def _within_limits(work: Awaitable[Turn]) -> Turn:
         Failed: The browser failed, or took too long.
     """
     try:
-        return await asyncio.wait_for(work, _STEP_SECONDS)
+        return await work
     except asyncio.TimeoutError:
-        raise Failed(f"The browser took more than {_STEP_SECONDS:g} s.") from None
+        raise Failed(f"The browser took more than {TURN_SECONDS:g} s.") from None
     except Error as error:
         logger.warning("the browser failed: %s", error.message.splitlines()[0])
         raise Failed(f"The browser failed: {error.message.splitlines()[0]}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
@@ -12,6 +13,7 @@ from playwright.async_api import Error
 from agentgym_servers._browser.actions import Command, read_action
 from agentgym_servers._browser.held_tabs import HeldTabs
 from agentgym_servers._browser.tabs import ActionFailed, Seen, Tabs
+from agentgym_servers._browser.turns import Turns
 from agentgym_servers.webarena._evaluation import evaluate
 from agentgym_servers.webarena._site_server import HEADER, SiteServer
 from agentgym_servers.webarena._sites import host_of
@@ -55,7 +57,7 @@ class Stage:
 
     def __init__(self, world: World, browser: Chromium, sites: SiteServer | None) -> None:
         self.world, self.browser, self.sites = world, browser, sites
-        self.at_once = asyncio.Semaphore(8)  # more pages at a time only make each slower
+        self.turns = Turns()
 
     async def open(self, task: Task) -> Tabs:
         """Open a context for a task, with the state of the sites and the accounts of its own."""
@@ -106,13 +108,19 @@ class Episode:
         self._held = HeldTabs()
 
     async def reset(self, task: Task) -> str:
-        """Start a task; return the tabs and the page as text."""
+        """Start a task; return the tabs and the page as text.
+
+        Raises:
+            TimeoutError: That took a minute, apart from the wait for other environments.
+        """
         await self.close()
-        async with self._stage.at_once:
-            tabs = await self._stage.open(task)
-            self._held.hold(tabs)
-            self._task, self._tabs, self._previous, self._done = task, tabs, "None", False
-            self._seen = await tabs.see()
+        return await self._stage.turns.take(partial(self._reset, task))
+
+    async def _reset(self, task: Task) -> str:
+        tabs = await self._stage.open(task)
+        self._held.hold(tabs)
+        self._task, self._tabs, self._previous, self._done = task, tabs, "None", False
+        self._seen = await tabs.see()
         return self._seen.text
 
     @property
@@ -136,6 +144,7 @@ class Episode:
             NoPage: No task was started.
             NotAnAction: The reply has no action.
             Error: The page cannot be read.
+            TimeoutError: That took a minute, apart from the wait for other environments.
         """
         if self._task is None or self._seen is None:
             raise NoPage
@@ -143,15 +152,17 @@ class Episode:
         if self._done or self._tabs is None:
             return self._result(0.0, "The task has ended: reset the environment.", terminated=True)
         self._previous = self._described(command)
-        async with self._stage.at_once:
-            if command.verb == "stop":
-                return await self._stop(self._task, self._tabs, command.text)
-            reward, failure = 1.0, ""
-            try:
-                await self._tabs.act(command)
-            except ActionFailed as error:
-                reward, failure = 0.0, str(error)
-            self._seen = await self._tabs.see()
+        if command.verb == "stop":
+            return await self._stage.turns.take(partial(self._stop, self._task, self._tabs, command.text))
+        return await self._stage.turns.take(partial(self._act, self._tabs, command))
+
+    async def _act(self, tabs: Tabs, command: Command) -> dict[str, Any]:
+        reward, failure = 1.0, ""
+        try:
+            await tabs.act(command)
+        except ActionFailed as error:
+            reward, failure = 0.0, str(error)
+        self._seen = await tabs.see()
         return self._result(reward, failure, terminated=False)
 
     async def _stop(self, task: Task, tabs: Tabs, answer: str) -> dict[str, Any]:

@@ -37,7 +37,6 @@ __all__ = ["create_app"]
 
 logger = logging.getLogger("agentgym_servers")
 
-_STEP_SECONDS = 60.0
 _PAGE = "<!doctype html>\n<html lang=en>\n<title>{0} {1}</title>\n<h1>{1}</h1>\n<p>{2}</p>\n"
 _FAILED_RESET = {"observation": "TimeoutError", "sites": "Error", "object": "Error"}
 
@@ -91,7 +90,7 @@ class _Server:
             async with env.turn:
                 env.task_id = task_id
                 episode = await env.started(self)
-                text = await asyncio.wait_for(episode.reset(task), _STEP_SECONDS)
+                text = await episode.reset(task)
         except Exception as error:  # noqa: BLE001 - any failure is this reply
             level = logging.WARNING if isinstance(error, Error) else logging.INFO
             logger.log(level, "a reset failed: %s", fault(error))
@@ -108,7 +107,7 @@ class _Server:
             async with env.turn:
                 if env.episode is None:
                     raise NoPage
-                return await asyncio.wait_for(env.episode.step(str(reply)), _STEP_SECONDS)
+                return await env.episode.step(str(reply))
         except (Failed, NoPage):
             return {"observation": str(env_idx), **nothing}
         except NotAnAction as error:
