@@ -50,7 +50,8 @@ _BEFORE = """(() => {
 })()"""
 
 # Starts the episode as MiniWoB's own environment does, without its time limit, its display and animations.
-# Pictures that an element shows under the mouse are loaded before: it has no size while its picture loads.
+# Pictures that a style shows in place of an element, or under the mouse, are loaded before: an element has no
+# size, and so no line in the text, while its picture loads.
 _START = """async seed => {
     const style = document.createElement("style");
     style.textContent = "#reward-display, #click-canvas, #sync-task-cover { display: none !important; }";
@@ -62,11 +63,12 @@ _START = """async seed => {
     window.episodeIsStarted = true;
     const query = document.getElementById("query");
     if (query) query.setAttribute("aria-hidden", "true");
-    const hovered = /:hover.*url\\("([^"]+)"\\)/;
+    const shown = /(?::hover.*|content: )url\\("([^"]+)"\\)/;
     window.pictures = [...document.styleSheets].flatMap(sheet => [...sheet.cssRules]
-        .map(rule => rule.cssText.match(hovered)).filter(match => match)
+        .map(rule => rule.cssText.match(shown)).filter(match => match)
         .map(match => Object.assign(new Image(), {src: new URL(match[1], sheet.href || location)})));
-    await Promise.all(window.pictures.map(picture => picture.decode().catch(() => 0)));
+    window.allLoaded = pictures => Promise.all(pictures.map(picture => picture.decode().catch(() => 0)));
+    await allLoaded([...pictures, ...document.images]);
     const utterance = core.getUtterance();
     return typeof utterance === "string" ? utterance : utterance.utterance;
 }"""
@@ -74,11 +76,12 @@ _START = """async seed => {
 _SEED = "{:02}"
 """The seed as text. The generator repeats a text, so that seeds 1 and 11 would begin the same page."""
 
-# Read after what the action has delayed; an event of scrolling comes with the next frame. A page that was
-# left has lost its episode.
+# Read after what the action has delayed, and with its pictures; an event of scrolling comes with the next
+# frame. A page that was left has lost its episode.
 _STATE = """async () => {
     await nextFrame();
     for (let turn = 0; turn < 4; turn++) await new Promise(done => setTimeout(done, 0));
+    if (window.allLoaded) await allLoaded([...document.images]);
     return window.episodeIsStarted ? [WOB_DONE_GLOBAL, WOB_RAW_REWARD_GLOBAL] : [true, 0];
 }"""
 

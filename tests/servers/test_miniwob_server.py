@@ -197,6 +197,43 @@ def test_a_page_is_the_same_in_another_process(client):
     server.stop()
 
 
+LATE_PICTURES = """if True:
+    import asyncio
+    import httpx
+    from playwright.async_api import Route
+    from agentgym_gym.envs.miniwob import TASK_NAMES, VARIATIONS
+    from agentgym_servers.miniwob._server import create_app
+
+    fulfill = Route.fulfill
+
+    async def later(route, **reply):
+        await asyncio.sleep(route.request.resource_type == "image")
+        await fulfill(route, **reply)
+
+    async def main():
+        transport = httpx.ASGITransport(create_app())
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=120) as client:
+            its = (await client.post("/create", json={})).json()
+            task = TASK_NAMES.index("email-inbox-important") * VARIATIONS
+            print((await client.post("/reset", json={**its, "data_idx": task})).json()["observation"])
+            await client.post("/close", json=its)
+
+    Route.fulfill = later
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_a_page_is_shown_with_its_pictures(env):
+    """Those that a style shows are requested when the episode begins; on a busy machine they come late."""
+    command = [sys.executable, "-c", LATE_PICTURES]
+    done = programs.run(
+        command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=programs.environment()
+    )
+    assert "'star'" in done.stdout
+    assert done.stdout.strip() == env.reset("email-inbox-important", 0).strip()
+
+
 REACHES = """if True:
     import asyncio, sys
     from agentgym_servers._browser.chromium import Chromium
