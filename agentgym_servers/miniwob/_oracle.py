@@ -40,7 +40,7 @@ class MiniWoBOracle:
         self._view.show(observation)
         try:
             action = next(self._rest, None)
-        except (NoSolution, RuntimeError):  # Python raises the latter where `next` in a solution finds nothing
+        except (NoSolution, RuntimeError):  # the latter by Python, where `next` in a solution finds nothing
             return None
         self._thought = self._described(action)
         return action

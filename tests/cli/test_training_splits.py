@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import agentgym_gym
 import needs
+from agentgym_gym import catalogue
 from agentgym_gym.evaluate import RunFolder
 from trajectories import FACTS, episode
 from verl_bridge.recipes import ALGORITHMS, LIKE, PRESETS, published_by
@@ -86,6 +88,14 @@ def test_other_splits_are_taken_by_name(init, command):
     assert made["val"] < split("BabyAI", "test")
     made, _ = init("SciWorld", "--split", "all", command=command)
     assert made["train"] | made["val"] == set(range(4639))  # dev cannot be trained on and validated with
+
+
+def test_an_environment_with_only_tasks_for_evaluation_is_trained_on_by_name(run, init, monkeypatch):
+    environment = replace(agentgym_gym.find("Maze"), splits={"test": range(25)}, unwinnable={})
+    monkeypatch.setitem(catalogue._known, "Maze", environment)
+    assert "split='all'" in run("verl", "init", "--env", "Maze", "--out", "made").stderr
+    made, printed = init("--env", "Maze", "--split", "all")
+    assert f"{len(made['train'])} training tasks of Maze are for evaluation" in printed
 
 
 @pytest.mark.parametrize("env", ["ALFWorld", "SearchQA"])
