@@ -150,4 +150,4 @@ def _one_line(text: str) -> str:
 
 
 def _print(line: str) -> None:
-    out.print(clean(line), soft_wrap=True)
+    out.print(clean(line))

@@ -67,9 +67,7 @@ def compare(
     print_pairs({name: _listed(runs) for name, runs in named.items()})
     _print(comparisons)
     for run in single:
-        out.print(
-            f"{run.path} is not compared: it is the only run in {clean(run.env_label)}.", soft_wrap=True
-        )
+        out.print(f"{run.path} is not compared: it is the only run in {clean(run.env_label)}.")
 
 
 def _to_json(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
@@ -150,15 +148,15 @@ def _print(comparisons: Sequence[Comparison]) -> None:
             below=("95 %", "p (Holm)"),
             title=title,
         )
-    out.print("won, lost: number of tasks on which the first-named run is better, or worse.", soft_wrap=True)
-    out.print(_test(comparisons), soft_wrap=True)
+    out.print("won, lost: number of tasks on which the first-named run is better, or worse.")
+    out.print(_test(comparisons))
     if len(comparisons) == 1:
         for line in _changes(comparisons[0]):
-            out.print(line, soft_wrap=True)
+            out.print(line)
     for each in comparisons:
         where = f"{_environment(each)}, {_runs(each)}: " if len(comparisons) > 1 else ""
         for line in _notes(each):
-            out.print(f"{where}{clean(line)}.", soft_wrap=True)
+            out.print(f"{where}{clean(line)}.")
 
 
 _IF_SEVERAL: Mapping[str, Callable[[Sequence[Comparison]], bool]] = {

@@ -58,7 +58,7 @@ def clean(text: str) -> str:
 def report(problem: object) -> None:
     """Print an error as one red line on standard error."""
     line = " ".join(clean(str(problem)).split())
-    err.print(Text(f"error: {line}", style="red"), soft_wrap=True)
+    err.print(Text(f"error: {line}", style="red"))
 
 
 def print_json(value: Any) -> None:
@@ -92,7 +92,7 @@ def print_table(
         title: The title above the table.
     """
     if title:
-        out.print(title, soft_wrap=True)
+        out.print(title)
     out.print()
     columns = columns_of(headings, rows, left)
     width = out.width if out.is_terminal or os.environ.get("COLUMNS", "").isdigit() else _UNLIMITED
@@ -100,8 +100,8 @@ def print_table(
         _print_lists(headings, rows)
         return
     for table in fit(columns, width, below):
-        out.print(Text(heading_of(table), style="bold"), soft_wrap=True)
-        out.print(Text(body_of(table)), soft_wrap=True)
+        out.print(Text(heading_of(table), style="bold"))
+        out.print(Text(body_of(table)))
         out.print()
 
 
@@ -110,9 +110,9 @@ def _print_lists(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None
     for row in rows:
         for heading, cell in zip(headings, row, strict=True):
             first, *more = cell.splitlines() or [""]
-            out.print(f"{heading:<{longest}}  {first}", soft_wrap=True)
+            out.print(f"{heading:<{longest}}  {first}")
             for line in more:
-                out.print(f"{'':<{longest}}  {line}", soft_wrap=True)
+                out.print(f"{'':<{longest}}  {line}")
         out.print()
 
 
@@ -120,7 +120,7 @@ def print_pairs(rows: Mapping[str, str]) -> None:
     """Print names next to their descriptions; the terminal wraps long lines."""
     longest = max(map(len, rows))
     for name, description in rows.items():
-        out.print(f"{name:<{longest}}  {description}", soft_wrap=True)
+        out.print(f"{name:<{longest}}  {description}")
 
 
 _NARROW = 60  # columns: a narrower terminal has lists instead of tables

@@ -343,10 +343,9 @@ def _print(summary: Mapping[str, Any]) -> None:
     out.print(
         f"{rows['train']:,} rows for training and {rows['val']:,} for validation; a prompt has "
         f"{characters['mean']:,} characters on average, {characters['max']:,} at most.",
-        soft_wrap=True,
     )
     for note in summary["notes"]:
-        out.print(note, soft_wrap=True)
+        out.print(note)
     if summary["duplicates"]:
-        out.print(f"Duplicates left out: {summary['duplicates']:,}.", soft_wrap=True)
-    out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)
+        out.print(f"Duplicates left out: {summary['duplicates']:,}.")
+    out.print(f"Written to {' and '.join(summary['files'].values())}.")

@@ -127,14 +127,14 @@ def _check_setup(*, as_json: bool) -> bool:
     ]
     print_table(("package", "version"), packages, left={"package", "version"})
     if not all(installed.values()):
-        out.print("To install an extra, run in a checkout: pip install '.[EXTRA]'", soft_wrap=True)
+        out.print("To install an extra, run in a checkout: pip install '.[EXTRA]'")
     rows = [(each.environment.id, each.environment.variable, "\n".join(each.lines())) for each in findings]
     headings = ("environment", "variable", "server")
     print_table(headings, rows, left=headings)
     print_advice(finding.source for finding in findings)
     for result in (result for finding in findings for result in finding.probes):
         if result.problem is not None:
-            out.print(f"{result.url}: {clean(result.problem).rstrip('.')}.", soft_wrap=True)
+            out.print(f"{result.url}: {clean(result.problem).rstrip('.')}.")
     return healthy
 
 

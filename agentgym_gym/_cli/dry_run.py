@@ -126,4 +126,4 @@ def _count(number: int, noun: str) -> str:
 
 
 def _print(line: str) -> None:
-    out.print(clean(line), soft_wrap=True)
+    out.print(clean(line))

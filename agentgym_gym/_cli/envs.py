@@ -48,4 +48,4 @@ def envs(
         rows.append((ids, f"{tasks:,}", str(environment.max_turns), score, source.label))
     print_table(("id", "tasks", "turns", "score", "server"), rows, left={"id", "server"})
     print_advice(source for _, source in sources)
-    out.print(f"Action formats: {', '.join(FORMATS)}.", soft_wrap=True)
+    out.print(f"Action formats: {', '.join(FORMATS)}.")

@@ -34,4 +34,4 @@ def export(
     del to  # only one tool is supported
     folders = dict.fromkeys(folder.resolve() for path in runs for folder in find_runs(path))
     for log in export_to_inspect([read_run(folder) for folder in folders], out, overwrite=overwrite):
-        console.print(f"Written to {log}.", soft_wrap=True)
+        console.print(f"Written to {log}.")

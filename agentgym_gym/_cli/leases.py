@@ -209,7 +209,6 @@ def _clear(state: _ServerState, *, yes: bool) -> bool:
             f"{_count(count)} on {redact(state.server)} will be closed, left by {processes} that ended. "
             "A restarted server reuses ids, and a restart cannot be detected for certain. After a restart, "
             "these ids may belong to other machines, users or programs.",
-            soft_wrap=True,
         )
         typer.confirm("Close them?", abort=True, err=True)
     return _close(state, orphaned)
@@ -227,7 +226,7 @@ def _remove_lost(state: _ServerState) -> list[Record]:
         try:
             newest = newest_id(state.server, find(played).wire, state.headers)
         except Fault as fault:  # for example, the server is full
-            err.print(f"cannot check for a restart of the server: {clean(str(fault))}", soft_wrap=True)
+            err.print(f"cannot check for a restart of the server: {clean(str(fault))}")
     lost = remove_lost(orphaned, names, newest)
     for record in state.records:
         if not record.ids and not record.alive:
@@ -243,7 +242,7 @@ def _close(state: _ServerState, orphaned: Sequence[Record]) -> bool:
     try:
         close_left(state.server, orphaned, state.headers, counts)
     except Fault as fault:
-        err.print(f"The server failed before all were closed: {clean(str(fault))}", soft_wrap=True)
+        err.print(f"The server failed before all were closed: {clean(str(fault))}")
         return False
     finally:
         out.print(f"Closed {_count(counts['closed'])}.")

@@ -75,7 +75,7 @@ def parse(
                 print_json(_facts(reply, None, "") | {"error": error.kind, "message": str(error)})
             else:
                 message = clean(scrub(f"error: {error.kind}: {error}"))
-                err.print(Text(message, style="red"), soft_wrap=True)
+                err.print(Text(message, style="red"))
             raise typer.Exit(1) from None
     note = ""
     if isinstance(result.action, Thought):

@@ -228,7 +228,7 @@ def _players(plan: AgentPlan, seed: int | None) -> list[Player]:
 
 
 def _print_line(line: str) -> None:
-    err.print(line, soft_wrap=True)
+    err.print(line)
 
 
 def _model_name(path: str) -> str:

@@ -97,7 +97,7 @@ class Progress:
             if trouble or time.monotonic() - printed >= LINE_SECONDS:
                 printed = time.monotonic()
                 known |= trouble
-                err.print(self._line(), soft_wrap=True)
+                err.print(self._line())
 
     def _line(self) -> str:
         done, elapsed = self._done + self._played, time.monotonic() - self._began
@@ -131,7 +131,7 @@ class Progress:
         self._kinds.add(kind)
         where = f"agent {record.agent}" if record.fault is None else record.env_id
         line = f"fault: {fault['kind']} in {where}, task {record.task_id}: {fault['message']}"
-        err.print(f"{' '.join(clean(line).split()):.{_MAX_LINE}}", soft_wrap=True)
+        err.print(f"{' '.join(clean(line).split()):.{_MAX_LINE}}")
 
     def _metrics(self) -> str:
         metrics: list[str] = []

@@ -120,9 +120,9 @@ def _print(summary: dict[str, Any], unparsed: Sequence[Unparsed]) -> None:
     print_left_out(summary["left_out"])
     print_unparsed(unparsed, more=", which --json lists")
     if summary["left_out_unparsed"]:
-        out.print(f"Left out, unconverted reply: {summary['left_out_unparsed']:,}.", soft_wrap=True)
+        out.print(f"Left out, unconverted reply: {summary['left_out_unparsed']:,}.")
     if summary["trajectories"]:
-        out.print(f"{summary['trajectories']:,} trajectories. Written to {summary['file']}.", soft_wrap=True)
+        out.print(f"{summary['trajectories']:,} trajectories. Written to {summary['file']}.")
 
 
 def print_unparsed(unparsed: Sequence[Unparsed], *, more: str = "") -> None:
@@ -135,8 +135,8 @@ def print_unparsed(unparsed: Sequence[Unparsed], *, more: str = "") -> None:
     if unparsed:
         counts = Counter(reply.kind for reply in unparsed)
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
-        out.print(f"Replies that could not be converted: {kinds}.", soft_wrap=True)
+        out.print(f"Replies that could not be converted: {kinds}.")
         for reply in unparsed[:_EXAMPLES]:
-            out.print(f"  {clean(str(reply))}", soft_wrap=True)
+            out.print(f"  {clean(str(reply))}")
         if len(unparsed) > _EXAMPLES:
             out.print(f"  and {len(unparsed) - _EXAMPLES:,} more{more}")

@@ -52,7 +52,7 @@ def report(
     """
     written = write_report(runs, out_, title=title, last=last)
     counts = f"{_count(written.runs, 'run')}, {_count(written.episodes, 'episode')}"
-    out.print(f"Written to {written.path}: {counts}, {written.size / 1e6:.1f} MB.", soft_wrap=True)
+    out.print(f"Written to {written.path}: {counts}, {written.size / 1e6:.1f} MB.")
 
 
 def _count(number: int, noun: str) -> str:

@@ -82,7 +82,7 @@ def rescore(options: RescoreOptions) -> None:
     for original, rescored, path in done:
         _write(original, rescored, path, options.score)
         _print(original, rescored)
-    out.print(f"Written to {out_}.", soft_wrap=True)
+    out.print(f"Written to {out_}.")
 
 
 def _check_outside(run: Path, out_: Path) -> None:
@@ -127,12 +127,10 @@ def _print(original: Run, rescored: Rescored) -> None:
         out.print(
             f"{rescored.not_as_played} do not parse to the played action even with the options of the run: "
             "this version parses them differently, or the agent played another action than it wrote.",
-            soft_wrap=True,
         )
     if rescored.diverged:
         out.print(
             f"{rescored.diverged} episodes diverged from the played actions, so they have no score.",
-            soft_wrap=True,
         )
         if rescored.success_bounds is not None:
             out.print(
@@ -141,7 +139,7 @@ def _print(original: Run, rescored: Rescored) -> None:
                 )
             )
     for each in rescored.examples[:_EXAMPLES]:
-        out.print(f"  task {each.task_id}, sample {each.sample}, {clean(str(each))}", soft_wrap=True)
+        out.print(f"  task {each.task_id}, sample {each.sample}, {clean(str(each))}")
 
 
 def _row(name: str, records: Sequence[EpisodeRecord], errors: int, rescored: Rescored) -> dict[str, str]:

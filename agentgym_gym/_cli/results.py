@@ -34,20 +34,17 @@ def print_results(folders: Sequence[RunFolder]) -> None:
     for folder, summary in zip(folders, summaries, strict=True):
         prefix = "" if len(folders) == 1 else f"{clean(_name(folder))}: "
         for kind, count in [*summary.faults.items(), *summary.agent_faults.items()]:
-            out.print(f"{prefix}{count} ended by {kind}; not scored.", soft_wrap=True)
+            out.print(f"{prefix}{count} ended by {kind}; not scored.")
         for ending, count in summary.endings.items():
             if ending not in _COMMON_ENDINGS:
-                out.print(f"{prefix}{count} ended by {ending}.", soft_wrap=True)
+                out.print(f"{prefix}{count} ended by {ending}.")
         if summary.samples > 1:
             solved = summary.solved
             out.print(
                 f"{prefix}Tasks solved never {len(solved.never)}, sometimes {len(solved.sometimes)}, always "
                 f"{len(solved.always)}.",
-                soft_wrap=True,
             )
-    out.print(
-        f"Written to {folders[0].path if len(folders) == 1 else folders[0].path.parent}.", soft_wrap=True
-    )
+    out.print(f"Written to {folders[0].path if len(folders) == 1 else folders[0].path.parent}.")
 
 
 def _run(folder: RunFolder) -> Run:

@@ -212,7 +212,7 @@ class _Ending:
             raise typer.Exit(INTERRUPTED)
         if isinstance(self.problem, BudgetUsedUp):
             reason = in_options(self.problem, [self.raised])
-            err.print(f"Stopped: {reason}. Episodes in progress do not count.", soft_wrap=True)
+            err.print(f"Stopped: {reason}. Episodes in progress do not count.")
             raise typer.Exit(1)
         if isinstance(self.problem, SetupError):
             raise self.problem

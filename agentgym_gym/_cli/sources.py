@@ -95,9 +95,9 @@ def print_advice(sources: Iterable[ServerSource]) -> None:
     """Print the remedies for missing servers below a table, each once."""
     sources = list(sources)
     for line in dict.fromkeys(f"{source.label}: {source.advice}" for source in sources if source.advice):
-        out.print(f"{clean(line).rstrip('.')}.", soft_wrap=True)
+        out.print(f"{clean(line).rstrip('.')}.")
     if any(source.kind == "local" for source in sources):
-        out.print("Local servers are started when needed.", soft_wrap=True)
+        out.print("Local servers are started when needed.")
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def table(
             part.write_text(render(result, chosen), encoding="utf-8", newline="\n")
     except OSError as error:
         raise BadOption(f"cannot write to {out}: {error.strerror or error}") from error
-    console.print(f"Written to {out}.", soft_wrap=True)
+    console.print(f"Written to {out}.")
 
 
 def _priced(runs: list[Run], path: Path | None) -> tuple[list[Run], list[Summary]]:
@@ -80,7 +80,7 @@ def _priced(runs: list[Run], path: Path | None) -> tuple[list[Run], list[Summary
     prices = [price_of(run.agent, table) for run in runs]
     unpriced = dict.fromkeys(run.agent for run, price in zip(runs, prices, strict=True) if price is None)
     if path is not None and unpriced:
-        err.print(clean(f"{path} has no price of {', '.join(unpriced)}"), soft_wrap=True)
+        err.print(clean(f"{path} has no price of {', '.join(unpriced)}"))
     summaries = [summarise(run.records, price) for run, price in zip(runs, prices, strict=True)]
     kept = [
         run if price is None else replace(run, cost=None) for run, price in zip(runs, prices, strict=True)

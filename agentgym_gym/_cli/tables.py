@@ -55,7 +55,7 @@ def print_runs(table: Table) -> None:
         shown = grid.map(_plain)
         print_table(shown.headings, shown.rows, left=_LEFT, below=_BELOW, title=grid.title)
     for note in (_INTERVALS, *(f"{note}." for note in table.notes)):
-        out.print(_plain(note), soft_wrap=True)
+        out.print(_plain(note))
 
 
 def print_run(row: RunRow) -> None:

@@ -169,13 +169,13 @@ def agenttraj(options: AgentTrajOptions) -> None:
     )
     count = library.write_agenttraj(options.out_, selected.kept, force=options.force)
     print_left_out(selected.left_out)
-    out.print(f"{count:,} trajectories. Written to {options.out_}.", soft_wrap=True)
+    out.print(f"{count:,} trajectories. Written to {options.out_}.")
 
 
 def print_left_out(left_out: Mapping[str, int]) -> None:
     """Print the number of dropped trajectories by reason."""
     for reason, count in left_out.items():
-        out.print(f"Left out, {clean(reason)}: {count:,}.", soft_wrap=True)
+        out.print(f"Left out, {clean(reason)}: {count:,}.")
 
 
 def choose(
@@ -343,19 +343,16 @@ def print_summary(summary: Mapping[str, Any], *, reads_marks: bool = False) -> N
     out.print(
         f"{rows['train']:,} rows for training and {rows['val']:,} for validation, of {summary['replies']:,} "
         f"replies; the longest has {summary['longest_characters']:,} characters.",
-        soft_wrap=True,
     )
     print_left_out(summary["left_out"])
     if summary["replies_without_loss"]:
         effect = "" if reads_marks else "; verl ignores the mark and trains on them"
         out.print(
             f"{summary['replies_without_loss']:,} replies are marked as excluded from training{effect}.",
-            soft_wrap=True,
         )
     if summary["with_tool_calls"]:
         out.print(
             f"{summary['with_tool_calls']:,} rows have function calls. They are in the text as JSON, not in "
             "the form of a chat template.",
-            soft_wrap=True,
         )
-    out.print(f"Written to {' and '.join(summary['files'].values())}.", soft_wrap=True)
+    out.print(f"Written to {' and '.join(summary['files'].values())}.")

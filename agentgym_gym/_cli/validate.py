@@ -166,17 +166,16 @@ def _print(validation: Validation, environment: PlannedEnvironment, folder: Path
         out.print(
             f"{reason}, so its tasks were played only with empty replies. {offer} play the solutions of a "
             "run that won, give --gold replay:PATH.",
-            soft_wrap=True,
         )
     elif validation.no_solution:
-        out.print(f"No known solution: tasks {_ids(validation.no_solution)}.", soft_wrap=True)
+        out.print(f"No known solution: tasks {_ids(validation.no_solution)}.")
         for why in list(dict.fromkeys(validation.no_solution.values()))[:_LINES]:
-            out.print(f"  {clean(why)}", soft_wrap=True)
+            out.print(f"  {clean(why)}")
     _list("The known solution does not win", validation.not_won)
     if validation.impossible:
         tasks = [record.task_id for record in validation.impossible]
         noun = "task" if len(tasks) == 1 else "tasks"
-        out.print(f"{len(tasks)} impossible {noun}, not won: {_ids(tasks)}.", soft_wrap=True)
+        out.print(f"{len(tasks)} impossible {noun}, not won: {_ids(tasks)}.")
     _list("Listed as impossible, but won", validation.won_unwinnable)
     _list("Won by doing nothing", validation.won_by_null)
     _list("Cannot be judged", validation.not_judged)
@@ -187,20 +186,20 @@ def _print(validation: Validation, environment: PlannedEnvironment, folder: Path
         gold = f"The known solution wins{others}. " if validation.gold and not validation.undecided else ""
         out.print(f"{gold}Doing nothing wins no task.")
     if folder is not None:
-        out.print(f"Written to {folder}.", soft_wrap=True)
+        out.print(f"Written to {folder}.")
 
 
 def _list(title: str, records: Iterable[EpisodeRecord]) -> None:
     records = list(records)
     if not records:
         return
-    out.print(f"{title}: tasks {_ids(record.task_id for record in records)}.", soft_wrap=True)
+    out.print(f"{title}: tasks {_ids(record.task_id for record in records)}.")
     for record in records[:_LINES]:
         fault = record.fault or record.agent_fault
         score = "no score" if record.score is None else f"score {record.score:g}"
         reason = f"{fault['kind']}: {fault['message']}" if fault else f"{score}, {record.ending}"
         turns = f"{record.turns} turn{'' if record.turns == 1 else 's'}"
-        out.print(f"  task {record.task_id}, {record.agent}, {turns}: {clean(reason):.300}", soft_wrap=True)
+        out.print(f"  task {record.task_id}, {record.agent}, {turns}: {clean(reason):.300}")
     if len(records) > _LINES:
         out.print(f"  and {len(records) - _LINES} more")
 

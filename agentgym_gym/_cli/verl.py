@@ -259,13 +259,13 @@ def _init(options: InitOptions) -> None:
     except OSError as error:
         raise BadOption(f"cannot write to {options.out_}: {error.strerror or error}") from error
     for path in written:
-        out.print(f"wrote {path}", soft_wrap=True)
+        out.print(f"wrote {path}")
     if tasks.shares:
         print_shares(tasks.shares)
     amount = amount_of(recipe, len(tasks.parts["train"]), len(tasks.parts["val"]))
     for line in (*tasks.notes, *describe(recipe, amount)):
-        out.print(Text(line), soft_wrap=True)
-    out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
+        out.print(Text(line))
+    out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}")
 
 
 def _recipe(options: InitOptions, selections: Sequence[EnvSelection]) -> RlRecipe:
@@ -362,9 +362,9 @@ def _check(
 def _print(finding: Finding) -> None:
     line = Text(f"{finding.status:<8} ", style=_STYLES[finding.status])
     line.append(f"{finding.check}: {' '.join(clean(finding.text).split())}", style="none")
-    out.print(line, soft_wrap=True)
+    out.print(line)
     if finding.advice:
-        out.print(Text(f"{'':<9}→ {clean(finding.advice)}"), soft_wrap=True)
+        out.print(Text(f"{'':<9}→ {clean(finding.advice)}"))
 
 
 def _probe_servers(view: View) -> Iterator[Finding]:

@@ -459,5 +459,4 @@ def print_shares(shares: Sequence[Share]) -> None:
     print_table(("environment", "weight", "train", "tasks", "val"), table, left={"environment"})
     out.print(
         f"{sum(share.rows for share in shares):,} rows for training, in whole batches, so an epoch uses all.",
-        soft_wrap=True,
     )

@@ -152,9 +152,9 @@ def sft(options: SftOptions) -> None:
         parts, options.out_ / "data", left_out=left_out, seed=options.seed, force=options.force
     )
     for path in written:
-        out.print(f"wrote {path}", soft_wrap=True)
+        out.print(f"wrote {path}")
     print_summary(summary, reads_marks=True)
-    out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}", soft_wrap=True)
+    out.print(f"Next: agentgym verl check {shlex.quote(str(options.out_))}")
 
 
 def _trajectories(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[str]]:
@@ -244,7 +244,7 @@ def _in_format(
         converted += [result.trajectory] if result.trajectory is not None else []
     print_unparsed(unparsed)
     if len(converted) < len(games):
-        out.print(f"Left out, unconverted reply: {len(games) - len(converted):,}.", soft_wrap=True)
+        out.print(f"Left out, unconverted reply: {len(games) - len(converted):,}.")
     if not converted:
         raise BadOption(f"cannot convert any of {len(games)} trajectories to {target}: give another --from")
     return converted

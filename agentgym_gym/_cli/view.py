@@ -29,6 +29,6 @@ def view(
     """
     server = PageServer(runs, port=port, title=title, last=last, watch=watch)
     what = "Watching" if watch else "Serving"
-    out.print(f"{what} {', '.join(map(str, runs))} on {server.url} until Ctrl-C.", soft_wrap=True)
+    out.print(f"{what} {', '.join(map(str, runs))} on {server.url} until Ctrl-C.")
     with contextlib.suppress(KeyboardInterrupt):
         server.serve()

@@ -79,28 +79,11 @@ def printed(result):
 
 
 @tried
-def test_tasks(run, tmp_path, text):
-    error = printed(
-        run("eval", "TextCraft", "--agent", "oracle", f"--tasks={text}", "--out", tmp_path / "run")
-    )
-    assert error.startswith("error: --tasks=")
-    assert text in error
-
-
-@tried
-def test_a_split(run, tmp_path, text):
-    error = printed(
-        run("eval", "TextCraft", "--agent", "oracle", f"--split={text}", "--out", tmp_path / "run")
-    )
-    assert error.startswith("error: --split=")
-    assert text in error
-
-
-@tried
-def test_positions(run, tmp_path, text):
-    command = ("eval", "TextCraft", "--agent", "oracle", f"--positions={text}", "--out", tmp_path / "run")
+@pytest.mark.parametrize("option", ["--tasks", "--split", "--positions"])
+def test_a_selection(run, tmp_path, option, text):
+    command = ("eval", "TextCraft", "--agent", "oracle", f"{option}={text}", "--out", tmp_path / "run")
     error = printed(run(*command))
-    assert error.startswith("error: --positions=")
+    assert error.startswith(f"error: {option}=")
     assert text in error
 
 
