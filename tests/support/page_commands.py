@@ -117,7 +117,9 @@ def lines_of(script: Path, folder: Path) -> list[Line]:
     for name in _REAL:
         (programs / name).symlink_to(f"/bin/{name}")
     for name in ("agentgym", "python"):
-        text = f'#!/bin/bash\n{{ printf "%q " {name} "$PWD" "$@"; echo; }} >> {shlex.quote(str(log))}\n'
+        # In one write, since a script may start several at once.
+        words = f'words=$(printf "%q " {name} "$PWD" "$@")'
+        text = f'#!/bin/bash\n{words}\necho "$words" >> {shlex.quote(str(log))}\n'
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
     subprocess.run(
