@@ -113,10 +113,10 @@ class Episode:
         Raises:
             TimeoutError: That took a minute, apart from the wait for other environments.
         """
-        await self.close()
         return await self._stage.turns.take(partial(self._reset, task))
 
     async def _reset(self, task: Task) -> str:
+        await self.close()
         tabs = await self._stage.open(task)
         self._held.hold(tabs)
         self._task, self._tabs, self._previous, self._done = task, tabs, "None", False
