@@ -16,10 +16,10 @@ VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov verl bare lowest properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate sciworld screenshot clean
+.PHONY: help demo test check cov shuffled verl verl-0.8 bare lowest properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate sciworld screenshot clean
 
 help: ## list these targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/.all ## an oracle and a random agent play TextCraft and Maze; the table, and runs/demo/report.html
 	rm -rf runs/demo
@@ -39,8 +39,15 @@ check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 cov: $(VENV)/.dev ## the tests with their coverage
 	$(BIN)/pytest -m "not exhaustive" --cov --cov-report=term
 
-verl: $(VENV)/.dev ## the tests with the real verl, inspect_ai, transformers serve and, with Python 3.11 and Java, other libraries (.nox)
+shuffled: $(VENV)/.dev ## the tests of make cov in three random orders; SEEDS="4" for another
+	@for seed in $(or $(filter-out 0,$(SEEDS)),1 2 3); do \
+		$(BIN)/pytest -m "not exhaustive" -p randomly --randomly-seed="$$seed" || exit 1; done
+
+verl: $(VENV)/.dev ## the tests with the newest and the oldest verl, inspect_ai, transformers serve and, with Python 3.11 and Java, other libraries (.nox)
 	$(BIN)/nox --reuse-venv=yes
+
+verl-0.8: $(VENV)/.dev ## the tests with verl 0.8, before a release
+	$(BIN)/nox --reuse-venv=yes --session verl-0.8
 
 bare: $(VENV)/.dev ## the tests that use programs or recordings, with these hidden: each is skipped or passes without
 	env PATH="$(abspath $(BIN))" AGENTGYM_CHROMIUM= JAVA_HOME= AGENTGYM_WIRE=/nowhere AGENTGYM= \
@@ -91,7 +98,7 @@ figures: $(VENV)/.dev ## count lines, modules, names, long functions, and the mo
 	$(BIN)/python docs/figures.py
 
 mutants: $(VENV)/.dev ## plant N faults drawn by SEED, and print which of them no test notices: docs/reliability.md
-	PYTHONPATH=tests/support $(BIN)/python -m mutants --count $(N) --seed $(SEED) $(MUTANTS)
+	PYTHONPATH=tools $(BIN)/python -m mutants --count $(N) --seed $(SEED) $(MUTANTS)
 
 soak: $(VENV)/.dev ## 10,000 episodes, 128 at once, on a failing server, and 200 restarts: docs/reliability.md
 	$(BIN)/python benchmarks/soak.py

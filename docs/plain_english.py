@@ -56,7 +56,7 @@ RULES = [
     *((re.compile(rf"\b({word})\b", re.IGNORECASE), plain) for word, plain in PLAIN.items()),
 ]
 
-FOLDERS = ("agentgym_gym", "agentgym_servers", "verl_bridge", "examples", "docs", "benchmarks")
+FOLDERS = ("agentgym_gym", "agentgym_servers", "verl_bridge", "examples", "docs", "benchmarks", "tools")
 """Folders whose pages and modules are checked, besides those of the root."""
 
 SPOKEN_NAMES = frozenset(SPEECH.split("|"))

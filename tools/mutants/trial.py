@@ -33,7 +33,7 @@ TEST_S = 20.0  # beside five times what a test took under coverage
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of tests found.
+    """The result of a run of tests.
 
     Args:
         verdict: ``survived``, ``caught`` or ``timeout``.
@@ -45,6 +45,7 @@ class Outcome:
 
 
 def import_libraries() -> None:
+    """Import what the forked processes need."""
     for name in LIBRARIES:
         importlib.import_module(name)
 

@@ -15,7 +15,7 @@ from mutants.covering import nearness
 from mutants.sites import drawn, mutants_of
 from mutants.trial import Outcome, run_tests
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def changes(code):

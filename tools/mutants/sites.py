@@ -56,14 +56,16 @@ class Mutant:
 
     @property
     def key(self) -> str:
+        """A name of the fault that stays when lines move."""
         return f"{self.file}|{self.where}|{self.operator}|{self.before}|{self.after}"
 
     def apply(self, source: bytes) -> bytes:
+        """Return the file with the fault in it."""
         return source[: self.start] + self.after.encode() + source[self.end :]
 
 
 def drawn(root: Path, targets: list[str], count: int, seed: int) -> list[Mutant]:
-    """Draw so many mutants; a larger count keeps those of a smaller one, and most stay when code changes."""
+    """Draw N mutants; a larger count keeps those of a smaller one, and most stay when code changes."""
     mutants = [
         mutant
         for target in targets
@@ -96,10 +98,10 @@ class _Finder(ast.NodeVisitor):
         if _excluded(node):
             return
         function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        named = function or isinstance(node, ast.ClassDef)
         first_line, constants = self._first_line, self._constants
         self._depth += function
-        if named:
+        around = len(self._names)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             self._names.append(node.name)
         if isinstance(node, ast.stmt):
             self._first_line = node.lineno
@@ -109,8 +111,7 @@ class _Finder(ast.NodeVisitor):
         self._visit_children(node)
         self._first_line, self._constants = first_line, constants
         self._depth -= function
-        if named:
-            self._names.pop()
+        del self._names[around:]
 
     def _visit_children(self, node: ast.AST) -> None:
         if isinstance(node, ast.arguments):
@@ -189,7 +190,7 @@ class _Finder(ast.NodeVisitor):
                 yield "condition", test, value
 
     def _never_released(self, node: ast.With | ast.AsyncWith, item: ast.withitem) -> Iterator[Change]:
-        # What the body needs is entered, and never left.
+        # The body's resource is entered, and never left.
         entered = f"({self._text(item.context_expr)}).__enter__()"
         if isinstance(node, ast.AsyncWith):
             entered = f"await {entered.replace('__enter__', '__aenter__')}"
@@ -229,9 +230,13 @@ class _Finder(ast.NodeVisitor):
         return self._source[self._start(node) : self._end(node)].decode()
 
     def _start(self, node: ast.AST) -> int:
+        assert isinstance(node, (ast.stmt, ast.expr))
         return self._line_starts[node.lineno - 1] + node.col_offset
 
     def _end(self, node: ast.AST) -> int:
+        assert isinstance(node, (ast.stmt, ast.expr))
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return self._line_starts[node.end_lineno - 1] + node.end_col_offset
 
 

@@ -11,13 +11,14 @@ import time
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 from mutants.copies import copy_tree, planted
 from mutants.covering import VERL_TESTS, WITH_VERL, Covering
 from mutants.sites import Mutant, drawn
 from mutants.trial import Outcome, import_libraries, run_tests
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "mutants"
 TREE = FOLDER / "tree"
 TARGETS = [
@@ -40,11 +41,13 @@ CAUGHT = ("caught", "timeout")
 
 
 def write(line: str) -> None:
+    """Print a line at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def main() -> None:
+    """Draw mutants, try those that an earlier run has not tried, and print which survived."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("--count", type=int, default=400, help="mutants to draw")
     parser.add_argument("--seed", type=int, default=1, help="seed of the draw")
@@ -93,11 +96,11 @@ def main() -> None:
 
 
 class Results:
-    """What became of each mutant: a file of JSON lines, where the last line of a mutant counts."""
+    """The result of each mutant: a file of JSON lines, where the last line of a mutant counts."""
 
     def __init__(self, file: Path, *, again: bool = False) -> None:
         self._file = file
-        self.rows: dict[str, dict] = {}
+        self.rows: dict[str, dict[str, Any]] = {}
         if file.exists():
             for line in file.read_text(encoding="utf-8").splitlines():
                 row = json.loads(line)
@@ -106,6 +109,7 @@ class Results:
             self.rows = {key: row for key, row in self.rows.items() if row["verdict"] in CAUGHT}
 
     def add(self, mutant: Mutant, outcome: Outcome, tests: int, seconds: float) -> None:
+        """Keep what became of a mutant, with the number of tests that ran and their seconds."""
         row = {
             "file": mutant.file,
             "line": mutant.line,
@@ -124,7 +128,7 @@ class Results:
 
 
 class Trials:
-    """Tries mutants. A test counts if it fails twice with the mutant, and passes alone without one."""
+    """Tries mutants. A test counts if it fails twice with the mutant, and passes without one."""
 
     def __init__(self, covering: Covering, results: Results, verl: str | None = None) -> None:
         self._covering = covering
@@ -175,7 +179,8 @@ class Trials:
         return self._passes[test]
 
 
-def print_summary(rows: list[dict]) -> None:
+def print_summary(rows: list[dict[str, Any]]) -> None:
+    """Print the survivors, each with its change, and the share that was caught."""
     alive = [row for row in rows if row["verdict"] not in CAUGHT]
     for row in sorted(alive, key=lambda row: (row["file"], row["line"])):
         write(f"\n{_line(row)}")
@@ -196,13 +201,13 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return (middle - spread) / whole, (middle + spread) / whole
 
 
-def _line(row: dict) -> str:
+def _line(row: dict[str, Any]) -> str:
     return (
         f"{row['file']}:{row['line']} {row['operator']}: {row['verdict']} {row['test']} ({row['seconds']} s)"
     )
 
 
-def _diff(row: dict) -> Iterator[str]:
+def _diff(row: dict[str, Any]) -> Iterator[str]:
     lines = difflib.ndiff(row["before"].splitlines(), row["after"].splitlines())
     return (line for line in lines if not line.startswith("?"))
 

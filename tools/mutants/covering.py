@@ -9,7 +9,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coverage import CoverageData
 
@@ -51,7 +51,7 @@ class Covering:
 
         The slow tests are among them, as in ``make cov``.
 
-        Another interpreter, which need not have coverage, tells only how long they take.
+        Another interpreter, which need not have coverage, measures only how long they take.
         """
         copy_tree(self._root, self._tree)
         data = self._folder / "new"
@@ -88,11 +88,9 @@ class Covering:
             file.unlink()
         self._coverage().write()
         self._write("durations.json", self.durations)
-        measured = {
-            path: _digest(self._tree / path) for path in self._paths() if (self._tree / path).exists()
-        }
+        sources = {path: _digest(self._tree / path) for path in self._paths() if (self._tree / path).exists()}
         # Of files that have changed since, the lines of the other tests are those of before.
-        self._write("sources.json", measured | self._sources() if tests else measured)
+        self._write("sources.json", sources | self._sources() if tests else sources)
 
     def read(self) -> bool:
         """Read what an earlier run has measured. False if there is none."""
@@ -158,12 +156,12 @@ class Covering:
         return {path.partition("/measured/")[2]: path for path in self._coverage().measured_files()}
 
     def _sources(self) -> dict[str, str]:
-        return self._read("sources.json") if (self._folder / "sources.json").exists() else {}
+        return dict(self._read("sources.json")) if (self._folder / "sources.json").exists() else {}
 
     def _write(self, name: str, value: object) -> None:
         (self._folder / name).write_text(json.dumps(value), encoding="utf-8")
 
-    def _read(self, name: str) -> dict:
+    def _read(self, name: str) -> Any:
         return json.loads((self._folder / name).read_text(encoding="utf-8"))
 
 
