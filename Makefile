@@ -16,7 +16,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov shuffled verl verl-0.8 bare lowest properties interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants soak docs dist site validate sciworld screenshot clean
+.PHONY: help demo test check cov shuffled verl verl-0.8 bare lowest properties exhaustive interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants planted soak docs dist site validate sciworld screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,8 +56,11 @@ bare: $(VENV)/.dev ## the tests that use programs or recordings, with these hidd
 lowest: $(VENV)/.dev ## quick tests with the lowest declared version of each dependency; needs Python 3.10 or 3.11
 	$(BIN)/nox --reuse-venv=yes --session lowest
 
-properties: $(VENV)/.dev ## the property tests with many more examples, and the exhaustive ones: half an hour
-	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties tests/cli/test_training_splits.py
+properties: $(VENV)/.dev ## the property tests with many more examples: half an hour
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties tests/replies tests/cli/test_training_splits.py
+
+exhaustive: $(VENV)/.dev ## the tests that take minutes of their own: all tasks, pages, benchmarks and interrupts
+	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m exhaustive
 
 interrupts: $(VENV)/.dev ## a fault at every I/O point of a client: Ctrl-C, cancellation, lost replies, restarts; some minutes
 	$(BIN)/pytest -m "" tests/test_fault_injection.py tests/test_real_interrupts.py
@@ -99,6 +102,9 @@ figures: $(VENV)/.dev ## count lines, modules, names, long functions, and the mo
 
 mutants: $(VENV)/.dev ## plant N faults drawn by SEED, and print which of them no test notices: docs/reliability.md
 	PYTHONPATH=tools $(BIN)/python -m mutants --count $(N) --seed $(SEED) $(MUTANTS)
+
+planted: $(VENV)/.dev ## plant each fault of tools/planted_faults.py, in judges, scores and records; all are noticed
+	$(BIN)/python tools/planted_faults.py
 
 soak: $(VENV)/.dev ## 10,000 episodes, 128 at once, on a failing server, and 200 restarts: docs/reliability.md
 	$(BIN)/python benchmarks/soak.py

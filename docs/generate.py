@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation; tests/test_docs.py checks that they are up to date.
+"""Write the generated parts of the documentation; tests/watchers/test_docs.py compares them.
 
 Run it with ``make docs``.
 """

@@ -50,15 +50,30 @@ BARS = {
     "webarena": ["steps_a_second"],
     "step_latency": ["beside_http_client", "faster_than_requests"],
 }
+QUICK = set(BARS) - {
+    "failing_servers",
+    "local_servers",
+    "miniwob",
+    "model_requests",
+    "sciworld",
+    "side_by_side",
+    "sql_fairness",
+    "webarena",
+}
+"""Those that `make test` runs; `make bench` runs all."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.needs(*needs.needs_of_server(name)))
-        if name in needs.OTHER_PROGRAMS
-        else name
+        pytest.param(
+            name,
+            marks=[
+                *([pytest.mark.needs(*needs.needs_of_server(name))] if name in needs.OTHER_PROGRAMS else []),
+                *([] if name in QUICK else [pytest.mark.exhaustive]),
+            ],
+        )
         for name in BARS
     ],
 )

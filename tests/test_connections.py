@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
-import os
-import resource
 import socket
-import threading
+import subprocess
+import sys
+import textwrap
+import weakref
 
 import gymnasium
 import pytest
 
 import inside
+import programs
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from awaited_env import Awaited
 from counted_server import CountedServer
@@ -71,34 +74,45 @@ def test_a_server_is_reached_by_any_address_of_its_name(counted, monkeypatch, ki
     assert server.open == set()
 
 
-@both
-def test_without_a_descriptor_a_time_limit_is_still_a_time_limit(counted, kind):
-    server = counted()
-    env = kind("TextCraft", server=server.url, timeout={"create": 0.5})
-    server.held_up.add("/create")
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken: list[int] = []
+NO_DESCRIPTORS = """
+    import asyncio, os, resource, sys, threading
+    from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
+
+    loop = asyncio.new_event_loop()
+    awaited = sys.argv[2] == "awaited"
+    run = loop.run_until_complete if awaited else lambda done: done
+    kind = AsyncAgentGymEnv if awaited else AgentGymEnv
+    env = kind("TextCraft", server=sys.argv[1], timeout={"create": 2})
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
     def take_all():
-        server.arrived.wait(30)
-        taken.append(os.dup(0))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (taken[0] + 32, hard))
-        with contextlib.suppress(OSError):
+        print("asks", flush=True)
+        sys.stdin.readline()  # the request has arrived
+        try:
             while True:
-                taken.append(os.dup(0))
+                os.dup(0)
+        except OSError:
+            print("none is left", flush=True)
 
-    taking = threading.Thread(target=take_all)
-    taking.start()
+    threading.Thread(target=take_all, daemon=True).start()
     try:
-        with pytest.raises(errors.ServerTimeout):
-            env.reset(seed=0)
-    finally:
-        taking.join()
-        for descriptor in taken:
-            os.close(descriptor)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    server.let_go.set()
-    env.close()
+        run(env.reset(seed=0))
+    except errors.ServerTimeout:
+        print("timeout", flush=True)
+    os._exit(0)
+"""
+
+
+@pytest.mark.slow  # a program of its own
+@pytest.mark.parametrize("kind", ["sync", "awaited"])
+def test_without_a_descriptor_a_time_limit_is_still_a_time_limit(counted, kind):
+    server = counted()
+    server.held_up.add("/create")
+    command = [sys.executable, "-c", textwrap.dedent(NO_DESCRIPTORS), server.url, kind]
+    with programs.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert server.arrived.wait(60)
+        output, _ = program.communicate("arrived\n", timeout=60)
+    assert output == "asks\nnone is left\ntimeout\n"
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -204,3 +218,54 @@ def test_a_server_that_announces_each_end_of_a_connection_is_played_on(started, 
     assert server.asked["/create"] == 1
     env.close()
     assert server.open == set()
+
+
+def test_a_connection_that_is_lost_before_it_is_used_is_a_fault(monkeypatch):
+    """A server that dies takes connections until the moment it is gone."""
+    inside.retry_at_once(monkeypatch)
+
+    async def play():
+        server = await asyncio.start_server(lambda _, writer: writer.transport.abort(), "127.0.0.1")
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        env = AsyncAgentGymEnv("TextCraft", server=url)
+        with pytest.raises(errors.ConnectionLost):
+            await env.reset(seed=0)
+        await env.close()
+        server.close()
+        await server.wait_closed()
+        return env.stats
+
+    stats = asyncio.run(play())
+    assert (stats.requests, stats.retries, stats.faults) == (3, 2, {"ConnectionLost": 1})
+
+
+def test_no_event_loop_is_kept(textcraft_url):
+    loops = weakref.WeakSet()
+
+    async def play():
+        loops.add(asyncio.get_running_loop())
+        async with AsyncAgentGymEnv("TextCraft", server=textcraft_url) as env:
+            await env.reset(seed=0)
+
+    for _ in range(5):
+        asyncio.run(play())
+    gc.collect()
+    assert len(loops) <= 1  # asyncio may keep the last
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("passes", range(12))
+def test_a_connection_that_is_given_up_while_it_is_made_leaves_no_socket_open(textcraft_url, passes):
+    async def give_up():
+        envs = [AsyncAgentGymEnv("TextCraft", server=textcraft_url) for _ in range(20)]
+        playing = [asyncio.ensure_future(env.reset(seed=0)) for env in envs]
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        for each in playing:
+            each.cancel()
+        await asyncio.wait(playing)
+        for env in envs:
+            await env.close()
+
+    asyncio.run(give_up())
+    gc.collect()  # what is not closed by then is warned of, and a warning is an error

@@ -7,7 +7,6 @@ import gc
 import json
 import pickle
 import threading
-import time
 
 import gymnasium
 import httpx
@@ -281,17 +280,6 @@ def test_a_dropped_environment_gives_back_what_it_held(textcraft_url):
     del env
     gc.collect()
     assert "error" in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).json()
-
-
-def test_an_episode_that_has_had_its_time_is_truncated(textcraft_url):
-    env = AgentGymEnv("TextCraft", server=textcraft_url, timeout={"episode": 0.5})
-    env.reset(seed=0)
-    time.sleep(0.5)
-    _, _, terminated, truncated, info = env.step("Action: inventory")
-    assert (terminated, truncated, info["fault"]["kind"]) == (False, True, "ServerTimeout")
-    assert "the episode has had its 0.5 seconds" in info["fault"]["message"]
-    assert "fault" not in env.reset(seed=0)[1]
-    env.close()
 
 
 def test_what_is_counted(textcraft_url):

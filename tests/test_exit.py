@@ -110,3 +110,65 @@ def test_while_it_waits_for_a_place_a_program_can_be_interrupted(counted):
         started.communicate(timeout=60)
     assert started.returncode == -signal.SIGINT
     assert (server.most, server.open) == (1, set())
+
+
+CLOSE_FAILS = """
+    import atexit, socket, sys
+    from urllib.parse import urlsplit
+
+    asked = []
+
+    def runs(url):
+        try:
+            socket.create_connection(("127.0.0.1", urlsplit(url).port)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    # Registered before the library is imported, and so called after what that does at exit.
+    atexit.register(lambda: print(asked, runs(url)))
+
+    import httpx
+    from agentgym_gym import AgentGymEnv
+
+    class Failing(httpx.HTTPTransport):
+        def handle_request(self, request):
+            if request.url.path == "/close":
+                asked.append(request.url.path)
+                raise KeyboardInterrupt if "interrupt" in sys.argv else httpx.ReadTimeout("no answer")
+            return super().handle_request(request)
+
+    kept = []
+    for _ in range(4):
+        env = AgentGymEnv(
+            "TextCraft",
+            server=None if "local" in sys.argv else sys.argv[1],
+            http_client=lambda: httpx.Client(transport=Failing()),
+        )
+        env.reset(seed=0)
+        kept.append(env)
+    (url,) = env.servers
+"""
+
+
+def run(*command):
+    return programs.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_a_server_that_does_not_answer_is_asked_once(counted):
+    ended = run(sys.executable, "-c", textwrap.dedent(CLOSE_FAILS), counted().url)
+    assert (ended.stdout, ended.stderr) == ("['/close'] True\n", "")
+
+
+def test_the_local_server_is_stopped_although_a_close_is_interrupted():
+    ended = run(sys.executable, "-c", textwrap.dedent(CLOSE_FAILS), "local", "interrupt")
+    assert ended.stdout == "['/close'] False\n"
+    assert "KeyboardInterrupt" in ended.stderr
+
+
+def test_it_is_told_how_many_there_was_no_time_for(counted):
+    server = counted()
+    server.held_up.add("/close")
+    ended = run(*program("import logging\nlogging.basicConfig()\n", SYNC, SYNC), server.url)
+    assert ended.returncode == 0
+    assert "2 remote environments stay open" in ended.stderr

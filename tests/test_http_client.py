@@ -6,6 +6,9 @@ import asyncio
 import copy
 import functools
 import gc
+import importlib
+import itertools
+import json
 import os
 import pickle
 import subprocess
@@ -16,7 +19,10 @@ import gymnasium
 import httpx
 import pytest
 
+import inside
+import programs
 from agentgym_gym import AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, errors
+from awaited_env import Awaited
 
 made: list[httpx.Client] = []
 PATH = "http_client_of_a_user:client"
@@ -226,3 +232,192 @@ def test_an_environment_that_was_never_used_can_be_closed():
 
     asyncio.run(close())
     AgentGymEnv("TextCraft", server="http://made.test", http_client=httpx.Client).close()
+
+
+# --------------------------------------------------------------------------------- either library of clients
+
+LIBRARIES = [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("httpx", "httpx2")]
+numbers = itertools.count()  # of servers: the library keeps what it knows of an address
+each_way = pytest.mark.parametrize("awaited", [False, True])
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request):
+    return importlib.import_module(request.param)
+
+
+class Clients:
+    """Makes clients that a function answers, and keeps them.
+
+    Args:
+        library: The library of the clients.
+        awaited: Whether they are to be awaited.
+        respond: Takes a request and returns the status and headers, or raises.
+    """
+
+    def __init__(self, library, awaited=False, respond=lambda request: (200, {})):
+        self.library, self.awaited, self.respond = library, awaited, respond
+        self.made = []
+
+    def __call__(self):
+        transport = self.library.MockTransport(self._answer)
+        kind = self.library.AsyncClient if self.awaited else self.library.Client
+        self.made.append(kind(transport=transport))
+        return self.made[-1]
+
+    def env(self, http_client=None):
+        kind = Awaited if self.awaited else AgentGymEnv
+        return kind("TextCraft", server=f"http://{next(numbers)}.test", http_client=http_client or self)
+
+    def _answer(self, request):
+        status, headers = self.respond(request)
+        body = json.loads(answer(request).content)
+        return self.library.Response(status, headers=headers, json=body)
+
+
+@each_way
+@pytest.mark.parametrize("handed_in", ["client", "callable"])
+def test_what_is_made_here_is_closed_here_and_what_is_the_users_is_not(library, awaited, handed_in):
+    clients = Clients(library, awaited)
+    env = clients.env(None if handed_in == "callable" else clients())
+    for _ in range(2):
+        play(env)
+    env.close()
+    assert [each.is_closed for each in clients.made] == [handed_in == "callable"]
+
+
+def test_a_closed_environment_makes_another_client_as_it_opens_connections_anew(library):
+    clients = Clients(library)
+    env = clients.env()
+    for _ in range(2):
+        play(env)
+        env.close()
+    assert [each.is_closed for each in clients.made] == [True] * 2
+
+
+def test_a_callable_makes_a_client_for_each_event_loop(library):
+    clients = Clients(library, awaited=True)
+    env = AsyncAgentGymEnv("TextCraft", server="http://made.test", http_client=clients)
+    for _ in range(2):
+        asyncio.run(env.reset(seed=0))
+    assert len(clients.made) == 2
+
+
+def test_a_request_that_nobody_waits_for_is_cancelled(library):
+    asked = asyncio.Event()
+
+    async def respond(request):
+        if request.url.path == "/step":
+            asked.set()
+            await asyncio.sleep(60)
+        return library.Response(200, json=json.loads(answer(request).content))
+
+    async def play():
+        client = library.AsyncClient(transport=library.MockTransport(respond))
+        env = AsyncAgentGymEnv("TextCraft", server="http://made.test", http_client=lambda: client)
+        await env.reset(seed=0)
+        step = asyncio.ensure_future(env.step("Action: inventory"))
+        await asked.wait()
+        step.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await step
+        await env.close()
+        return [each for each in asyncio.all_tasks() if each is not asyncio.current_task()]
+
+    assert asyncio.run(play()) == []
+
+
+@each_way
+@pytest.mark.parametrize(
+    ("raised", "fault"),
+    [
+        ("ConnectTimeout", errors.ServerUnreachable),
+        ("PoolTimeout", errors.ServerUnreachable),
+        ("ConnectError", errors.ServerUnreachable),
+        ("ProxyError", errors.ServerUnreachable),
+        ("ReadTimeout", errors.ServerTimeout),
+        ("WriteTimeout", errors.ServerTimeout),
+        ("ReadError", errors.ConnectionLost),
+        ("RemoteProtocolError", errors.ConnectionLost),
+        ("ConnectionResetError", errors.ConnectionLost),
+        ("DecodingError", errors.BadReply),
+        ("UnsupportedProtocol", errors.BadOption),
+    ],
+)
+def test_faults_are_those_of_the_engine(library, awaited, raised, fault, monkeypatch):
+    inside.retry_at_once(monkeypatch)
+
+    def respond(request):
+        raise getattr(library, raised, ConnectionResetError)("why")
+
+    env = Clients(library, awaited, respond).env()
+    with pytest.raises(fault, match=r"why|time allowed"):
+        env.reset(seed=0)
+    env.close()
+
+
+@pytest.mark.parametrize("source", [lambda: object(), httpx.AsyncClient])  # noqa: PLW0108
+def test_what_makes_no_client_of_the_right_kind_is_refused_by_name(source):
+    env = AgentGymEnv("TextCraft", server="http://wrong.test", http_client=source)
+    with pytest.raises(errors.BadOption, match=r"should give an httpx\.Client"):
+        env.reset(seed=0)
+
+
+def test_a_client_that_is_closed_is_named(library):
+    clients = Clients(library)
+    client = clients()
+    client.close()
+    with pytest.raises(errors.BadOption, match="is closed"):
+        clients.env(client).reset(seed=0)
+
+
+def test_cookies_last_as_long_as_the_environment(library):
+    cookies = []
+
+    def respond(request):
+        cookies.append(request.headers.get("cookie"))
+        failed = request.url.path == "/step" and cookies.count("at=one") < 4
+        return 500 if failed else 200, {"Set-Cookie": "at=one"}
+
+    env = Clients(library, respond=respond).env()
+    env.reset(seed=0)
+    assert env.step("Action: inventory")[4]["fault"]["kind"] == "ServerError"
+    play(env)
+    assert cookies == [None, *["at=one"] * (len(cookies) - 1)]
+    env.close()
+    assert "at=one" in cookies
+
+
+FORKS = """
+    import os, httpx
+    from agentgym_gym import AgentGymEnv
+
+    made = []
+
+    def answer(request):
+        body = {"id": 0, "observation": "Goal: craft x.", "reward": 0, "done": False}
+        greeting = "This is environment TextCraft."
+        return httpx.Response(200, json=greeting if request.url.path == "/" else body)
+
+    def make():
+        made.append(os.getpid())
+        return httpx.Client(transport=httpx.MockTransport(answer))
+
+    env = AgentGymEnv("TextCraft", server="http://made.test", http_client=make)
+    env.reset(seed=0)
+    child = os.fork()
+    if child == 0:
+        env.reset(seed=0)
+        os._exit(0 if made == [os.getppid(), os.getpid()] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    env.close()
+"""
+
+
+@pytest.mark.slow  # a program of its own
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_makes_its_own():
+    ended = programs.run(
+        [sys.executable, "-c", textwrap.dedent(FORKS)], capture_output=True, text=True, timeout=120
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -147,7 +147,7 @@ def test_all_names_can_be_imported_at_once():
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'agentgym_gym' has no attribute 'AgentGymEnw'"):
+    with pytest.raises(AttributeError, match="no attribute 'AgentGymEnw'"):
         _ = agentgym_gym.AgentGymEnw
     with pytest.raises(ImportError, match="cannot import name 'AgentGymEnw'"):
         from agentgym_gym import AgentGymEnw  # noqa: F401

@@ -15,6 +15,7 @@ import agentgym_gym
 from agentgym_gym import FORMATS, AgentGymEnv, AgentGymVectorEnv, AsyncAgentGymEnv, ToolCall, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.envs.maze import MAZE
+from agentgym_gym.envs.searchqa import SEARCHQA
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Get
 from agentgym_gym.formats import Format, ParseResult, get_format
 from agentgym_gym.local_servers import LocalServer
@@ -137,6 +138,7 @@ MISTAKES = {
     "too long": (ToolCall("get", {"count": 1, "item": "x" * MAX_ACTION_CHARS}), "BadArguments"),
     "half a character": (ToolCall("get", '{"count": 1, "item": "\\ud800"}'), "BadArguments"),
     "several, of which none is read": ([ToolCall("fly"), ToolCall("get", "{")], "UnknownAction"),
+    "several, the first with bad arguments": ([ToolCall("get", "{"), ToolCall("fly")], "BadArguments"),
     "none": ([], "NoAction"),
 }
 
@@ -155,22 +157,33 @@ def test_a_mistake_in_a_call_costs_a_turn_and_is_answered_in_the_words_of_a_call
     assert env.action_space.contains(call)
 
 
+LOOK = ToolCall("inventory")
+FLY = ToolCall("fly", {"to": "moon"})
+BAD = ToolCall("get", '{"count": 2')
+LONG = ToolCall("fly", {"to": "x" * 900})
+ODD = ToolCall("fly", '{"to": "\ud800"}')
+
 SEVERAL = {
-    "two": ([ToolCall("get", ARGUMENTS), ToolCall("inventory")], ["inventory"]),
-    "the same twice": ({"role": "assistant", "tool_calls": [OPENAI, OPENAI]}, ["get 2 oak logs"]),
+    "two": ([ToolCall("get", ARGUMENTS), LOOK], 0, ["inventory"]),
+    "the same twice": ({"role": "assistant", "tool_calls": [OPENAI, OPENAI]}, 0, ["get 2 oak logs"]),
     "one that is not read first": (
         [{"name": "fly", "arguments": {}}, OPENAI, ToolCall("get", "{")],
+        1,
         [str(ToolCall("fly")), str(ToolCall("get", "{"))],
     ),
+    "one that is not read last": ([OPENAI, FLY], 0, ['{"name": "fly", "arguments": {"to": "moon"}}']),
+    "many": ([BAD, FLY, OPENAI, LOOK, BAD], 2, [str(BAD), str(FLY), "inventory", str(BAD)]),
+    "a long one": ([LONG, OPENAI], 1, [str(LONG)[:200]]),
+    "half a character": ([OPENAI, ODD], 0, [str(ODD).replace("\ud800", "?")]),
 }
 
 
-@pytest.mark.parametrize(("calls", "ignored"), SEVERAL.values(), ids=SEVERAL)
-def test_of_several_calls_the_first_is_played_and_the_others_are_listed(envs, env, calls, ignored):
+@pytest.mark.parametrize(("calls", "played", "ignored"), SEVERAL.values(), ids=SEVERAL)
+def test_of_several_calls_the_first_is_played_and_the_others_are_listed(envs, env, calls, played, ignored):
     _, vector = envs
     observation, *_, info = env.step(calls)
     assert (info["action"], info["turn"], info["ignored_actions"]) == ("get 2 oak logs", 1, ignored)
-    assert info["played_call"] == len([text for text in ignored if "fly" in text])
+    assert info["played_call"] == played
     assert "parse_error" not in info
     alone, *_, info = env.step("Action: inventory")
     assert "ignored_actions" not in info
@@ -193,10 +206,10 @@ def test_of_several_calls_one_is_played_where_it_is_awaited(textcraft_url):
     async def play():
         async with AsyncAgentGymEnv("TextCraft", server=textcraft_url, max_turns=None) as env:
             await env.reset(options={"task_id": 0})
-            return [(await env.step(calls))[4] for calls, _ in SEVERAL.values()]
+            return [(await env.step(calls))[4] for calls, *_ in SEVERAL.values()]
 
     played = [(info["action"], info["ignored_actions"]) for info in asyncio.run(play())]
-    assert played == [("get 2 oak logs", ignored) for _, ignored in SEVERAL.values()]
+    assert played == [("get 2 oak logs", ignored) for *_, ignored in SEVERAL.values()]
 
 
 def test_ignored_calls_of_the_turn_of_a_fault_are_listed():
@@ -278,6 +291,37 @@ def test_gymnasium_lets_calls_pass(textcraft_url, recwarn):
     assert env.step(env.action_space.sample())[4].get("parse_error") is None
     env.close()
     assert not recwarn.list
+
+
+@each_environment
+def test_any_action_survives_as_a_call(environment):
+    env = AgentGymEnv(environment.name)
+    for action in some_actions(environment):
+        for arguments in (action.to_json(), json.dumps(action.to_json())):
+            call = {"name": action.name(), "arguments": arguments}
+            assert env.read(call) == str(action)
+            assert env.action_space.contains({"id": "1", "type": "function", "function": call})
+        for _ in range(2):
+            arguments = json.dumps(arguments)
+            assert env.read(ToolCall(action.name(), arguments)) == str(action)
+
+
+SEARCH = type(SEARCHQA.grammar.examples[0])  # which has one argument, a text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['"who wrote Faust"', '"\\"who wrote Faust\\""', '"7"', "7", '"[1]"', '"{"', '""', json.dumps("{}")],
+)
+def test_encoded_text_is_not_taken_for_the_only_argument(arguments):
+    with pytest.raises(errors.BadArguments):
+        AgentGymEnv("SearchQA").read(ToolCall(SEARCH.name(), arguments))
+
+
+@pytest.mark.parametrize("text", ['{"query": "a"}', '"quoted"', "[1]"])
+def test_a_text_argument_may_look_like_json(text):
+    (name,) = SEARCH.schema()["properties"]
+    assert AgentGymEnv("SearchQA").read(ToolCall(SEARCH.name(), {name: text})) == str(SEARCH(text))
 
 
 # ------------------------------------------------------------------------------------- the format tool_calls

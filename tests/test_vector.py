@@ -77,9 +77,7 @@ def in_capitals(env):
     ids=lambda mode: mode["vectorization_mode"],
 )
 def test_wrappers_of_each_environment_need_a_mode_of_gymnasiums(make, mode):
-    with pytest.raises(
-        gymnasium.error.Error, match="Cannot use `vector_entry_point` vectorization mode with"
-    ):
+    with pytest.raises(gymnasium.error.Error, match="Cannot use `vector_entry_point`"):
         make(2, wrappers=[in_capitals])
     envs = make(2, wrappers=[in_capitals], **mode)
     assert "GOAL: CRAFT" in envs.reset(seed=0)[0][1]
@@ -99,7 +97,7 @@ def test_wrappers_of_a_vector_keep_the_event_loop(make):
 
 
 def test_the_class_names_both_ways_to_wrap(textcraft_url):
-    with pytest.raises(errors.BadOption, match=r"gymnasium\.wrappers\.vector.*vectorization_mode='sync'"):
+    with pytest.raises(errors.BadOption, match=r"wrappers\.vector.*mode='sync'"):
         AgentGymVectorEnv(2, "TextCraft", server=textcraft_url, wrappers=[in_capitals])
 
 

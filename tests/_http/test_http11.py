@@ -1,4 +1,4 @@
-"""The bytes of requests and replies, without a socket; over one they are in test_drivers.py."""
+"""The bytes of requests and replies, without a socket; over one they are in tests/test_exchanges.py."""
 
 from __future__ import annotations
 

@@ -3,39 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
-import time
-from collections import Counter
 
 import gymnasium
+import httpx
 import pytest
 
-from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors, find
-from agentgym_gym._http.limits import Stats
-from agentgym_gym._leasing.acquire import acquire, acquire_on
-from agentgym_gym._leasing.circuit_breaker import OPEN_SECONDS
-from agentgym_gym._leasing.pools import pool_of
-from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
-from agentgym_gym.calls import WaitForFuture
+import inside
+from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.local_servers import LocalServer
-from by_hand import play
+from clock import wait_until
+from fake_server import FakeServer
+
+SHOP = {
+    "/": "ok",
+    "/reset": ["x", None],
+    "/observation": "WebShop [SEP] Search",
+    "/step": {"state": "WebShop [SEP] Search", "reward": 0, "done": False},
+}
 
 
 def textcraft(*servers, kind=AgentGymEnv, **options):
     return kind("TextCraft", server=[server.url for server in servers], **options)
 
 
-def where(envs):
-    return Counter(env._episode.lease.server for env in envs)
+def where(servers, env):
+    """Reset an environment, and return the number of the server that it was made on."""
+    before = [server.asked["/create"] for server in servers]
+    env.reset(seed=0)
+    made = [server.asked["/create"] - number for server, number in zip(servers, before, strict=True)]
+    assert sum(made) == 1
+    return made.index(1)
 
 
-def someone_waits(server, number=1):
-    """Wait until that many flows wait for a place."""
-    pool = pool_of(find("TextCraft"), server.url)
-    deadline = time.monotonic() + 30
-    while len(pool.waiting) < number:
-        assert time.monotonic() < deadline, "nobody waits"
-        time.sleep(0.01)
+def waiting(caplog):
+    """Return how many resets have begun to wait for a place."""
+    return [record.agentgym["event"] for record in caplog.records].count("waiting")
+
+
+@pytest.fixture
+def caplog(caplog):
+    caplog.set_level("INFO", "agentgym_gym")
+    return caplog
 
 
 # --------------------------------------------------------------------------------------------- which server
@@ -44,9 +54,7 @@ def someone_waits(server, number=1):
 def test_the_least_loaded_server_is_used(counted):
     servers = [counted(), counted()]
     envs = [textcraft(*servers) for _ in range(4)]
-    for env in envs:
-        env.reset(seed=0)
-    assert sorted(where(envs).values()) == [2, 2]
+    assert sorted(where(servers, env) for env in envs) == [0, 0, 1, 1]
     for env in envs:
         env.close()
     assert [server.open for server in servers] == [set(), set()]
@@ -65,21 +73,19 @@ def test_of_equally_loaded_servers_the_quicker_one_is_used(counted):
     """By the steps that this process has seen; with an equal load, and only then."""
     servers = [counted(), counted(), counted()]
     envs = [textcraft(*servers) for _ in range(3)]
+    playing = {where(servers, env): env for env in envs}
+    steps = []
+    for number, seconds in enumerate((0.6, 0.0, 0.3)):
+        servers[number].held_up.add("/step")
+        threading.Timer(seconds, servers[number].let_go.set).start()
+        steps.append(threading.Thread(target=playing[number].step, args=["Action: inventory"]))
+        steps[-1].start()
+    for step in steps:
+        step.join()
     for env in envs:
-        env.reset(seed=0)
-    seconds = dict(zip(where(envs), (0.3, 0.1, 0.2), strict=True))  # by the order of choice
-    for env in envs:
-        pool = pool_of(find("TextCraft"), env._episode.lease.server)
-        assert pool.latency == 0
-        env.step("Action: inventory")
-        assert 0 < pool.latency < 5
-        pool.latency = seconds[pool.server]
         env.close()
     later = [textcraft(*servers) for _ in range(4)]
-    for env in later:
-        env.reset(seed=0)
-    first, second, third = list(seconds)
-    assert [env._episode.lease.server for env in later] == [second, third, first, second]
+    assert [where(servers, env) for env in later] == [1, 2, 0, 1]
     for env in later:
         env.close()
 
@@ -95,17 +101,13 @@ def test_a_server_that_fails_is_deprioritized_and_tried_again_later(counted, pat
             first.reset(seed=0)
     first.reset(seed=0)
     others = [textcraft(sick, well) for _ in range(3)]
-    for env in others:
-        env.reset(seed=0)
-    assert where([first, *others]) == {well.url: 4}
-    assert sick.asked["/create"] == 1
+    assert {where([sick, well], env) for env in others} == {1}
+    assert (sick.asked["/create"], well.asked["/create"]) == (1, 4)
     sick.broken.clear()
-    later = time.monotonic() + OPEN_SECONDS
     for server in (sick, well):
-        pool_of(find("TextCraft"), server.url).breaker.clock = lambda: later
+        inside.advance_clock("TextCraft", server.url, 10)
     late = textcraft(sick, well)
-    late.reset(seed=0)
-    assert where([late]) == {sick.url: 1}
+    assert where([sick, well], late) == 0
     for env in [first, late, *others]:
         env.close()
 
@@ -115,7 +117,7 @@ def test_where_all_fail_the_fault_of_the_last_is_told(counted):
     for server in servers:
         server.broken.add("/create")
     env = textcraft(*servers)
-    with pytest.raises(errors.ServerError, match="/create answered HTTP 500"):
+    with pytest.raises(errors.ServerError, match="HTTP 500"):
         env.reset(seed=0)
     assert [server.asked["/create"] for server in servers] == [1, 1]
     for server in servers:
@@ -125,27 +127,63 @@ def test_where_all_fail_the_fault_of_the_last_is_told(counted):
 
 
 def test_ids_are_used_again_on_a_server_that_closes_nothing():
-    maze = LocalServer("maze")
+    maze, asked = LocalServer("maze"), []
+
+    def listen(request):
+        """Note a request, which the client then sends to the server."""
+        asked.append((request.url.path, json.loads(request.content or b"{}").get("id")))
+
     maze.start()
-    ids = set()
     for task in range(4):
-        env = AgentGymEnv("Maze", server=maze.url)
-        env.reset(options={"task_id": task})
-        ids.add(env._episode.lease.env_id)
-        env.close()
+        with httpx.Client(event_hooks={"request": [listen]}) as client:
+            env = AgentGymEnv("Maze", server=maze.url, http_client=client)
+            env.reset(options={"task_id": task})
+            env.close()
     maze.stop()
-    assert ids == {0}
+    assert [path for path, _ in asked].count("/maze/create") == 1
+    assert {env_id for path, env_id in asked if path == "/maze/reset"} == {0}
 
 
 def test_an_id_in_use_that_is_given_out_again_is_refused_with_advice(counted):
-    server = counted({"/": "ok", "/create": 5, "/reset": ["x", None], "/observation": "WebShop [SEP] Search"})
+    server = counted(SHOP | {"/create": 5})
     first, second = (AgentGymEnv("WebShop", server=server.url) for _ in range(2))
     first.reset(seed=0)
-    with pytest.raises(errors.ServerFull, match=r"gave out id 5, which is in use: it is full.*more servers"):
+    with pytest.raises(errors.ServerFull, match=r"id 5, which is in use.*more servers"):
         second.reset(seed=0)
-    first._episode.lease.check()  # and is not disturbed
+    assert "fault" not in first.step("search[shoes]")[4]  # and is not disturbed
     second.close()
     first.close()
+
+
+def test_an_id_that_agentgyms_own_server_gave_out_twice_is_not_taken_twice(recordings, started):
+    """A server of three was asked for eight, and gave out live ids again."""
+    ids = [row["response_json"] for row in recordings("webshop_cap3.jsonl") if row["path"] == "/create"]
+    assert len(set(ids)) == 3 < len(ids)
+    created = iter(ids)
+    listed, reset = [], []
+
+    def answer(request):
+        if request.path == "/create":
+            listed.append(next(created))
+            return listed[-1]
+        if request.path == "/list_envs":
+            return sorted({*listed})
+        if request.path == "/reset":
+            reset.append(request.json["env_idx"])
+        return SHOP.get(request.path, (404, {"detail": "Not Found"}))
+
+    server = started(FakeServer(answer))
+    envs = [AgentGymEnv("WebShop", server=server.url) for _ in range(4)]
+    for env in envs[:3]:
+        env.reset(seed=0)
+    with pytest.raises(errors.ServerFull):
+        envs[3].reset(seed=0)
+    envs[0].close()
+    envs[3].reset(seed=0)
+    assert reset == [*ids[:3], ids[0]]
+    assert len(listed) == 4
+    for env in envs:
+        env.close()
 
 
 # ------------------------------------------------------------------------------------------------- the bound
@@ -217,26 +255,7 @@ def test_what_an_episode_holds_that_goes_on_is_not_handed_on(counted):
     assert (server.most, server.asked["/create"], server.open) == (2, 3, set())
 
 
-def test_a_place_that_is_handed_on_on_a_server_of_few_stays_taken():
-    pool = pool_of(find("TODOList"), "http://handed-on.test")
-    pool.identified = True
-    place = pool.reserve(1)
-    assert place
-    lease = pool.add_new(7, pool.slots.take())
-    place.release()
-    pool.park(lease)
-    with pytest.raises(StopIteration) as done:
-        next(acquire(find("TODOList"), [pool.server], 0, Stats(), most=1))
-    heir = done.value.value
-    assert (heir.env_id, heir.current, lease.current) == (7, True, False)
-    play(pool.release(lease))
-    with pytest.raises(errors.ServerFull):
-        play(acquire_on(pool, 0))
-    play(pool.release(heir))
-    pool.slots.take().release()
-
-
-def test_threads_wait_for_threads_and_event_loops_for_both(counted):
+def test_threads_wait_for_threads_and_event_loops_for_both(counted, caplog):
     server = counted()
     first = textcraft(server, max_envs_per_server=1)
     first.reset(seed=0)
@@ -260,7 +279,7 @@ def test_threads_wait_for_threads_and_event_loops_for_both(counted):
     ]
     for number, waiter in enumerate(waiters):
         waiter.start()
-        someone_waits(server, number + 1)
+        wait_until(lambda: waiting(caplog) == number + 1)  # noqa: B023
     assert played == []
     first.close()
     for waiter in waiters:
@@ -270,7 +289,6 @@ def test_threads_wait_for_threads_and_event_loops_for_both(counted):
 
 
 def test_first_come_first_served(counted, caplog):
-    caplog.set_level("INFO", "agentgym_gym")
     server = counted()
     order = []
 
@@ -312,8 +330,9 @@ def test_who_waits_no_more_leaves_the_place_to_the_next(counted, given_already):
             await env.close()
 
     asyncio.run(play())
-    pool = pool_of(find("TextCraft"), server.url)
-    assert (server.most, pool.load, pool.waiting) == (1, 0, {})
+    with textcraft(server, max_envs_per_server=1) as env:
+        env.reset(seed=0)  # at once: there is a place, and nobody waits for it
+    assert server.most == 1
 
 
 def test_who_waits_in_vain_is_told_what_to_do(counted):
@@ -333,17 +352,7 @@ def test_who_waits_in_vain_is_told_what_to_do(counted):
     assert server.open == set()
 
 
-def test_an_episode_s_own_time_limit_ends_the_wait(counted):
-    server = counted()
-    first = textcraft(server, max_envs_per_server=1)
-    first.reset(seed=0)
-    second = textcraft(server, max_envs_per_server=1, timeout={"episode": 0.2})
-    with pytest.raises(errors.ServerFull):
-        second.reset(seed=0)
-    first.close()
-
-
-def test_a_server_that_fails_is_not_waited_for(counted):
+def test_a_server_that_fails_is_not_waited_for(counted, caplog):
     """One is full and the other down: it is the full one that is waited for."""
     full, sick = counted(), counted()
     first = textcraft(full, max_envs_per_server=1)
@@ -352,10 +361,10 @@ def test_a_server_that_fails_is_not_waited_for(counted):
     env = textcraft(full, sick, max_envs_per_server=1)
     thread = threading.Thread(target=lambda: env.reset(seed=0))
     thread.start()
-    someone_waits(full)
+    wait_until(lambda: waiting(caplog))
     first.close()
     thread.join()
-    assert where([env]) == {full.url: 1}
+    assert (full.asked["/create"], full.open) == (2, {1})
     env.close()
 
 
@@ -374,42 +383,3 @@ def test_what_is_being_closed_still_takes_its_place(counted):
     closing.join()
     second.reset(seed=0)
     second.close()
-
-
-def test_an_id_in_quarantine_takes_its_place_until_it_may_be_used_again():
-    maze = find("Maze")
-    pool = pool_of(maze, "http://quarantine.test")
-    pool.identified = True
-    place = pool.reserve(1)
-    assert place
-    lease = pool.add_new(7, None)
-    place.release()
-    lease.maybe_busy = True
-    with pytest.raises(StopIteration):
-        next(pool.release(lease))
-    assert not pool.reserve(1)
-    flow = acquire(maze, [pool.server], 0, Stats(), most=1)
-    asked = next(flow)
-    assert isinstance(asked, WaitForFuture)
-    assert 0 < asked.seconds <= QUARANTINE_SECONDS
-    later = time.monotonic() + QUARANTINE_SECONDS
-    pool.clock = lambda: later
-    with pytest.raises(StopIteration) as done:
-        next(flow)
-    assert (done.value.value.env_id, pool.load) == (7, 1)
-
-
-def test_an_interrupted_wait_leaves_no_trace():
-    pool = pool_of(find("Maze"), "http://interrupted.test")
-    place = pool.reserve(1)
-    assert place
-    flow = acquire(find("Maze"), [pool.server], 0, Stats(), most=1)
-    next(flow)
-    flow.close()
-    assert (pool.waiting, pool.load) == ({}, 1)
-    flow = acquire(find("Maze"), [pool.server], 0, Stats(), most=1)
-    next(flow)
-    place.release()  # which hands the place on
-    assert pool.load == 1
-    flow.close()
-    assert (pool.waiting, pool.load) == ({}, 0)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
+import filelock
 import pytest
 
-from agentgym_gym import AsyncAgentGymEnv, _threads
-from agentgym_gym._http.async_driver import AsyncDriver
-from agentgym_gym._http.limits import Limits
-from agentgym_gym._http.sync_driver import SyncDriver
-from agentgym_gym._leasing import journal as journals
-from agentgym_gym._leasing import slots as slot_files
-from agentgym_gym._leasing import state_folder
-from agentgym_gym._leasing.acquire import acquire_on
-from agentgym_gym._leasing.pool import LeasePool
-from agentgym_gym.calls import Call, InThread
-from by_hand import Listing, make
+import by_hand
+import inside
+import programs
+from agentgym_gym import AsyncAgentGymEnv, errors
+from by_hand import HandServer, Small
+from clock import wait_until
+from unusable_folders import full
 
 SQLGYM = {
     "/": "ok",
@@ -35,15 +32,12 @@ SQLGYM = {
 # An audit hook cannot be removed, so this is a program of its own. Events are kept as (thread, event, what).
 PROGRAM = """
     import asyncio, contextlib, json, sys, threading
-    from pathlib import Path
 
     import gymnasium
 
     from agentgym_gym import AsyncAgentGymEnv, errors
-    from agentgym_gym._leasing import slots as slot_files, state_folder
 
-    folder, textcraft, sqlgym, slow, nobody = sys.argv[1:]
-    state_folder.FOLDER = Path(folder)
+    textcraft, sqlgym, slow, nobody = sys.argv[1:]
     watching, seen = False, []
     FILES = {"open", "fcntl.flock", "shutil.rmtree", "tempfile.mkdtemp", "pathlib.Path.glob"}
 
@@ -86,14 +80,15 @@ PROGRAM = """
 
 
 @pytest.mark.slow
-def test_the_event_loop_touches_no_file(counted):
+def test_the_event_loop_touches_no_file(counted, tmp_path):
     slow = counted(SQLGYM)
     slow.held_up.add("/create")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
-    urls = [counted().url, counted(SQLGYM).url, slow.url, nobody]
+    nobody = counted()
+    nobody.stop()
+    urls = [counted().url, counted(SQLGYM).url, slow.url, nobody.url]
     ended = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM), str(state_folder.FOLDER), *urls],
+        [sys.executable, "-c", textwrap.dedent(PROGRAM), *urls],
+        env=programs.environment(TMPDIR=str(tmp_path)),
         capture_output=True,
         text=True,
         check=False,
@@ -106,7 +101,7 @@ def test_the_event_loop_touches_no_file(counted):
     assert all(name in touched for name in ("0.lock", "0.id", "about.json"))
 
 
-# -------------------------------------------------------------------------------------- how a driver does it
+# --------------------------------------------------------------------------------- how it is done in threads
 
 
 class Gate:
@@ -118,159 +113,120 @@ class Gate:
     def __call__(self):
         self.begun.set()
         assert self.let_go.wait(30)
-        return threading.current_thread()
 
 
-def driver():
-    return AsyncDriver(limits=Limits())
+@pytest.fixture
+def touching(monkeypatch):
+    """Calls a function whenever a record is about to be written, and notes in which threads that is."""
+    touch, threads = Path.touch, []
+
+    def call_first(function):
+        def instead(path, *args, **options):
+            threads.append(threading.current_thread())
+            function()
+            touch(path, *args, **options)
+
+        monkeypatch.setattr(Path, "touch", instead)
+        return threads
+
+    return call_first
 
 
-def fails():
-    raise OSError("no space left")
-
-
-def two_threads():
-    first = yield InThread(threading.current_thread)
-    second = yield InThread(threading.current_thread)
-    return first, second
-
-
-def survives():
-    try:
-        yield InThread(fails)
-    except OSError as error:
-        return str(error)
-
-
-def test_a_flow_goes_on_with_what_its_function_returned_or_raised():
-    async def main():
-        assert await driver().run(survives()) == "no space left"
-        threads = await driver().run(two_threads())
-        assert threading.current_thread() not in threads
-        assert all(thread.daemon for thread in threads)  # which keep no program from ending
-
-    asyncio.run(main())
-    here = SyncDriver(limits=Limits())
-    assert here.run(survives()) == "no space left"
-    assert here.run(two_threads()) == (threading.current_thread(),) * 2
-
-
-def test_what_the_flow_does_not_handle_is_raised():
-    def flow():
-        yield InThread(fails)
+def test_records_are_written_in_threads_that_keep_no_program_from_ending(counted, touching):
+    threads = touching(lambda: None)
 
     async def main():
-        with pytest.raises(OSError, match="no space"):
-            await driver().run(flow())
+        async with AsyncAgentGymEnv("TextCraft", server=counted().url) as env:
+            await env.reset(seed=0)
 
     asyncio.run(main())
-    with pytest.raises(OSError, match="no space"):
-        SyncDriver(limits=Limits()).run(flow())
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
+    assert threads[0].daemon
 
 
-def test_where_no_thread_can_be_started_the_function_is_called_in_place(monkeypatch):
-    def refuse(_):
-        raise RuntimeError("can't start new thread")
+def test_where_no_thread_can_be_started_they_are_written_in_place(counted, touching, monkeypatch):
+    server, start = counted(), threading.Thread.start
+    threads = touching(lambda: None)
+
+    def refuse(thread):
+        if thread.name.startswith("agentgym"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
 
     async def main():
-        monkeypatch.setattr(_threads, "_files", _threads._Workers("files", 4))
-        monkeypatch.setattr(threading.Thread, "start", refuse)
-        assert await driver().run(two_threads()) == (threading.current_thread(),) * 2
+        async with AsyncAgentGymEnv("TextCraft", server=server.url) as env:
+            await env.reset(seed=0)
 
+    inside.forget_threads(monkeypatch)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
     asyncio.run(main())
+    assert threads == [threading.current_thread()]
 
 
-@pytest.mark.parametrize("then", ["returns", "asks", "fails", "has more done"])
-def test_a_flow_that_is_cancelled_learns_what_its_function_returned_first(then):
-    gate, learnt, more = Gate(), [], []
-
-    def flow():
-        learnt.append((yield InThread(gate)))
-        if then == "asks":
-            yield Call("reset", "POST", "/reset", server="http://127.0.0.1:1")
-            raise AssertionError("it is not sent")
-        if then == "fails":
-            raise ValueError
-        if then == "has more done":
-            yield InThread(lambda: more.append("done"))
+def test_what_fails_in_a_thread_is_raised(started, monkeypatch):
+    by_hand.register(by_hand.make(Small()), monkeypatch)
+    monkeypatch.setattr(filelock.FileLock, "acquire", full)
 
     async def main():
-        task = asyncio.ensure_future(driver().run(flow()))
-        await asyncio.to_thread(gate.begun.wait, 30)
-        task.cancel()
-        await asyncio.sleep(0)
-        assert not task.done()
-        gate.let_go.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        async with AsyncAgentGymEnv("Hand", server=started(HandServer()).url) as env:
+            with pytest.raises(errors.SetupError, match="No space left"):
+                await env.reset(seed=0)
 
     asyncio.run(main())
-    assert len(learnt) == 1
-    assert more == ["done"] * (then == "has more done")
 
 
-def test_a_flow_whose_event_loop_is_closed_learns_it_too():
-    gate, ended = Gate(), threading.Event()
-
-    def flow():
-        try:
-            assert (yield InThread(gate)) is not None
-            assert (yield InThread(lambda: 7)) == 7
-            yield Call("reset", "POST", "/reset", server="http://127.0.0.1:1")
-        finally:
-            ended.set()
-
-    async def begin():
-        return driver().run(flow())
-
+def test_what_is_made_while_its_event_loop_ends_is_recorded_and_closed_at_exit(counted, touching):
+    server, gate = counted(), Gate()
+    touching(gate)
+    env = AsyncAgentGymEnv("TextCraft", server=server.url)
     loop = asyncio.new_event_loop()
-    future = loop.run_until_complete(begin())
-    assert gate.begun.wait(30)
+    resetting = loop.create_task(env.reset(seed=0))
+    loop.run_until_complete(asyncio.to_thread(gate.begun.wait, 30))
+    loop.run_until_complete(loop.shutdown_default_executor())
     loop.close()
     gate.let_go.set()
-    assert ended.wait(30)
-    assert not future.done()
+    wait_until(lambda: [list(each.ids) for each in inside.records(server.url)] == [[0]])
+    assert not resetting.done()
+    inside.release_all()
+    assert (server.most, server.open) == (1, set())
+    assert "/reset" not in server.asked
 
 
-class Gated(slot_files.Slots):
-    """Slots that are given when they are let go."""
+def test_a_task_that_is_cancelled_while_a_slot_is_taken_loses_no_slot(started, monkeypatch):
+    server, gate = started(HandServer()), Gate()
+    by_hand.register(by_hand.make(Small()), monkeypatch)
+    acquire = filelock.FileLock.acquire
 
-    def __init__(self, server, number):
-        super().__init__(server, number)
-        self.gate = Gate()
-
-    def take(self):
-        slot = super().take()
-        self.gate()
-        return slot
-
-
-def test_a_task_that_is_cancelled_while_a_slot_is_taken_loses_no_slot():
-    pool = LeasePool(make(Listing()), "http://hand")
-    pool.identified = True
-    pool.slots = Gated("http://hand", 1)
+    def gated(lock, *args, **options):
+        acquire(lock, *args, **options)
+        gate()
 
     async def main():
-        task = asyncio.ensure_future(driver().run(acquire_on(pool, 0)))
-        await asyncio.to_thread(pool.slots.gate.begun.wait, 30)
-        task.cancel()
-        await asyncio.sleep(0)
-        pool.slots.gate.let_go.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
+        env = AsyncAgentGymEnv("Hand", server=server.url)
+        with monkeypatch.context() as patch:
+            patch.setattr(filelock.FileLock, "acquire", gated)
+            task = asyncio.ensure_future(env.reset(seed=0))
+            await asyncio.to_thread(gate.begun.wait, 30)
+            task.cancel()
+            await asyncio.sleep(0)
+            gate.let_go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        envs = [env, AsyncAgentGymEnv("Hand", server=server.url)]
+        for each in envs:
+            await each.reset(seed=0)
+        for each in envs:
+            await each.close()
 
     asyncio.run(main())
-    assert pool.load == 0
-    slot = pool.slots.take()
-    assert slot is not None
-    slot.release()
+    assert server.times("/create") == 2
 
 
-def test_an_environment_that_is_made_while_its_task_is_cancelled_is_closed(counted, monkeypatch):
+def test_an_environment_that_is_made_while_its_task_is_cancelled_is_closed(counted, touching):
     """The reply to /create is there, and its record is being written."""
     server, gate = counted(), Gate()
-    flush = journals.LeaseJournal.flush
-    monkeypatch.setattr(journals.LeaseJournal, "flush", lambda journal: (gate(), flush(journal)))
+    touching(gate)
 
     async def main():
         env = AsyncAgentGymEnv("TextCraft", server=server.url)
@@ -278,6 +234,7 @@ def test_an_environment_that_is_made_while_its_task_is_cancelled_is_closed(count
         await asyncio.to_thread(gate.begun.wait, 30)
         resetting.cancel()
         await asyncio.sleep(0)
+        assert not resetting.done()
         gate.let_go.set()
         with pytest.raises(asyncio.CancelledError):
             await resetting
@@ -287,4 +244,4 @@ def test_an_environment_that_is_made_while_its_task_is_cancelled_is_closed(count
     asyncio.run(main())
     assert server.open == set()
     assert "/reset" not in server.asked
-    assert [list(each.ids) for each in journals.records(server.url)] in ([], [[]])
+    assert [list(each.ids) for each in inside.records(server.url)] in ([], [[]])

@@ -1,25 +1,23 @@
-"""Places, ids and records are given back also when something else comes first: flows driven by hand."""
+"""Places and ids are given back also when something else comes first: flows driven by hand."""
 
 from __future__ import annotations
 
-import errno
 import itertools
-import threading
-from pathlib import Path
+import time
 
 import pytest
 
 from agentgym_gym import errors, find
 from agentgym_gym._http.limits import Stats
-from agentgym_gym._leasing import journal as journals
-from agentgym_gym._leasing.acquire import acquire
-from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
-from agentgym_gym._leasing.journal import LeaseJournal
+from agentgym_gym._leasing.acquire import acquire, acquire_on
+from agentgym_gym._leasing.late_replies import late_create
 from agentgym_gym._leasing.lease import Holder
 from agentgym_gym._leasing.pool import LeasePool
 from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
-from by_hand import Endless, make
+from agentgym_gym._leasing.recognition import Memory
+from agentgym_gym.calls import Call, Reply, WaitForFuture
+from by_hand import Endless, make, play
 from clock import Clock
 
 _numbers = itertools.count()
@@ -155,76 +153,79 @@ def clock():
     return Clock()
 
 
-def seconds_shut_out(server, clock):
-    """Return after how many seconds a server is tried again."""
-    began = clock.now
-    while True:
-        try:
-            server.check()
-        except errors.ServerUnreachable:
-            clock.now += 0.5
-        else:
-            return clock.now - began
+def test_a_place_that_is_handed_on_on_a_server_of_few_stays_taken():
+    pool = pool_of(find("TODOList"), "http://handed-on.test")
+    pool.identified = True
+    place = pool.reserve(1)
+    assert place
+    lease = pool.add_new(7, pool.slots.take())
+    place.release()
+    pool.park(lease)
+    with pytest.raises(StopIteration) as done:
+        next(acquire(find("TODOList"), [pool.server], 0, Stats(), most=1))
+    heir = done.value.value
+    assert (heir.env_id, heir.current, lease.current) == (7, True, False)
+    play(pool.release(lease))
+    with pytest.raises(errors.ServerFull):
+        play(acquire_on(pool, 0))
+    play(pool.release(heir))
+    pool.slots.take().release()
 
 
-def test_a_server_that_has_recovered_is_shut_out_no_longer_than_at_first(clock):
-    server = CircuitBreaker("http://x", clock=clock)
-    late = errors.ServerTimeout("late")
-    for _ in range(3):
-        server.note(late)
-    assert [seconds_shut_out(server, clock) for _ in range(3)] == [10, 20, 40]
-    server.note(None)
-    for _ in range(3):
-        server.note(late)
-    assert [seconds_shut_out(server, clock) for _ in range(6)] == [10, 20, 40, 80, 120, 120]
+def test_an_id_in_quarantine_takes_its_place_until_it_may_be_used_again():
+    maze = find("Maze")
+    pool = pool_of(maze, "http://quarantine.test")
+    pool.identified = True
+    place = pool.reserve(1)
+    assert place
+    lease = pool.add_new(7, None)
+    place.release()
+    lease.maybe_busy = True
+    with pytest.raises(StopIteration):
+        next(pool.release(lease))
+    assert not pool.reserve(1)
+    flow = acquire(maze, [pool.server], 0, Stats(), most=1)
+    asked = next(flow)
+    assert isinstance(asked, WaitForFuture)
+    assert 0 < asked.seconds <= QUARANTINE_SECONDS
+    later = time.monotonic() + QUARANTINE_SECONDS
+    pool.clock = lambda: later
+    with pytest.raises(StopIteration) as done:
+        next(flow)
+    assert (done.value.value.env_id, pool.load) == (7, 1)
 
 
-@pytest.mark.parametrize("operation", ["touch", "unlink"])
-def test_what_could_not_be_written_of_one_environment_is_written_with_the_next(monkeypatch, operation):
-    journal = LeaseJournal("TextCraft", "http://full.test")
-    if operation == "unlink":
-        journal.add(5)
-        journal.flush()
-    working = getattr(Path, operation)
-
-    def fails_for_one(path, *args, **options):
-        if path.name == "5":
-            raise OSError(errno.ENOSPC, "no space left on the device")
-        working(path, *args, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, operation, fails_for_one)
-        (journal.add if operation == "touch" else journal.discard)(5)
-        journal.flush()
-    journal.add(6)
-    journal.flush()
-    (record,) = journals.records("http://full.test")
-    assert list(record.ids) == ([5, 6] if operation == "touch" else [6])
+def test_an_interrupted_wait_leaves_no_trace():
+    pool = pool_of(find("Maze"), "http://interrupted.test")
+    place = pool.reserve(1)
+    assert place
+    flow = acquire(find("Maze"), [pool.server], 0, Stats(), most=1)
+    next(flow)
+    flow.close()
+    assert (pool.waiting, pool.load) == ({}, 1)
+    flow = acquire(find("Maze"), [pool.server], 0, Stats(), most=1)
+    next(flow)
+    place.release()  # which hands the place on
+    assert pool.load == 1
+    flow.close()
+    assert (pool.waiting, pool.load) == ({}, 0)
 
 
-def test_a_record_is_removed_also_while_another_thread_writes_it(monkeypatch):
-    """As an environment that is closed in one thread while another writes what was made so far."""
-    journal = LeaseJournal("TextCraft", "http://torn.test")
-    touch, being_written = Path.touch, threading.Event()
+def test_the_latency_of_a_server_is_that_of_its_recent_steps():
+    pool = LeasePool(make(Endless()), "http://latency.test")
+    for seconds in (1.0, 1.0, None, 2.0):
+        pool.note_reply(seconds)
+    assert pool.latency == pytest.approx(1.2)
+    for _ in range(30):
+        pool.note_reply(0.1)
+    assert pool.latency == pytest.approx(0.1, abs=0.01)
 
-    def close():
-        assert being_written.wait(30)
-        journal.discard(5)
-        journal.flush()
 
-    closing = threading.Thread(target=close)
-
-    def slow(path, *args, **options):
-        if path.name == "5":
-            being_written.set()
-            closing.join(0.3)  # it has to wait for this thread, or is quicker
-        touch(path, *args, **options)
-
-    monkeypatch.setattr(Path, "touch", slow)
-    closing.start()
-    for env_id in (5, 6):
-        journal.add(env_id)
-    journal.flush()
-    closing.join()
-    (record,) = journals.records("http://torn.test")
-    assert list(record.ids) == [6]
+@pytest.mark.parametrize(("heard_on", "still_ours"), [(7, True), (3, False)])
+def test_a_late_id_of_a_server_that_is_gone_takes_none_from_its_successor(heard_on, still_ours):
+    pool = pool_of(find("TextCraft"), f"http://late-{heard_on}.test")
+    holder = Holder()
+    lease = pool.add_new(0, None, holder, Memory(connection=heard_on))
+    late = late_create(pool, 3, Holder())
+    late(Reply(Call("create", "POST", "/create", server=pool.server), 200, b'{"id": 0}', {}, connection=5))
+    assert lease.current == still_ours

@@ -12,7 +12,6 @@ import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym._leasing import journal as journals
 from counted_server import CountedServer
 from fake_server import never
 from interrupts import interrupted, points_of, run_as_asyncio, spread
@@ -44,7 +43,7 @@ def at_exit():
 
 
 def persisted(server):
-    return [env_id for each in journals.records(server.url) for env_id in each.ids]
+    return [env_id for each in inside.records(server.url) for env_id in each.ids]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -130,7 +129,10 @@ def test_a_create_that_is_too_late_is_used_again_where_nothing_can_be_closed(cou
         env.reset(seed=0)
     server.let_go.set()
     at_exit()
-    assert inside.pool_at("Maze", server.url)._free == [3]
+    env.reset(seed=0)
+    assert server.asked["/maze/create"] == 1
+    assert server.requests[-1].json["id"] == 3
+    env.close()
 
 
 # What was just being opened or closed is left to the garbage collector, which says so.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import threading
 from pathlib import Path
 
@@ -13,46 +15,77 @@ import filelock
 import gymnasium
 import pytest
 
+import inside
+import programs
 from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym._leasing import journal as journals
-from agentgym_gym._leasing import state_folder
-from agentgym_gym._leasing.acquire import acquire_on
-from agentgym_gym._leasing.pool import LeasePool
-from by_hand import DOWN, IDENTIFY, LOST, HandWire, created, make, play
 from unusable_folders import a_file_in_its_place, a_read_only_file_system, full, no_folder
 
 
 @pytest.fixture
-def pool():
-    return LeasePool(make(HandWire()), "http://hand")
+def server(counted):
+    return counted()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    inside.keep_files_in(tmp_path / "files", monkeypatch)
+    return tmp_path / "files"
+
+
+def begun(server, number=1, **options):
+    """Return environments that were reset: the server gives them ids from 0."""
+    envs = [AgentGymEnv("TextCraft", server=server.url, **options) for _ in range(number)]
+    for env in envs:
+        env.reset(seed=0)
+    return envs
+
+
+def recorded(server):
+    return [list(each.ids) for each in inside.records(server.url)]
+
+
+FORKS = """
+    import gc, os, sys
+    from agentgym_gym import AgentGymEnv
+
+    envs = [AgentGymEnv(name, server=url) for name, url in zip(("TextCraft", "SQLGym"), sys.argv[1:])]
+    for env in envs:
+        env.reset(seed=0)
+    if os.fork() == 0:
+        del env, envs
+        gc.collect()
+        sys.exit(0)
+    os.wait()
+    print("forked", flush=True)
+    sys.stdin.read()
+    for env in envs:
+        env.close()
+"""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_that_ends_frees_nothing_of_its_parents():
-    code = f"""
-import gc, os, sys
-from pathlib import Path
-from agentgym_gym._leasing import journal as journals, slots as slot_files, state_folder
-state_folder.FOLDER = Path({str(state_folder.FOLDER)!r})
-slot = slot_files.Slots("http://hand", 1).take()
-journal = journals.LeaseJournal("Hand", "http://hand")
-journal.add(7)
-journal.flush()
-if os.fork() == 0:
-    del slot, journal
-    gc.collect()
-    sys.exit(0)
-os.wait()
-print(slot_files.slot_states("http://hand")[0].taken, [(each.alive, list(each.ids)) for each in journals.records("http://hand")])
-slot.release()
-journal.discard(7)
-journal.flush()
-"""
-    ended = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True
-    )
-    assert (ended.stdout, ended.stderr) == ("True [(True, [7])]\n", "")
-    assert journals.records("http://hand") == []
+def test_a_forked_child_that_ends_frees_nothing_of_its_parents(server, counted, tmp_path, monkeypatch):
+    sql = counted({"/": "ok", "/list_envs": [], "/create": 7, "/reset": ["Which?", None]})
+    with programs.start(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(FORKS), server.url, sql.url],
+        env=programs.environment(TMPDIR=str(tmp_path)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout.readline() == "forked\n"
+        (folder,) = tmp_path.glob("agentgym-gym-*")
+        inside.keep_files_in(folder, monkeypatch)
+        (record,) = inside.records(server.url)
+        assert (record.alive, list(record.ids)) == (True, [0])
+        (slot,) = folder.glob("*/0.lock")
+        with pytest.raises(filelock.Timeout):
+            filelock.FileLock(slot, timeout=0).acquire()
+        _, problems = program.communicate(timeout=60)
+    assert (program.returncode, problems) == (0, "")
+    assert inside.records(server.url) == []
+    assert server.open == set()
 
 
 def a_full_disk(monkeypatch, tmp_path):
@@ -68,15 +101,12 @@ def no_locks(monkeypatch, tmp_path):
 
 
 def a_file_in_place_of_the_record(monkeypatch, tmp_path):
-    write = journals.LeaseJournal._write
+    mkdir = Path.mkdir
 
-    def spoil(journal):
-        folder = journals._this_process().folder / journal._name
-        if not folder.exists():
-            folder.touch()
-        write(journal)
+    def spoil(path, *args, **options):
+        path.touch() if path.name.endswith("-TextCraft") else mkdir(path, *args, **options)
 
-    monkeypatch.setattr(journals.LeaseJournal, "_write", spoil)
+    monkeypatch.setattr(Path, "mkdir", spoil)
 
 
 @pytest.mark.parametrize("kind", ["sync", "vector"])
@@ -92,15 +122,13 @@ def a_file_in_place_of_the_record(monkeypatch, tmp_path):
     ],
 )
 def test_where_nothing_can_be_written_all_is_played_and_it_is_logged_once(
-    counted, monkeypatch, tmp_path, caplog, nowhere, kind
+    server, monkeypatch, tmp_path, caplog, nowhere, kind
 ):
-    server = counted()
     nowhere(monkeypatch, tmp_path)
-    monkeypatch.setattr(journals, "_warned", set())
+    inside.warn_again(monkeypatch)
     for _ in range(2):
         if kind == "sync":
-            env = AgentGymEnv("TextCraft", server=server.url)
-            env.reset(seed=0)
+            (env,) = begun(server)
             assert env.step("Action: inventory")[0] == "You did inventory."
         else:
             env = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=3, server=server.url)
@@ -112,37 +140,87 @@ def test_where_nothing_can_be_written_all_is_played_and_it_is_logged_once(
     assert [record.agentgym["event"] for record in events] == ["held ids not saved"]
 
 
-def test_what_could_not_be_written_is_written_when_it_can_be(pool, monkeypatch, caplog):
+def test_what_could_not_be_written_is_written_when_it_can_be(server, monkeypatch):
     with monkeypatch.context() as patch:
         a_full_disk(patch, None)
-        leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(3)]
-    play(pool.release(leases[0]), ("close", True))
-    assert [list(each.ids) for each in journals.records(pool.server)] == [[1, 2]]
+        envs = begun(server, 3)
+    envs[0].close()
+    assert recorded(server) == [[1, 2]]
+
+
+@pytest.mark.parametrize("operation", ["touch", "unlink"])
+def test_what_could_not_be_written_of_one_environment_is_written_with_the_next(
+    server, monkeypatch, operation
+):
+    working = getattr(Path, operation)
+
+    def fails_for_one(path, *args, **options):
+        if path.name == "0":
+            raise OSError(errno.ENOSPC, "no space left on the device")
+        working(path, *args, **options)
+
+    envs = begun(server) if operation == "unlink" else []
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, operation, fails_for_one)
+        envs = envs or begun(server)
+        if operation == "unlink":
+            envs[0].close()
+    envs += begun(server)
+    assert recorded(server) == ([[0, 1]] if operation == "touch" else [[1]])
 
 
 @pytest.mark.parametrize("what", ["", "held/*", "held/*/lock", "held/*/about.json"])
-def test_what_is_removed_while_the_program_runs_is_written_anew(pool, what):
+def test_what_is_removed_while_the_program_runs_is_written_anew(server, folder, what):
     """As programs do that tidy up temporary files."""
-    leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(2)]
-    made = journals.records(pool.server)[0].ids
-    for path in state_folder.FOLDER.glob(what) if what else [state_folder.FOLDER]:
+    envs = begun(server, 2)
+    made = inside.records(server.url)[0].ids
+    for path in folder.glob(what) if what else [folder]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    play(acquire_on(pool, 0), created(2))
-    (record,) = journals.records(pool.server)
+    envs += begun(server)
+    (record,) = inside.records(server.url)
     assert record.alive
     assert list(record.ids) == [0, 1, 2]
     assert {env_id: record.ids[env_id] for env_id in (0, 1)} == pytest.approx(made, abs=1e-3)
-    play(pool.release(leases[0]), ("close", True))
-    assert [list(each.ids) for each in journals.records(pool.server)] == [[1, 2]]
+    envs[0].close()
+    assert recorded(server) == [[1, 2]]
 
 
-@pytest.mark.parametrize("said", ["", "{", "null", "[]", '{"pid": null, "began": 1}', "\xff", "[" * 100_000])
-def test_a_record_whose_process_cannot_be_read_is_told_all_the_same(pool, said):
-    play(acquire_on(pool, 0), IDENTIFY, created(7))
-    (about,) = state_folder.FOLDER.glob("held/*/about.json")
-    about.write_bytes(said.encode("latin-1"))
-    (record,) = journals.records(pool.server)
-    assert (record.pid, record.alive, list(record.ids)) == (None, True, [7])
+def test_a_record_is_removed_also_while_another_thread_writes_it(server, folder, monkeypatch):
+    """As an environment that is closed in one thread while another writes all records anew."""
+    (env,) = begun(server)
+    shutil.rmtree(folder)
+    touch, being_written = Path.touch, threading.Event()
+
+    def close():
+        assert being_written.wait(30)
+        env.close()
+
+    closing = threading.Thread(target=close)
+
+    def slow(path, *args, **options):
+        if path.name == "0":
+            being_written.set()
+            closing.join(0.3)  # it has to wait for this thread, or is quicker
+        touch(path, *args, **options)
+
+    monkeypatch.setattr(Path, "touch", slow)
+    closing.start()
+    others = begun(server)
+    closing.join()
+    assert recorded(server) == [[1]]
+    others[0].close()
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "null", "[]", '{"pid": null, "began": 1}', "\xff", "[" * 100_000]
+)
+def test_a_record_whose_process_cannot_be_read_is_told_all_the_same(server, folder, content):
+    (env,) = begun(server)
+    (about,) = folder.glob("held/*/about.json")
+    about.write_bytes(content.encode("latin-1"))
+    (record,) = inside.records(server.url)
+    assert (record.pid, record.alive, list(record.ids)) == (None, True, [0])
+    env.close()
 
 
 def test_importing_touches_no_folder():
@@ -159,8 +237,8 @@ sys.dont_write_bytecode = True
 tempfile._candidate_tempdir_list = lambda: ["/nowhere"]
 sys.addaudithook(watch)
 import agentgym_gym
-env = gymnasium.make("agentgym/TextCraft-v0", server="http://127.0.0.1:9")
-env = gymnasium.make("agentgym/SQLGym-v0", server="http://127.0.0.1:9")
+env = gymnasium.make("agentgym/TextCraft-v0", server="http://never.test")
+env = gymnasium.make("agentgym/SQLGym-v0", server="http://never.test")
 env.close()
 print(touched)
 """
@@ -170,45 +248,35 @@ print(touched)
     assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
-def test_held_ids_are_persisted_until_they_are_closed_or_the_server_goes_away(pool):
-    def persisted():
-        return [env_id for each in journals.records(pool.server) for env_id in each.ids]
-
-    leases = [play(acquire_on(pool, 0), *([] if n else [IDENTIFY]), created(n))[0] for n in range(4)]
-    assert persisted() == [0, 1, 2, 3]
-    play(pool.release(leases[0]), ("close", True))
-    play(pool.release(leases[1]), ("close", LOST))  # who knows
-    assert persisted() == [1, 2, 3]
+def test_held_ids_are_persisted_until_they_are_closed_or_the_server_goes_away(server):
+    envs = begun(server, 4, timeout={"close": 1})
+    assert recorded(server) == [[0, 1, 2, 3]]
+    envs[0].close()
+    server.held_up.add("/close")
+    envs[1].close()  # who knows
+    assert recorded(server) == [[1, 2, 3]]
+    server.stop()
     with pytest.raises(errors.ServerUnreachable):
-        play(acquire_on(pool, 0), ("create", DOWN))
-    assert persisted() == []
+        begun(server)
+    assert recorded(server) == [[]]
 
 
-def test_changes_reach_the_disk_in_their_order_when_they_are_flushed():
-    journal = journals.LeaseJournal("Hand", "http://hand")
-    journal.add(1)
-    assert journals.records("http://hand") == []
-    journal.clear()
-    journal.add(1)
-    journal.add(2)
-    journal.discard(2)
-    journal.flush()
-    assert [list(each.ids) for each in journals.records("http://hand")] == [[1]]
-
-
-def test_records_that_are_removed_while_they_are_read_are_left_out():
-    held, over = state_folder.base_folder() / "held", threading.Event()
+def test_records_that_are_removed_while_they_are_read_are_left_out(server, folder):
+    begun(server)[0].close()
+    (record,) = folder.glob("held/*/*-TextCraft")
+    inside.forget_held()
+    held, over = folder / "held", threading.Event()
 
     def come_and_go():
         while not over.is_set():
             for process in "abcd":
-                (held / process / f"{state_folder.folder_name('http://hand')}-Hand").mkdir(parents=True)
+                (held / process / record.name).mkdir(parents=True)
             shutil.rmtree(held)
 
     others = threading.Thread(target=come_and_go)
     others.start()
     try:
-        assert [journals.records("http://hand") for _ in range(1000)] == [[]] * 1000
+        assert [inside.records(server.url) for _ in range(500)] == [[]] * 500
     finally:
         over.set()
         others.join()

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import gc
-import os
 import socket
-import sys
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym._http import connection_ids
-from agentgym_gym._leasing.late_replies import late_create
-from agentgym_gym._leasing.lease import Holder
-from agentgym_gym._leasing.recognition import Memory
-from agentgym_gym.calls import Call, Reply
+from clock import wait_until
 from fake_server import never
 from restarting_server import OTHER, OWNER, RestartingServer
 
 US = {"headers": {OWNER: "us"}}
-NOBODY = errors.ServerUnreachable("nobody listens", refused=True)
 
 
 class Deaf(RestartingServer):
@@ -86,8 +83,11 @@ def test_what_was_cancelled_is_closed_when_its_event_loop_is_gone_unless_it_is_n
 
     async def main():
         server.deaf_to, server.does_it = {path}, does_it
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(play(), 0.1)
+        playing = asyncio.ensure_future(play())
+        await asyncio.to_thread(wait_until, lambda: server.asked[path])
+        playing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await playing
 
     async def play():
         await env.reset(options={"task_id": 3})
@@ -102,64 +102,55 @@ def test_what_was_cancelled_is_closed_when_its_event_loop_is_gone_unless_it_is_n
     assert others(server) if restarted else server.envs == {}
 
 
-def witnesses(server):
-    """Return those of one server: an earlier test's may not have been collected yet."""
-    return [
-        each
-        for each in connection_ids._up_to(server.url, sys.maxsize)
-        if isinstance(each, connection_ids.Witness)
-    ]
+def descriptors(server):
+    """Return how many of this process's descriptors are connected to a server."""
+    port = f":{urlsplit(server.url).port:04X}"
+    rows = [line.split() for line in Path("/proc/self/net/tcp").read_text().splitlines()]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port)}  # its remote address
+    number = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):  # it was closed meanwhile
+            number += str(descriptor.readlink()) in sockets
+    return number
 
 
-def test_no_descriptor_is_kept_longer_than_it_is_of_use(server):
+linux = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="descriptors are listed in /proc")
+
+
+def cut_off_in_a_step(server):
     env = AgentGymEnv("TextCraft", server=server.url, timeout={"step": 0.1}, **US)
     env.reset(options={"task_id": 3})
+    assert descriptors(server) == 1
     server.deaf_to = {"/step"}
-    env.step("Action: inventory")
-    (witness,) = witnesses(server)
-    assert witness.lives
-    del witness
+    assert env.step("Action: inventory")[4]["fault"]["kind"] == "ServerTimeout"
+    server.deaf_to = set()
+    return env
+
+
+@linux
+def test_no_descriptor_is_kept_longer_than_it_is_of_use(server):
+    env = cut_off_in_a_step(server)
+    assert descriptors(server) == 2  # one for the late reply, and a copy that shows whether the server lives
     env.close()
-    assert witnesses(server) == []
-
-
-def test_a_copy_is_closed_with_what_holds_it():
-    ours, theirs = socket.socketpair()
-    witness = connection_ids.Witness(1, ours.fileno())
-    number = witness.descriptor
-    witness.itself = witness
-    assert witness.lives
-    del witness
     gc.collect()  # a socket that is not closed by then is warned of
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(number)
-    for each in (ours, theirs):
-        each.close()
+    wait_until(lambda: descriptors(server) == 0)
 
 
-def test_descriptors_are_kept_of_a_few_alone(server):
-    env = AgentGymEnv("TextCraft", server=server.url)
-    env.reset(seed=0)
-    (connection,) = env._driver._connections.values()
-    kept = [connection_ids.copy_of(server.url, connection.number, connection.descriptor) for _ in range(100)]
-    assert len([each for each in kept if each is not None]) < 100
+@linux
+def test_descriptors_are_kept_of_a_few_alone(server, monkeypatch):
+    inside.limit_copied_sockets(monkeypatch, 0)
+    env = cut_off_in_a_step(server)
+    assert descriptors(server) == 1
     env.close()
 
 
-@pytest.mark.parametrize(("heard_on", "still_ours"), [(7, True), (3, False)])
-def test_a_late_id_of_a_server_that_is_gone_takes_none_from_its_successor(server, heard_on, still_ours):
-    pool = inside.pool_at("TextCraft", server.url)
-    holder = Holder()
-    lease = pool.add_new(0, None, holder, Memory(connection=heard_on))
-    late = late_create(pool, 3, Holder())
-    late(Reply(Call("create", "POST", "/create", server=server.url), 200, b'{"id": 0}', {}, connection=5))
-    assert lease.current == still_ours
-
-
-def test_a_refusal_of_before_takes_nothing_that_was_made_since(server):
-    env = AgentGymEnv("TextCraft", server=server.url, **US)
+def test_a_refusal_takes_nothing_while_a_connection_shows_that_the_server_is_there(server, monkeypatch):
+    env, other = (AgentGymEnv("TextCraft", server=server.url, **US) for _ in range(2))
     env.reset(options={"task_id": 3})
-    list(inside.pool_at("TextCraft", server.url).note_fault(NOBODY))
+    with monkeypatch.context() as patch:
+        patch.setattr(socket.socket, "connect_ex", lambda *_args: errno.ECONNREFUSED)
+        with pytest.raises(errors.ServerUnreachable):
+            other.reset(seed=0)
     *_, info = env.step("Action: inventory")
     assert "fault" not in info
     env.close()

@@ -2,137 +2,169 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import subprocess
 import sys
+import textwrap
+import threading
+from pathlib import Path
 
 import filelock
 import pytest
 
+import by_hand
 import inside
-from agentgym_gym import AgentGymEnv, errors
-from agentgym_gym._leasing import slots as slot_files
-from agentgym_gym._leasing import state_folder
-from agentgym_gym._leasing.acquire import acquire_on
-from agentgym_gym._leasing.pool import LeasePool
-from agentgym_gym.calls import Reply
-from by_hand import IDENTIFY, Listing, created, listed, make, play
+import programs
+from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
+from by_hand import HandServer, Listing
+from fake_server import as_json, hang_up
 from unusable_folders import a_file_in_its_place, a_read_only_file_system, full, no_folder
 
 
-def other_process(wire):
-    """What another process would have: a pool that knows nothing of this one's."""
-    return LeasePool(make(wire), "http://hand")
+@pytest.fixture
+def server(started):
+    """A server of two places that lists its environments."""
+    return started(HandServer(range(501, 520)))
 
 
-def test_what_another_process_holds_is_not_taken():
-    ours, theirs = other_process(Listing()), other_process(Listing())
-    first, _ = play(acquire_on(ours, 0), IDENTIFY, listed(), created(501))
-    second, _ = play(acquire_on(theirs, 0), IDENTIFY, listed(501), created(502))
+@pytest.fixture
+def process(server, monkeypatch):
+    """Makes environments of a further process, which knows nothing of those of an earlier one."""
+
+    def begin(number=1, kind=AgentGymEnv):
+        by_hand.register(by_hand.make(Listing()), monkeypatch)
+        return [kind("Hand", server=server.url) for _ in range(number)]
+
+    return begin
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    inside.keep_files_in(tmp_path / "files", monkeypatch)
+    return tmp_path / "files"
+
+
+def test_what_another_process_holds_is_not_taken(server, process):
+    (first, third), (second,) = process(2), process()
+    first.reset(seed=0)
+    second.reset(seed=0)
     with pytest.raises(errors.ServerFull, match="processes of this machine"):
-        play(acquire_on(ours, 0))
-    play(theirs.release(second))
-    again, _ = play(acquire_on(ours, 0), listed(501, 502))
-    assert (again.env_id, again.fresh) == (502, False)  # what the other process left, and no third one
-    assert first.env_id == 501
+        third.reset(seed=0)
+    second.close()
+    third.reset(seed=0)
+    assert server.used("/reset") == [501, 502, 502]  # what the other process left, and no third one
+    assert server.there == [501, 502]
 
 
-def test_what_someone_unknown_has_made_is_not_taken():
-    pool = other_process(Listing())
+def test_what_someone_unknown_has_made_is_not_taken(server, process):
+    server.there = [7, 8]
+    (env,) = process()
     with pytest.raises(errors.ServerFull, match="restart"):
-        play(acquire_on(pool, 0), IDENTIFY, listed(7, 8))
-    assert pool.load == 0
+        env.reset(seed=0)
+    server.there = [7]
+    env.reset(seed=0)  # in the place that it did not keep
+    assert server.used("/reset") == [501]
 
 
-def test_an_id_that_is_listed_already_is_not_taken_for_new():
-    pool = other_process(Listing())
+def test_an_id_that_is_listed_already_is_not_taken_for_new(server, process):
+    server.there, server.ids = [7], iter([7])
+    (env,) = process()
     with pytest.raises(errors.ServerFull, match="in use"):
-        play(acquire_on(pool, 0), IDENTIFY, listed(7), created(7))
+        env.reset(seed=0)
 
 
-def test_an_id_of_before_a_restart_is_not_taken():
-    pool = other_process(Listing())
-    lease, _ = play(acquire_on(pool, 0), IDENTIFY, listed(), created(501))
-    play(pool.release(lease))
-    again, _ = play(acquire_on(other_process(Listing()), 0), IDENTIFY, listed(), created(640))
-    assert (again.env_id, again.fresh) == (640, True)
+def test_an_id_of_before_a_restart_is_not_taken(server, process):
+    (env,) = process()
+    env.reset(seed=0)
+    env.close()
+    server.there, server.ids = [], iter([640])
+    (again,) = process()
+    again.reset(seed=0)
+    assert server.used("/reset") == [501, 640]
 
 
-def test_an_unusable_environment_is_left_out_of_its_slot():
-    pool = other_process(Listing())
-    lease, _ = play(acquire_on(pool, 0), IDENTIFY, listed(), created(501))
-    lease.unusable = True
-    play(pool.release(lease))
-    again, _ = play(acquire_on(pool, 0), listed(501), created(502))
-    assert again.env_id == 502
+def test_an_unusable_environment_is_left_out_of_its_slot(server, process):
+    (env,) = process()
+    env.reset(seed=0)
+    server.bad["/reset"] = lambda connection: connection.send(next(answers))
+    answers = iter([as_json({"error": "broken"}), as_json(by_hand.SEEN)])
+    env.reset(seed=0)
+    env.close()
+    del server.bad["/reset"]
+    process()[0].reset(seed=0)
+    assert server.used("/reset") == [501, 501, 502, 502]
 
 
-def test_a_slot_is_kept_while_a_request_may_still_run():
-    ours, theirs = other_process(Listing()), other_process(Listing())
-    for env_id in (501, 502):
-        lease, _ = play(
-            acquire_on(ours, 0), *([] if ours.identified else [IDENTIFY]), listed(), created(env_id)
-        )
-        lease.maybe_busy = True
-        play(ours.release(lease))
+def test_a_slot_is_kept_while_a_request_may_still_run(server, process):
+    server.bad["/step"] = hang_up
+    for env in process(2):
+        env.reset(seed=0)
+        env.step("inventory")
+        env.close()
     with pytest.raises(errors.ServerFull):
-        play(acquire_on(theirs, 0), IDENTIFY)
+        process()[0].reset(seed=0)
 
 
-def test_a_process_that_ends_leaves_its_slot():
-    code = f"""
-import os
-from pathlib import Path
-from agentgym_gym._leasing import slots as slot_files, state_folder
-state_folder.FOLDER = Path({str(state_folder.FOLDER)!r})
-taken = slot_files.Slots("http://hand", 1).take()
-taken.env_id = 7
-taken.save()
-os._exit(0)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
-    slot = slot_files.Slots("http://hand", 1).take()
-    assert slot.env_id == 7
-    assert slot_files.Slots("http://hand", 1).take() is None
-    slot.release()
+def test_a_process_that_ends_leaves_its_slot(counted, tmp_path):
+    server = counted({"/": "ok", "/list_envs": [], "/create": 7, "/reset": ["Which?", None]})
+    code = """
+        import os, sys
+        from agentgym_gym import AgentGymEnv
+        AgentGymEnv("SQLGym", server=sys.argv[1]).reset(seed=0)
+        os._exit(0)
+    """
+    for _ in range(2):
+        subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code), server.url],
+            env=programs.environment(TMPDIR=str(tmp_path)),
+            check=True,
+        )
+        server._answers["/list_envs"] = [7]
+    assert (server.asked["/create"], server.asked["/reset"]) == (1, 2)
 
 
-def test_a_slot_that_is_released_soon_is_free_for_this_process_at_once():
-    slots = slot_files.Slots("http://hand", 1)
-    for env_id in range(20):
-        slot = slots.take()
-        assert slot.env_id == (env_id - 1 if env_id else None)
-        slot.env_id = env_id
-        slots.release_soon(slot)
+def test_the_slot_of_a_reset_that_is_cancelled_is_free_at_once(server, process):
+    asked = threading.Event()
+    server.at["/list_envs"] = asked.set
+
+    async def play():
+        for _ in range(20):
+            asked.clear()
+            resetting = asyncio.ensure_future(env.reset(seed=0))
+            await asyncio.to_thread(asked.wait, 30)
+            resetting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await resetting
+        server.bad.clear()
+        await env.reset(seed=0)
+        await env.close()
+
+    server.there = [7]
+    server.bad["/list_envs"] = lambda connection: connection.wait(30)
+    (env,) = process(kind=AsyncAgentGymEnv)
+    asyncio.run(play())
+    assert server.used("/reset") == [501]
 
 
-def test_a_slot_that_is_dropped_is_free_again():
-    """As it is where Ctrl-C comes between its being taken and its being kept."""
-    slots = slot_files.Slots("http://hand", 1)
-    assert slots.take() is not None
-    slot = slots.take()
-    assert slot is not None
-    assert slots.take() is None
-    slot.release()
-    assert not slot.held
+def test_the_slot_of_a_reset_that_is_interrupted_is_free_again(server, process, monkeypatch):
+    """Also where Ctrl-C comes between its being taken and its being kept."""
+    acquire = filelock.FileLock.acquire
 
+    def interrupt(lock, *args, **options):
+        acquire(lock, *args, **options)
+        raise KeyboardInterrupt
 
-def test_a_flow_that_is_closed_releases_its_slot():
-    pool = other_process(Listing())
-    flow = acquire_on(pool, 0)
-    asked = next(flow)
-    while asked.stage != "identify":
-        asked = flow.send(None)
-    asked = flow.send(Reply(asked, 200, json.dumps(IDENTIFY[1]).encode()))
-    asked = flow.send(asked.function())  # which takes the slot
-    assert asked.stage == "observe"
-    flow.close()  # what a driver does on Ctrl-C, or with a task that is cancelled
-    assert pool.load == 0
-    assert pool.slots.take() is not None
+    (env,) = process()
+    for _ in range(3):
+        with monkeypatch.context() as patch:
+            patch.setattr(filelock.FileLock, "acquire", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                env.reset(seed=0)
+    env.reset(seed=0)
 
 
 def a_full_disk(monkeypatch, tmp_path):
-    monkeypatch.setattr(slot_files, "_write_id", full)
+    monkeypatch.setattr(Path, "open", full)
 
 
 def no_locks(monkeypatch, tmp_path):
@@ -147,50 +179,52 @@ NOWHERE_TO_WRITE = [no_folder, a_file_in_its_place, a_read_only_file_system, a_f
 
 @pytest.mark.parametrize("nowhere", NOWHERE_TO_WRITE)
 def test_where_no_slot_can_be_had_it_is_said_before_an_environment_is_made(
-    counted, monkeypatch, tmp_path, nowhere
+    server, process, monkeypatch, tmp_path, nowhere
 ):
-    server = counted({"/": "ok", "/list_envs": [], "/create": 7, "/reset": ["Which?", None]})
-    nowhere(monkeypatch, tmp_path)
-    for _ in range(3):
-        env = AgentGymEnv("SQLGym", server=server.url)
-        with pytest.raises(errors.SetupError, match=r"(the folder /|any folder).*TMPDIR"):
-            env.reset(seed=0)
+    (env,) = process()
+    with monkeypatch.context() as patch:
+        nowhere(patch, tmp_path)
+        for _ in range(3):
+            with pytest.raises(errors.SetupError, match=r"(the folder /|any folder).*TMPDIR"):
+                env.reset(seed=0)
+    assert server.times("/create") == 0
+    env.close()
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"7x", b"9" * 5_000, b"-3"])
+def test_an_id_that_cannot_be_read_is_none(server, process, folder, content):
+    (env,) = process()
+    env.reset(seed=0)
+    env.close()
+    (note,) = folder.glob("*/0.id")
+    note.write_bytes(content)
+    for _ in range(2):
+        (env,) = process()
+        env.reset(seed=0)
         env.close()
-    assert "/create" not in server.asked
-    assert inside.pool_at("SQLGym", server.url).load == 0
+    assert server.used("/reset") == [501, 502, 502]
 
 
-@pytest.mark.parametrize("said", [b"", b"\xff\xfe", b"7x", b"9" * 5_000, b"-3"])
-def test_an_id_that_cannot_be_read_is_none(said):
-    slots = slot_files.Slots("http://hand", 1)
-    slots.take().release()
-    (note,) = state_folder.FOLDER.glob("*/0.id")
-    note.write_bytes(said)
-    slot = slots.take()
-    assert slot.env_id in {None, int("9" * 40)}
-    slot.env_id = 12
-    slot.release()
-    assert slot_files.slot_states("http://hand") == [(12, False)]
-
-
-def test_the_room_for_an_id_is_there_before_it_is_known(monkeypatch):
+def test_the_room_for_an_id_is_there_before_it_is_known(server, process, folder):
     """On a disk that is full since, what was written is written over."""
-    slot = slot_files.Slots("http://hand", 1).take()
-    (note,) = state_folder.FOLDER.glob("*/0.id")
-    before = note.stat()
-    slot.env_id = 2**63
-    slot.release()
-    assert (note.stat().st_size, note.stat().st_ino) == (before.st_size, before.st_ino)
-    assert slot_files.Slots("http://hand", 1).take().env_id == 2**63
+    before = []
+    server.ids = iter([2**63])
+    server.at["/create"] = lambda: before.extend(file.stat() for file in folder.glob("*/0.id"))
+    for _ in range(2):
+        (env,) = process()
+        env.reset(seed=0)
+        env.close()
+    (note,) = folder.glob("*/0.id")
+    assert [(file.st_size, file.st_ino) for file in before] == [(note.stat().st_size, note.stat().st_ino)]
+    assert server.used("/reset") == [2**63] * 2
 
 
-def test_where_an_id_cannot_be_saved_its_environment_is_used_again_here(monkeypatch, caplog):
-    pool = other_process(Listing())
-    fails = iter([False, True, False, False])
-    write = slot_files._write_id
-    monkeypatch.setattr(slot_files, "_write_id", lambda *args: full() if next(fails) else write(*args))
-    lease, _ = play(acquire_on(pool, 0), IDENTIFY, listed(), created(501))
+def test_where_an_id_cannot_be_saved_its_environment_is_used_again_here(server, process, monkeypatch, caplog):
+    (env,) = process()
+    with monkeypatch.context() as patch:
+        server.at["/create"] = lambda: patch.setattr(Path, "open", full)
+        env.reset(seed=0)
     assert [record.agentgym["event"] for record in caplog.records] == ["slot not saved"]
-    play(pool.release(lease))
-    again, _ = play(acquire_on(pool, 0))
-    assert (again.env_id, again.fresh) == (501, False)
+    env.close()
+    env.reset(seed=0)
+    assert server.used("/reset") == [501, 501]

@@ -6,9 +6,10 @@ import os
 
 import pytest
 
+import by_hand
+import command_line
 import inside
 from agentgym_gym import AgentGymEnv
-from agentgym_gym._leasing import slots, state_folder
 from agentgym_gym.errors import SetupError
 from game_server import GameServer
 
@@ -28,21 +29,25 @@ def a_link(folder, monkeypatch):
 def of_another_user(folder, monkeypatch):
     folder.mkdir()
     own = os.getuid()
-    monkeypatch.setattr(state_folder.os, "getuid", lambda: own + 1)
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    inside.keep_files_in(tmp_path / "leases", monkeypatch)
+    return tmp_path / "leases"
 
 
 @pytest.fixture(params=[writable_by_all, a_link, of_another_user], ids=lambda way: way.__name__)
-def unsafe(request, tmp_path, monkeypatch):
-    folder = tmp_path / "leases"
-    inside.keep_files_in(folder, monkeypatch)
+def unsafe(request, folder, monkeypatch):
     request.param(folder, monkeypatch)
     return folder
 
 
-def test_slots_are_not_taken_in_it(unsafe, started):
-    server = started(GameServer())
+def test_slots_are_not_taken_in_it(unsafe, started, monkeypatch):
+    by_hand.register(by_hand.make(by_hand.Small()), monkeypatch)
     with pytest.raises(SetupError, match=r"unsafe folder.*TMPDIR"):
-        slots.Slots(server.url, 8).take()
+        AgentGymEnv("Hand", server=started(by_hand.HandServer()).url).reset(seed=0)
 
 
 def test_environments_work_without_records_in_it(unsafe, started, caplog):
@@ -55,13 +60,12 @@ def test_environments_work_without_records_in_it(unsafe, started, caplog):
 
 
 def test_its_records_are_not_read(unsafe, started):
-    server = started(GameServer())
-    with pytest.raises(PermissionError, match="unsafe folder"):
-        inside.records(server.url)
-    with pytest.raises(PermissionError, match="unsafe folder"):
-        slots.slot_states(server.url)
+    ended = command_line.run("leases", started(GameServer()).url)
+    assert ended.exit_code != 0
+    assert "unsafe folder" in ended.output
 
 
-def test_a_folder_of_the_user_is_created_for_the_user_only(tmp_path, monkeypatch):
-    inside.keep_files_in(tmp_path / "new", monkeypatch)
-    assert state_folder.base_folder(create=True).stat().st_mode & 0o777 == 0o700
+def test_a_folder_of_the_user_is_created_for_the_user_only(folder, started):
+    with AgentGymEnv("TextCraft", server=started(GameServer()).url) as env:
+        env.reset(seed=0)
+        assert folder.stat().st_mode & 0o777 == 0o700

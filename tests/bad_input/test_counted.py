@@ -75,14 +75,15 @@ def test_a_lease_is_logged_as_it_comes_and_goes(play, server, logged):
     assert ("agentgym_gym", "DEBUG", released) in logged("lease released")
 
 
-def test_a_lease_that_is_lost_is_logged(play, server, logged):
+def test_a_lease_that_is_lost_is_logged(play, server, logged, monkeypatch):
+    inside.retry_at_once(monkeypatch)
     play.reset()
-    pool = inside.pool_at("TextCraft", server.url)
-    held = list(pool._held)
     server.stop()
     for _ in range(2):
-        list(pool.note_fault(errors.ServerUnreachable("nobody there", refused=True)))
-    lost = [("agentgym_gym", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in held]
+        with pytest.raises(errors.ServerUnreachable):
+            play.reset()
+    made = range(100, next(server.ids))
+    lost = [("agentgym_gym", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in made]
     assert logged("lease lost") == lost
 
 

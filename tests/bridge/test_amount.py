@@ -6,28 +6,44 @@ import itertools
 
 import pytest
 
+import command_line
 from verl_bridge.recipes import LIKE, PRESETS, RlRecipe
-from verl_bridge.recipes._amount import amount_of, describe
-from verl_bridge.recipes._thinking import thinking_of
 
 CRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 
 
-def test_an_epoch_has_whole_batches_and_steps_are_the_limit():
-    train = amount_of(made := RlRecipe(CRAFT, preset="train", val_tasks=54), rows=490, val_rows=54)
-    assert (train.steps, train.updates, train.episodes) == (300, 1_200, 300 * 32 * 8)
-    assert (train.validations, train.val_episodes, train.checkpoints) == (13, 54 * 8, 12)
-    assert amount_of(made, rows=32, val_rows=54).steps == 300  # one step an epoch, so 300 epochs
-    full = amount_of(made := RlRecipe(CRAFT, preset="full"), rows=490, val_rows=54)
-    assert (full.steps, full.updates, full.episodes, full.checkpoints) == (45, 45, 45 * 128 * 4, 2)
-    assert (
-        "Few updates for learning: preset full makes 45 at 5e-07, and preset train makes 1,200"
-        in " ".join(describe(made, full))
-    )
-    like = amount_of(RlRecipe(CRAFT, preset="train", like="agentgym-rl"), rows=490, val_rows=54)
-    assert (like.steps, like.updates) == (450, 3_600)  # as published
-    remax = amount_of(RlRecipe(CRAFT, preset="train", algorithm="remax"), rows=490, val_rows=54)
-    assert remax.episodes == 300 * 2 * 256
+@pytest.mark.parametrize(
+    ("options", "lines"),
+    [
+        (
+            ["--preset", "train"],
+            [
+                "Training: 300 steps, 1,200 updates of 64 episodes",
+                "76,800 episodes\n",
+                "Validation: 13 times 396 episodes",
+                "Checkpoints: 12 kept",
+            ],
+        ),
+        (["--preset", "train", "--tasks", "0:40", "--val", "8"], ["Training: 300 steps, "]),  # an epoch each
+        (
+            ["--preset", "full"],
+            [
+                "Training: 45 steps, 45 updates of 512 episodes",
+                "23,040 episodes\n",
+                "Validation: 6 times 44 episodes",
+                "Few updates for learning: preset full makes 45 at 5e-07, and preset train makes 1,200",
+                "Checkpoints: 2 kept",
+            ],
+        ),
+        (["--preset", "train", "--like", "agentgym-rl"], ["Training: 360 steps, 2,880 updates"]),
+        (["--preset", "train", "--algorithm", "remax"], [f"{300 * 2 * 256:,} episodes\n"]),
+    ],
+)
+def test_init_prints_the_amount_of_the_run(tmp_path, options, lines):
+    """Epochs have whole batches, and steps are the limit."""
+    ended = command_line.run("verl", "init", "--env", "TextCraft", *options, "--out", tmp_path)
+    assert ended.exit_code == 0
+    assert [line for line in lines if line not in ended.output] == [], ended.output
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 54, 100, 384, 385, 691])
@@ -66,16 +82,16 @@ def test_no_two_runs_have_one_name():
     ],
 )
 def test_reasoning_follows_the_name(model, mode):
-    assert thinking_of(model, None).mode == mode
-    assert thinking_of(model, "keep").mode == "keep"
+    assert RlRecipe(CRAFT, model=model).thinks.mode == mode
+    assert RlRecipe(CRAFT, model=model, thinking="keep").thinks.mode == "keep"
 
 
 def test_reasoning_that_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="has no switch for reasoning; use 'hide'"):
+    with pytest.raises(ValueError, match="has no switch for reasoning"):
         RlRecipe(CRAFT, model="Qwen/QwQ-32B", thinking="off")
-    with pytest.raises(ValueError, match="needs this library's agent loop"):
+    with pytest.raises(ValueError, match="--thinking='hide' needs"):
         RlRecipe(CRAFT, verl="0.7", integration="interaction", thinking="hide")
-    with pytest.raises(ValueError, match="thinking='loud' is not one of off, hide, keep"):
+    with pytest.raises(ValueError, match="thinking='loud'"):
         RlRecipe(CRAFT, thinking="loud")
     plain, hidden = RlRecipe(CRAFT).lengths, RlRecipe(CRAFT, thinking="hide").lengths
     assert (plain.reply, hidden.reply) == (512, 2_048)

@@ -1,86 +1,101 @@
-"""Whole episodes that `agentgym verl check` plays, and the estimate of their tokens."""
+"""Whole episodes that `check` plays."""
 
 from __future__ import annotations
 
-import asyncio
-import math
 import time
 
+import gymnasium
 import pytest
 
-from verl_bridge.recipes._check_episodes import Case
-from verl_bridge.recipes._check_played import PlayedEpisode, percentile_tokens, play_whole
-from verl_bridge.tasks import EnvTask
+import nasty_envs
+from checked import checked, write_tasks
 
 pytestmark = pytest.mark.usefixtures("pools_closed")
 
 
+class Picky(nasty_envs.Nasty):
+    """Fails at any reply that is not empty."""
+
+    def step(self, action):
+        if action:
+            raise RuntimeError("no such word")
+        return super().step(action)
+
+
+gymnasium.register("bridge/Picky-v0", Picky)
+
+
 class Scripted:
-    def __init__(self, *replies, seconds=0.0):
-        self.name, self.left, self.seconds = "scripted", list(replies), seconds
+    """Gives its replies, then up.
+
+    Attributes:
+        observations: What it observed, one for each reply.
+    """
+
+    name = "scripted"
+
+    def __init__(self, *replies):
+        self.left, self.observations = list(replies), []
 
     def begin(self, env, observation, info):
         self.task = info["task_id"]
 
     def reply(self, observation, info):
-        time.sleep(self.seconds)
+        self.observations.append(observation)
         return self.left.pop(0) if self.left else None
 
 
-def play(*makers, name="Nasty", timeout=30.0, max_turns=9, seeds=(0, 2), **env_kwargs):
-    cases = [Case(f"row {s}", EnvTask(f"nasty_envs:nasty/{name}-v0", env_kwargs, seed=s)) for s in seeds]
-    return asyncio.run(play_whole(cases, makers, timeout=timeout, max_turns=max_turns))
+@pytest.fixture
+def play(tmp_path):
+    """Has players play the tasks of a folder; returns the findings about episodes and about lengths."""
+
+    def played(*players, env_id="nasty_envs:nasty/Nasty-v0", timeout=30.0):
+        folder = write_tasks(tmp_path, env_id, max_turns=9)
+        makers = [lambda player=player: player for player in players]
+        names = ("episodes", "response length")
+        return checked(folder, *names, timeout=timeout, players=lambda env_id: makers)
+
+    return played
 
 
-def test_two_episodes_are_played_to_their_ends():
-    findings, episodes = play(lambda: Scripted(*"abcdef"), lambda: Scripted("x"))
-    assert findings == []
-    assert [episode.replies for episode in episodes] == [["a", "b"], ["x"]]
-    assert [len(episode.observations) for episode in episodes] == [2, 1]
+def test_two_episodes_are_played_to_their_ends(play):
+    one, other = Scripted(*"abcdef"), Scripted("x")
+    (length,) = play(one, other)
+    assert (length.check, "by 2 episodes of scripted" in length.text) == ("response length", True)
+    assert (one.task, one.observations, one.left) == (0, ["Begin.", "Go on."], [*"cdef"])
+    assert (other.task, other.observations, other.left) == (2, ["Begin.", "Go on."], [])
 
 
-def test_without_players_nothing_is_played():
-    assert play() == ([], [])
+def test_without_players_nothing_is_played(play):
+    (length,) = play()
+    assert (length.check, "scripted" in length.text) == ("response length", False)
 
 
 @pytest.mark.slow
-def test_what_was_played_in_time_counts():
-    began = time.monotonic()
-    findings, (episode,) = play(lambda: Scripted(*"ab", seconds=0.8), timeout=1.0)
-    assert time.monotonic() - began < 5
-    assert findings == []
-    assert len(episode.observations) == 1
+def test_what_was_played_in_time_counts(play):
+    """The first reply comes at once, and the second too late."""
+
+    class Late(Scripted):
+        def reply(self, observation, info):
+            time.sleep(2 * len(self.observations))
+            return super().reply(observation, info)
+
+    (length,) = play(Late("a", "b"), timeout=1.0)
+    assert "by 1 episodes of scripted" in length.text
 
 
-def test_a_fault_is_reported():
-    (finding, *_), _ = play(lambda: Scripted(*"abc"), seeds=(1,), wrong="step exit")
-    assert finding.status == "warning"
-    assert "faulted in turn 1 of scripted" in finding.text
+def test_a_fault_is_reported(play):
+    fault, *_ = play(Scripted(*"abc"), env_id="bridge/Picky-v0")
+    assert (fault.check, fault.status) == ("episodes", "warning")
+    assert "faulted in turn 1 of scripted: RuntimeError: no such word" in fault.text
 
 
-def test_a_player_that_fails_ends_no_check():
+def test_a_player_that_fails_ends_no_check(play):
     class Broken(Scripted):
         def begin(self, env, observation, info):
             raise KeyError("nothing")
 
-    ((finding,), episodes) = play(Broken)
-    assert (finding.status, episodes) == ("warning", [])
+    finding, length = play(Broken())
+    assert (finding.check, finding.status) == ("episodes", "warning")
     assert "no whole episode could be played: KeyError" in finding.text
-
-
-def tokens(*episodes, turns=math.inf, reply=0, reply_limit=None, observation_limit=10**6):
-    limits = {"reply": reply, "reply_limit": reply_limit, "observation_limit": observation_limit}
-    return percentile_tokens(episodes, len, turns=turns, **limits)
-
-
-def test_the_estimate():
-    """A character is a token here."""
-    short = PlayedEpisode("oracle", ["ab"] * 2, ["o" * 8] * 2)
-    long = PlayedEpisode("random", ["a"] * 4, ["o" * 29] * 4)
-    assert tokens(short) == 2 * (2 + 8)
-    assert tokens(short, turns=10) == 10 * (2 + 8)  # as if it had gone on
-    assert tokens(short, long) == 20 + 0.9 * (4 * 30 - 20)
-    assert tokens(short, reply=5) == 2 * (5 + 8)
-    assert tokens(short, reply=5, reply_limit=3) == 2 * (3 + 8)
-    assert tokens(long, observation_limit=9) == 4 * (1 + 9)
-    assert tokens(long, turns=2) == 4 * 30  # more than the limit were played
+    assert "scripted" not in length.text

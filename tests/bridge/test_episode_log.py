@@ -1,4 +1,4 @@
-"""Episodes of a training as records, without verl."""
+"""Episodes of a training as records, which the agent loop writes; without verl."""
 
 from __future__ import annotations
 
@@ -9,41 +9,52 @@ from types import SimpleNamespace
 
 import pytest
 
+import inside_bridge
 from agentgym_gym import ToolCall
+from agentgym_gym.evaluate import read_training
 from agentgym_gym.formats import Format, ParseResult
-from agentgym_gym.rollout import EpisodeRecord
-from verl_bridge import _episode_log as episode_log
-from verl_bridge._episode_log import opening_of, record_of, task_id_of
-from verl_bridge._metrics import by_environment
-from verl_bridge.horizon import Moment
-from verl_bridge.numbers import numbers_of
-from verl_bridge.tasks import EnvTask
+from agentgym_gym.rollout import close_all, writer_at
+from loop_without_verl import loop_class, play, record_of, row_of
+from verl_bridge.horizon import Moment, now
 
 COUNT = "counting_env:bridge/Count-v0"
 
 
-async def recorded(task, *replies, on_end=lambda numbers: None, max_turns=None, **about):
-    async with task.episode(max_turns=max_turns) as played:
-        for reply in replies:
-            played.add_reply(reply, {"agent_seconds": 0.5, "prompt_tokens": 7, "completion_tokens": 2})
-            await played.step(reply)
-    on_end(numbers_of(played))
-    known = {"agent": "tiny", "task_id": 4, "fault": played.fault, "cut": False}
-    known |= {"agent_seconds": 1.0, "moment": Moment(3, validation=False)}
-    return EpisodeRecord.from_json(record_of(played, **{**known, **about}).to_json())
+@pytest.fixture
+def written(tmp_path):
+    """Plays a row, and returns its record in the folder of the episodes, with the facts of the run."""
+
+    def record(row, *texts, moment=None, **arguments):
+        async def work():
+            now.set(moment)
+            return await play(row, *texts, episodes_dir=str(tmp_path), **arguments)
+
+        writer_at.cache_clear()
+        output = asyncio.run(work())
+        (run,) = read_training(tmp_path)
+        (episode,) = run.records
+        return episode, run.facts, record_of(output)
+
+    yield record
+    writer_at.cache_clear()
+    close_all()
 
 
-def test_a_conversation_is_a_record_of_the_evaluation():
-    record = asyncio.run(recorded(EnvTask(COUNT, {"goal": 2}), "1", "?", "2"))
-    assert (record.env_id, record.agent, record.task_id) == ("bridge/Count-v0", "tiny", 4)
+def test_a_conversation_is_a_record_of_the_evaluation(written):
+    row = row_of(COUNT, {"goal": 2}, {"task_id": 4})
+    record, facts, _ = written(row, "1", "?", "2", moment=Moment(3, validation=False))
+    assert (record.env_id, record.agent, record.task_id) == ("bridge/Count-v0", "characters", 4)
+    assert (facts["env_id"], facts["phase"]) == ("bridge/Count-v0", "training")
     assert (record.score, record.return_, record.success, record.turns) == (2.0, 2.0, True, 3)
     assert (record.ending, record.terminated, record.truncated) == ("terminated", True, False)
     assert (record.step, record.validation) == (3, False)
     assert record.replies == ("1", "?", "2")
-    usual = {"agent_seconds": 0.5, "prompt_tokens": 7, "completion_tokens": 2}
     for step in record.steps:
-        assert step.pop("env_seconds") > 0
-    assert record.steps == (usual,) * 3
+        assert step["env_seconds"] > 0
+        assert step["agent_seconds"] > 0
+        assert step["completion_tokens"] == 2  # with the mark of its end
+    tokens = [step["prompt_tokens"] for step in record.steps]
+    assert tokens == sorted({*tokens})
 
 
 class Calls(Format):
@@ -66,63 +77,81 @@ class Calls(Format):
         return ParseResult(action, "call", ignored=ignored)
 
 
-def test_calls_that_are_ignored_are_in_the_record(textcraft_url):
+def test_calls_that_are_ignored_are_in_the_record(written, textcraft_url):
     """What evaluation plays of a reply with several calls is what training plays."""
     look, get = ToolCall("inventory", {}), ToolCall("get", {"count": 1, "item": "oak logs"})
     env = {"server": textcraft_url, "action_format": Calls(), "max_turns": 2}
-    task = EnvTask("agentgym_gym:agentgym/TextCraft-v0", env, {"task_id": 0})
-    counted = []
-
-    async def work():
-        record = await recorded(task, f"{look}\n{get}\n{look}", f"{get}", on_end=counted.append)
-        assert record.parse_errors == {}
-        first, second = record.steps
-        assert (first["action"], first["ignored_actions"]) == ("inventory", ["get 1 oak logs", "inventory"])
-        assert (second["action"], "ignored_actions" in second) == ("get 1 oak logs", False)
-
-    asyncio.run(work())
-    assert counted[0]["ignored_actions"] == 2
-    assert by_environment([{**counted[0], "env_id": "a"}])["env/a/ignored_actions"] == 2
+    row = row_of("agentgym_gym:agentgym/TextCraft-v0", env, {"task_id": 0})
+    record, _, numbers = written(row, f"{look}\n{get}\n{look}", f"{get}")
+    assert record.parse_errors == {}
+    first, second = record.steps
+    assert (first["action"], first["ignored_actions"]) == ("inventory", ["get 1 oak logs", "inventory"])
+    assert (second["action"], "ignored_actions" in second) == ("get 1 oak logs", False)
+    assert numbers["ignored_actions"] == 2
 
 
 @pytest.mark.parametrize(
-    ("about", "ending", "truncated"),
+    ("arguments", "ending", "truncated"),
     [
         ({"max_turns": 1}, "truncated", True),
-        ({"cut": True}, "context_overflow", False),
-        ({}, "aborted", False),
-        ({"fault": {"kind": "PromptTooLong", "message": "long"}}, "fault", True),
+        ({"response_length": 10}, "context_overflow", False),
+        ({"prompt_length": 10}, "fault", True),
     ],
 )
-def test_how_an_episode_ends_that_the_environment_did_not_end(about, ending, truncated):
-    record = asyncio.run(recorded(EnvTask(COUNT), "1", **about))
+def test_how_an_episode_ends_that_the_environment_did_not_end(written, arguments, ending, truncated):
+    record, _, _ = written(row_of(COUNT), "1", **arguments)
     assert (record.ending, record.truncated, record.terminated) == (ending, truncated, False)
     assert record.scored == (ending != "fault")
 
 
+def test_few_warnings_of_cut_episodes(monkeypatch, caplog):
+    inside_bridge.forget_cut_episodes(monkeypatch, loop_class().run, every=10)
+    for number in range(25):
+        cut = number % 3 == 0
+        asyncio.run(play(row_of(COUNT, {"goal": 3 if cut else 1}), "1", response_length=10))
+    close_all()
+    warnings = [message for message in caplog.messages if "were cut off" in message]
+    expected = ["1 of the last 1 ", "4 of the last 10 ", "4 of the last 10 "]
+    assert [message[: len(each)] for message, each in zip(warnings, expected, strict=True)] == expected
+
+
 @pytest.mark.parametrize(
-    ("options", "seed", "row", "task"),
+    ("options", "seed", "more", "task"),
     [
         ({"task_id": 3}, 5, {"index": 9}, 3),
-        ({}, 5, {"index": 9}, 5),
-        ({"task_id": "x"}, None, {"extra_info": {"index": 8}, "index": 9}, 8),
+        ({}, 5, {"extra_info": 8, "index": 9}, 5),
+        ({"task_id": "x"}, None, {"extra_info": 8, "index": 9}, 8),
         ({}, None, {"index": 9}, 9),
         ({}, None, {}, 0),
     ],
 )
-def test_which_task_it_is(options, seed, row, task):
-    assert task_id_of(EnvTask(COUNT, {}, options, seed), row) == task
+def test_which_task_it_is(written, options, seed, more, task):
+    row = row_of(COUNT, {}, options, seed=seed)
+    if "extra_info" in more:
+        row["extra_info"]["index"] = more["extra_info"]
+    assert written({**more, **row}, "1", max_turns=1)[0].task_id == task
 
 
-def test_what_stands_before_the_first_observation():
-    system = {"role": "system", "content": "Count."}
-    assert opening_of([system]) == "Count."
-    assert opening_of([{**system, "role": "user"}, {"role": "assistant", "content": "OK."}]) == (
-        "user: Count.\n\nassistant: OK."
-    )
-    assert opening_of([]) is None
-    assert opening_of([{**system, "content": ""}]) is None
-    assert opening_of([{**system, "content": ""}, {"role": "user", "content": "Go."}]) == "user: Go."
+SYSTEM = {"role": "system", "content": "Count."}
+BLANK = {**SYSTEM, "content": ""}
+
+
+@pytest.mark.parametrize(
+    ("messages", "opening"),
+    [
+        ([SYSTEM], "Count."),
+        (
+            [{**SYSTEM, "role": "user"}, {"role": "assistant", "content": "OK."}],
+            "user: Count.\n\nassistant: OK.",
+        ),
+        ([], None),
+        ([BLANK], None),
+        ([BLANK, {"role": "user", "content": "Go."}], "user: Go."),
+    ],
+)
+def test_what_is_before_the_first_observation(written, messages, opening):
+    _, facts, _ = written({**row_of(COUNT), "raw_prompt": messages}, "1", max_turns=1)
+    assert facts["system_prompt"] == opening
 
 
 def nodes(*heads):
@@ -134,20 +163,20 @@ def nodes(*heads):
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("found", "session"),
     [(nodes("ab" * 28), "abababababababab-02000000"), (nodes(), None), (KeyError("no answer"), None)],
 )
-def test_a_session_is_a_job_of_a_cluster(monkeypatch, found, said):
-    def asked():
+def test_a_session_is_a_job_of_a_cluster(written, monkeypatch, found, session):
+    def list_nodes():
         if isinstance(found, Exception):
             raise found
         return found
 
     job = SimpleNamespace(get_job_id=lambda: "02000000")
-    ray = SimpleNamespace(is_initialized=lambda: True, nodes=asked, get_runtime_context=lambda: job)
+    ray = SimpleNamespace(is_initialized=lambda: True, nodes=list_nodes, get_runtime_context=lambda: job)
     monkeypatch.setitem(sys.modules, "ray", ray)
-    episode_log.session.cache_clear()
+    inside_bridge.forget_session()
     try:
-        assert episode_log.session() == said
+        assert written(row_of(COUNT), "1", max_turns=1)[0].session == session
     finally:
-        episode_log.session.cache_clear()
+        inside_bridge.forget_session()

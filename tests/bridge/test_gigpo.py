@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_bridge._gigpo import advantages, discounted
-from verl_bridge._turns import TurnLog, state_of
 
 rewards_of_turn = st.floats(-10, 10, allow_subnormal=False) | st.sampled_from([0.0, 0.0, 1.0])
 turns = st.tuples(rewards_of_turn, st.sampled_from("abcd"))
@@ -74,54 +73,3 @@ def test_states_of_other_groups_are_not_compared():
 
 def test_the_discount_counts_turns():
     assert discounted([1.0, 0.0, 4.0], 0.5) == [2.0, 2.0, 4.0]
-
-
-def test_a_state_is_the_key_if_there_is_one():
-    key = {"state_key": "x"}
-    assert state_of("seen", {}) == state_of("seen", {"other": 1}) != state_of("", {})
-    assert state_of("seen", key) == state_of("", key) != state_of("x", {})
-    assert state_of("", {"state_key": 3}) != state_of("", {"state_key": 4})
-    assert state_of("", {"state_key": 3}) == state_of("", {"state_key": np.int64(3)})  # of a Discrete space
-    assert len(state_of("\ud800", {})) == 16
-
-
-def test_a_key_of_another_type_is_an_error():
-    with pytest.raises(TypeError, match=r"state_key.*should be text or an integer, got dict: write"):
-        state_of("", {"state_key": {"at": 1}})
-
-
-def test_a_reply_without_an_action_leaves_the_state():
-    log = TurnLog(place=False, with_states=True)
-    refused = {"parse_error": "NoAction"}
-    for observation, info in (
-        ("at 1", {}),
-        ("Your reply was not carried out.", refused),
-        ("Your reply was not carried out.", refused | {"state_key": "at 1"}),
-        ("at 2", {"parse_error": None}),
-    ):
-        log.begin(observation, info)
-        log.add(0, 1)
-    record = log.record([0.0] * 4)
-    assert record is not None
-    assert record["states"] == [
-        *[state_of("at 1", {})] * 2,
-        state_of("", {"state_key": "at 1"}),
-        state_of("at 2", {}),
-    ]
-
-
-def test_turns_without_their_tokens_have_no_record():
-    log = TurnLog(place=True, with_states=True)
-    log.begin("a", {})
-    log.add(0, 3)
-    log.begin("b", {})
-    assert log.record([1.0]) == {
-        "starts": [0],
-        "ends": [3],
-        "rewards": [1.0],
-        "states": [state_of("a", {})],
-        "place": True,
-    }
-    log.forget()
-    log.add(2, 5)
-    assert log.record([1.0, 0.0]) is None

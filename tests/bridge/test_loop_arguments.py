@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 import sys
 import types
 
 import pytest
 
-from verl_bridge._loop_arguments import (
-    RULES,
-    check_arguments,
-    loop_errors,
-    require_trainer,
-    unknown_arguments,
-)
+from checked import checked, write_settings
+from loop_without_verl import agent_loop, loop_class, replies
 
 GOOD = {
     "env_id": "a:b/C-v0",
@@ -25,8 +22,8 @@ GOOD = {
     "max_tokens_per_turn": 1,
     "max_observation_tokens": None,
     "hide_reasoning": True,
-    "drop_reasoning": False,
-    "turn_rewards": True,
+    "drop_reasoning": True,
+    "turn_rewards": False,
     "tool_calls": True,
     "fault_budget": 0,
     "env_timeout": None,
@@ -34,10 +31,33 @@ GOOD = {
 }
 
 
-def test_valid_arguments():
-    check_arguments(GOOD)
-    check_arguments({"horizon": {"turns": [10, 20], "every": 5}})
-    assert {*GOOD, "horizon"} == set(RULES)
+@pytest.fixture
+def errors(tmp_path):
+    """Returns the errors that `check` finds in arguments."""
+
+    def found(arguments):
+        findings = checked(write_settings(tmp_path, arguments), "loop")
+        return [finding.text for finding in findings if finding.status == "problem"]
+
+    return found
+
+
+def make(**arguments):
+    return agent_loop(replies("1"), **arguments)
+
+
+@pytest.mark.parametrize("arguments", [GOOD, {"horizon": {"turns": [10, 20], "every": 5}}, {}])
+def test_valid_arguments(errors, tmp_path, arguments):
+    make(folder=tmp_path, **arguments)
+    assert errors(arguments) == []
+
+
+def test_each_argument_has_a_rule(errors):
+    (error,) = errors({"colour": "red"})
+    parameters = inspect.signature(loop_class()).parameters.values()
+    names = sorted(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+    assert error.endswith(f"has no argument colour; it has {', '.join(names)}")
+    assert {*GOOD, "horizon"} == set(names)
 
 
 @pytest.mark.parametrize(
@@ -58,43 +78,49 @@ def test_valid_arguments():
         ("hide_reasoning", "no", "should be true or false"),
         ("drop_reasoning", 1, "should be true or false"),
         ("turn_rewards", "yes", "should be true or false"),
-        ("fault_budget", "ten minutes", "should be a number of seconds from 0"),
+        *(
+            ("fault_budget", value, "should be a number of seconds from 0")
+            for value in ("ten minutes", -1, True, math.nan, math.inf)
+        ),
         ("env_timeout", 0, "should be a number of seconds above 0"),
         ("episodes_dir", "", "should be text"),
     ],
 )
-def test_an_invalid_argument(name, value, remedy):
-    (message,) = loop_errors({**GOOD, "max_turns": None, name: value})
-    assert remedy in message
-    assert name in message
+def test_an_invalid_argument(errors, name, value, remedy):
+    (error,) = errors({**GOOD, "max_turns": None, name: value})
+    assert remedy in error
+    assert name in error
     with pytest.raises(ValueError, match=name):
-        check_arguments({name: value})
+        make(**{name: value})
 
 
-def test_two_turn_limits():
-    (message,) = loop_errors({"max_turns": 5, "horizon": {"turns": 5}})
-    assert "give one of them" in message
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"max_turns": 5, "horizon": {"turns": 5}}, "give one of them"),
+        ({"drop_reasoning": True, "turn_rewards": True}, "exclude each other"),
+    ],
+)
+def test_arguments_that_exclude_each_other(errors, arguments, words):
+    (error,) = errors(arguments)
+    assert words in error
+    with pytest.raises(ValueError, match=words):
+        make(**arguments)
 
 
-def test_unknown_names():
-    near, far = unknown_arguments(["max_token_per_turn", "colour", "max_turns"], RULES)
-    assert near == "GymAgentLoop has no argument max_token_per_turn; did you mean max_tokens_per_turn?"
-    assert "no argument colour; it has drop_reasoning, " in far
+def test_an_unknown_name_has_a_near_one(errors):
+    (error,) = errors({"max_token_per_turn": 5})
+    assert "no argument max_token_per_turn; did you mean max_tokens_per_turn?" in error
 
 
 @pytest.mark.parametrize(
     ("estimator", "turn_rewards", "option"),
-    [("gae", True, "turn_rewards: true"), ("gym_gigpo", False, "algorithm.adv_estimator=gym_gigpo")],
+    [("gae", True, "turn_rewards: true"), ("gym_gigpo", False, "adv_estimator=gym_gigpo")],
 )
 def test_credit_by_turn_needs_the_trainer_module(monkeypatch, estimator, turn_rewards, option):
     monkeypatch.delitem(sys.modules, "verl_bridge.trainer", raising=False)
-    require_trainer("gae", turn_rewards=False)
-    with pytest.raises(ValueError, match=f"{option} needs verl_bridge.trainer, which verl has not"):
-        require_trainer(estimator, turn_rewards=turn_rewards)
+    make(estimator="gae", turn_rewards=False)
+    with pytest.raises(ValueError, match=f"{option} needs"):
+        make(estimator=estimator, turn_rewards=turn_rewards)
     monkeypatch.setitem(sys.modules, "verl_bridge.trainer", types.ModuleType("verl_bridge.trainer"))
-    require_trainer(estimator, turn_rewards=turn_rewards)
-
-
-def test_turn_rewards_need_the_tokens_of_each_turn():
-    (message,) = loop_errors({**GOOD, "drop_reasoning": True})
-    assert "turn_rewards and drop_reasoning exclude each other" in message
+    make(estimator=estimator, turn_rewards=turn_rewards)

@@ -9,8 +9,7 @@ from typing import Any
 
 import yaml
 
-from verl_bridge.recipes import RlRecipe
-from verl_bridge.recipes._folder import render
+from verl_bridge.recipes import RlRecipe, write
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {  # names, paths, and what the settings for a CPU set
@@ -37,13 +36,13 @@ def flat(tree: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
             yield at + key, value
 
 
-def test_the_page_names_each_difference(monkeypatch):
+def test_the_page_names_each_difference(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "examples/maze_training"))
     from recipe import FULL
     from trainers import grpo_settings
 
-    recipe = RlRecipe("agentgym_gym:agentgym/Maze-v0", preset="train")
-    written = yaml.safe_load(render(recipe)["config.yaml"])
+    write(RlRecipe("agentgym_gym:agentgym/Maze-v0", preset="train"), tmp_path)
+    written = yaml.safe_load((tmp_path / "config.yaml").read_text())
     init = dict(flat({key: written[key] for key in ("data", "actor_rollout_ref", "algorithm", "trainer")}))
     paths = {"model": Path("m"), "tasks": Path("t"), "loop": Path("l"), "out": Path("o")}
     pairs = (setting.split("=", 1) for setting in grpo_settings(FULL, seed=0, **paths))

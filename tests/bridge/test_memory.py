@@ -1,8 +1,9 @@
-"""The estimate of GPU memory: its parts by hand, published limits, and the settings chosen by it."""
+"""The estimates of GPU memory and of tokens: by hand, published limits, and the settings chosen by them."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from verl_bridge.recipes import RlRecipe
 from verl_bridge.recipes._amount import amount_of, describe
+from verl_bridge.recipes._check_played import PlayedEpisode, percentile_tokens
 from verl_bridge.recipes._memory import GB, ModelSize, Sizing, choose, estimate, model_size
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/training/memory.md"
@@ -141,3 +143,21 @@ def test_options_override_the_estimate():
     assert replace(made, offload=True).sizing.offload is True
     assert replace(made, gpu_memory=24.0).sizing.offload is True
     assert RlRecipe(WEBSHOP).sizing.offload is True  # preset test has what it had
+
+
+def tokens(*episodes, turns=math.inf, reply=0, reply_limit=None, observation_limit=10**6):
+    limits = {"reply": reply, "reply_limit": reply_limit, "observation_limit": observation_limit}
+    return percentile_tokens(episodes, len, turns=turns, **limits)
+
+
+def test_the_tokens_of_an_episode_are_estimated_from_played_ones():
+    """A character is a token here."""
+    short = PlayedEpisode("oracle", ["ab"] * 2, ["o" * 8] * 2)
+    long = PlayedEpisode("random", ["a"] * 4, ["o" * 29] * 4)
+    assert tokens(short) == 2 * (2 + 8)
+    assert tokens(short, turns=10) == 10 * (2 + 8)  # as if it had gone on
+    assert tokens(short, long) == 20 + 0.9 * (4 * 30 - 20)
+    assert tokens(short, reply=5) == 2 * (5 + 8)
+    assert tokens(short, reply=5, reply_limit=3) == 2 * (3 + 8)
+    assert tokens(long, observation_limit=9) == 4 * (1 + 9)
+    assert tokens(long, turns=2) == 4 * 30  # more than the limit were played

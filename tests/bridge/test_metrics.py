@@ -1,4 +1,4 @@
-"""Metrics and the error of a step, out of records, without verl."""
+"""Metrics and the error of a step: what is added to verl's functions, for replaced ones, without verl."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 from collections import defaultdict
-from types import ModuleType
 
 import pytest
 
@@ -18,12 +17,12 @@ import counting_env
 from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
 from agentgym_gym.testing import FaultyProxy
+from loop_without_verl import play, record_of, row_of
 from task_play import begin
 from verl_bridge import trainer
-from verl_bridge._log_labels import labels_of
-from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
-from verl_bridge._timing import Timing
 from verl_bridge.tasks import EnvTask
+from verl_bridge.trainer import NothingPlayed
+from verl_functions import METRICS, RAY_TRAINER, Batch, metrics_of, wrapped
 
 MAZE, CRAFT = "agentgym/Maze-v0", "my/Craft-v1"
 
@@ -42,7 +41,30 @@ def record(env_id=MAZE, fault="", message="", **numbers):
     }
 
 
-def test_the_metrics_of_each_environment():
+@pytest.fixture
+def by_environment(monkeypatch):
+    """Returns the metrics of a training step with some records."""
+    return lambda records: metrics_of(monkeypatch, records)
+
+
+@pytest.fixture
+def of_validation(monkeypatch):
+    """Returns the metrics of a validation with some records."""
+
+    class RayPPOTrainer:
+        def _val_metrics_update(self, reward_extra_infos_dict):
+            return {}
+
+    module = wrapped(monkeypatch, RAY_TRAINER, RayPPOTrainer=RayPPOTrainer)
+
+    def metrics(records):
+        columns = {name: list(column) for name, column in Batch(records).non_tensor_batch.items()}
+        return module.RayPPOTrainer()._val_metrics_update(columns)
+
+    return metrics
+
+
+def test_the_metrics_of_each_environment(by_environment, of_validation):
     records = [
         record(success=1.0, ignored_actions=3.0, **{"return": 3.0}),
         record(turns=5.0, replays=2.0, ignored_actions=0.0),
@@ -64,29 +86,29 @@ def test_the_metrics_of_each_environment():
         f"env/{MAZE}/replays": 3,
     }
     assert found[f"env/{CRAFT}/score"] == -1
-    assert by_environment(records, "val-env")[f"val-env/{CRAFT}/episodes"] == 1
+    assert of_validation(records)[f"val-env/{CRAFT}/episodes"] == 1
 
 
-def test_an_environment_that_was_not_played_has_no_averages():
+def test_an_environment_that_was_not_played_has_no_averages(by_environment):
     found = by_environment([record(fault="LeaseLost")])
     assert found[f"env/{MAZE}/faults"] == 1
     assert not {f"env/{MAZE}/{name}" for name in ("success", "score", "turns")} & set(found)
 
 
-def test_what_is_not_of_the_bridge_is_passed_over():
+def test_what_is_not_of_the_bridge_is_passed_over(by_environment, fail):
     assert by_environment([{"score": 1.0}, {}, record(env_id="")]) == {}
-    assert failure_message([{"score": 1.0}, record(fault="LeaseLost")]) == ""
-    assert records_of({"score": [1.0]}) == []
+    assert by_environment([{"score": 1.0}]) == {}
+    fail([{"score": 1.0}, record(fault="LeaseLost")])
 
 
-def test_a_kind_of_fault_may_be_anything():
+def test_a_kind_of_fault_may_be_anything(by_environment):
     found = by_environment([record(fault="no/such thing\n" * 20), record(fault="")])
     (kind,) = [name for name in found if "/fault/" in name]
     assert kind.startswith(f"env/{MAZE}/fault/no_such_thing_")
     assert len(kind) < 100
 
 
-def test_any_number_of_a_record_becomes_a_mean():
+def test_any_number_of_a_record_becomes_a_mean(by_environment):
     """Over the episodes that were played: verl's own `reward` is 0 in a faulted one."""
     played = [record(cut=1.0, reward=2.0), record(cut=0.0, reward=3, note="text")]
     found = by_environment([*played, record(fault="LeaseLost", cut=0.0, reward=0.0)])
@@ -94,14 +116,14 @@ def test_any_number_of_a_record_becomes_a_mean():
     assert f"env/{MAZE}/note" not in found
 
 
-def test_validations_of_different_size_compare():
+def test_validations_of_different_size_compare(of_validation):
     """All but the counts, which grow with the number of episodes."""
     records = [
         record(success=1.0, reward=3.0, cut=1.0, retries=1.0, replays=1.0, **{"return": 3.0}),
         record(success=0.0, reward=1.0, cut=0.0, retries=0.0, **{"return": 1.0}),
         record(fault="LeaseLost", reward=0.0, cut=0.0, retries=2.0),
     ]
-    one, four = (by_environment(records * times, "val-env") for times in (1, 4))
+    one, four = (of_validation(records * times) for times in (1, 4))
     counts = {"episodes", "faults", "fault/LeaseLost", "retries", "replays"}
     at = f"val-env/{MAZE}/"
     assert {name for name in one if four[name] != one[name]} == {at + name for name in counts}
@@ -109,18 +131,28 @@ def test_validations_of_different_size_compare():
     assert one[f"{at}reward"] == 2.0
 
 
-def test_a_number_of_verl_s_own_does_not_take_the_place_of_an_average():
+def test_a_number_of_verl_s_own_does_not_take_the_place_of_an_average(by_environment):
     """The scorer of an interaction returns the return as `score` too."""
-    records = [record(score=value, **{"return": value}) for value in (1.0, 3.0)]
+    records = [record(score=value + 5, **{"return": value}) for value in (1.0, 3.0)]
     assert by_environment(records)[f"env/{MAZE}/score"] == 2.0
 
 
-def test_columns_become_records():
-    columns = {"env_id": [MAZE, None], "fault": [1.0, None], "acc": [None, 0.5], "of_another_size": [1]}
-    assert records_of(columns) == [{"env_id": MAZE, "fault": 1.0}, {"acc": 0.5}]
+def test_a_row_without_a_number_and_a_column_of_another_size_are_left_out(of_validation, monkeypatch):
+    found = of_validation([record(), {"acc": 0.5}])
+    assert (found[f"val-env/{MAZE}/episodes"], f"val-env/{MAZE}/acc" in found) == (1, False)
+    module = sys.modules[RAY_TRAINER]
+    columns = {"env_id": [MAZE, None], "fault": [1.0, None], "of_another_size": [1]}
+    assert module.RayPPOTrainer()._val_metrics_update(columns)[f"val-env/{MAZE}/faults"] == 1
 
 
-def test_the_error_of_a_step_names_servers_faults_and_tries():
+@pytest.fixture
+def fail(monkeypatch):
+    """Begins the update of a training step with some records."""
+    module = wrapped(monkeypatch, "verl.trainer.ppo.reward", extract_reward=lambda batch: None)
+    return lambda records, **meta: module.extract_reward(Batch(records, **meta))
+
+
+def test_the_error_of_a_step_names_servers_faults_and_tries(fail):
     refused = "GET http://***@10.0.0.1:36001/ could not connect: [Errno 111] Connection refused"
     records = [
         *[record(fault="ServerUnreachable", message=refused, replays=6.0)] * 3,
@@ -129,23 +161,27 @@ def test_the_error_of_a_step_names_servers_faults_and_tries():
             CRAFT, fault="OSError", message="disk full", env_server="https://a:b@craft.example/x http://c:1"
         ),
     ]
-    said = failure_message(records)
-    assert said.startswith("None of the 5 episodes of this step could be played")
-    assert f"{MAZE} at http://10.0.0.1:36001, http://[::1]:8000: 4 episodes failed" in said
-    assert f"ServerUnreachable, 3 times, such as: {refused}" in said
-    assert "LeaseLost, 1 times, such as: http://[::1]:8000/step lost it" in said
-    assert f"{CRAFT} at http://c:1, https://craft.example: 1 episodes failed" in said
-    assert "up to 6 times." in said
-    assert "a:b" not in said
-    assert failure_message([*records, record()]) == ""
-    assert failure_message([]) == ""
+    with pytest.raises(NothingPlayed, match="None of the 5 episodes") as failed:
+        fail(records)
+    for text in (
+        f"{MAZE} at http://10.0.0.1:36001, http://[::1]:8000: 4 episodes failed",
+        f"ServerUnreachable, 3 times, such as: {refused}",
+        "LeaseLost, 1 times, such as: http://[::1]:8000/step lost it",
+        f"{CRAFT} at http://c:1, https://craft.example: 1 episodes failed",
+        "up to 6 times.",
+    ):
+        assert text in str(failed.value)
+    assert "a:b" not in str(failed.value)
+    fail([*records, record()])
+    fail(records, validate=True)
+    fail([])
 
 
-def process(sources, uids, infos, **others):
+def process(data_sources, sample_uids, infos_dict, **others):
     """Stand in for verl's function: the mean of each prompt's values, then of those of all prompts."""
     values = defaultdict(lambda: defaultdict(list))
-    for place, (source, uid) in enumerate(zip(sources, uids, strict=True)):
-        for name, column in infos.items():
+    for place, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
+        for name, column in infos_dict.items():
             values[source, name][uid].append(column[place])
     found = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
     for (source, name), by_uid in values.items():
@@ -163,14 +199,20 @@ def process(sources, uids, infos, **others):
     }
 
 
-def test_a_validation_without_its_faulted_episodes():
+@pytest.fixture
+def without_faulted(monkeypatch):
+    """verl's function, wrapped."""
+    return wrapped(monkeypatch, METRICS, process_validation_metrics=process).process_validation_metrics
+
+
+def test_a_validation_without_its_faulted_episodes(without_faulted):
     infos = {
         "reward": [1.0, 0.0, 4.0, 0.0, *[2.0] * 4, *[0.0] * 4, 7.0],
         "fault": [0.0, 1.0, 0.0, 0.0, *[0.0] * 4, *[1.0] * 4, 0.0],
     }
     uids = ["a"] * 4 + ["b"] * 4 + ["c"] * 4 + ["d"]
     sources = ["maze"] * 12 + ["craft"]
-    found = without_faulted(process, sources, uids, infos)
+    found = without_faulted(sources, uids, infos)
     means = ((1 + 4 + 0) / 3 + 2) / 2  # of "a" and "b"; of "c" nothing was played
     assert found["maze"]["reward"]["mean@4"] == pytest.approx(means)
     assert found["maze"]["reward"]["best@2/mean"] == 3
@@ -180,7 +222,7 @@ def test_a_validation_without_its_faulted_episodes():
     assert found["craft"] == {"reward": {"mean@1": 7}, "fault": {"mean@1": 0}}
 
 
-def test_an_unknown_success_is_in_no_average():
+def test_an_unknown_success_is_in_no_average(by_environment):
     records = [record(success=math.nan), record(success=1.0), record(CRAFT, success=math.nan)]
     found = by_environment(records)
     assert found[f"env/{MAZE}/success"] == 1.0
@@ -189,7 +231,7 @@ def test_an_unknown_success_is_in_no_average():
 
 
 @pytest.mark.parametrize("faulted", [False, True])
-def test_a_validation_in_which_success_is_unknown(faulted):
+def test_a_validation_in_which_success_is_unknown(without_faulted, faulted):
     nan = math.nan
     infos = {
         "success": [nan, 1.0, nan, 0.0, nan, nan, 1.0, 0.0],
@@ -198,7 +240,7 @@ def test_a_validation_in_which_success_is_unknown(faulted):
     }
     sources = ["partly"] * 4 + ["never"] * 2 + ["always"] * 2
     uids = ["a", "a", "b", "b", "c", "c", "d", "d"]
-    found = without_faulted(process, sources, uids, infos)
+    found = without_faulted(sources, uids, infos)
     known = {"a": 1.0} if faulted else {"a": 1.0, "b": 0.0}
     assert found["partly"]["success"]["mean@2"] == sum(known.values()) / len(known)
     assert "best@2/mean" not in found["partly"]["success"]  # no two of a prompt are known
@@ -212,40 +254,30 @@ def test_a_validation_in_which_success_is_unknown(faulted):
     )
 
 
-def test_a_validation_without_faults_is_verls_own():
+def test_a_validation_without_faults_is_verls_own(without_faulted):
     given = (["maze"] * 2, ["a", "a"], {"reward": [1.0, 0.0], "fault": [0.0, 0.0]})
-    assert without_faulted(process, *given) == process(*given)
+    assert without_faulted(*given) == process(*given)
     none = (*given[:2], {"reward": [1.0, 0.0]})
-    assert without_faulted(process, *none) == process(*none)
+    assert without_faulted(*none) == process(*none)
 
 
-@pytest.fixture
-def module(monkeypatch):
-    """A module of the name of one of verl's, whose functions are the test's to choose."""
-    made = ModuleType("verl.trainer.ppo.metric_utils")
-    monkeypatch.setitem(sys.modules, made.__name__, made)
-    return made
+def test_a_function_that_is_not_as_expected_is_left_alone(monkeypatch, caplog):
+    own = lambda rows, use_critic: {"rows": rows}  # noqa: E731
+    assert wrapped(monkeypatch, METRICS, compute_data_metrics=own).compute_data_metrics is own
+    for name, reason in (
+        ("compute_data_metrics", "it has no parameter batch"),
+        ("process_validation_metrics", "it does not exist"),
+    ):
+        assert f"metric_utils.{name} of this verl is not as expected ({reason})" in caplog.text
 
 
-def test_a_function_that_is_not_as_expected_is_left_alone(module, caplog):
-    module.compute_data_metrics = own = lambda rows, use_critic: {"rows": rows}
-    trainer.wrap(module)
-    assert module.compute_data_metrics is own
-    assert (
-        "metric_utils.compute_data_metrics of this verl is not as expected (it has no parameter batch)"
-        in caplog.text
-    )
-    assert (
-        "metric_utils.process_validation_metrics of this verl is not as expected (it does not exist)"
-        in caplog.text
-    )
-
-
-def test_what_fails_in_the_bridge_ends_no_training(module, caplog):
-    module.compute_data_metrics = lambda batch, use_critic=True: {"critic/score/mean": 1.0}
-    module.process_validation_metrics = lambda data_sources, sample_uids, infos_dict: {"maze": {}}
-    trainer.wrap(module)
-    trainer.wrap(module)  # no second time
+def test_what_fails_in_the_bridge_ends_no_training(monkeypatch, caplog):
+    functions = {
+        "compute_data_metrics": lambda batch, use_critic=True: {"critic/score/mean": 1.0},
+        "process_validation_metrics": lambda data_sources, sample_uids, infos_dict: {"maze": {}},
+    }
+    module = wrapped(monkeypatch, METRICS, **functions)
+    trainer.install()  # no second time
     with caplog.at_level(logging.WARNING):
         assert module.compute_data_metrics("no batch", use_critic=False) == {"critic/score/mean": 1.0}
         assert module.process_validation_metrics(["maze"], ["a"], {"fault": [1.0, 1.0]}) == {"maze": {}}
@@ -278,33 +310,28 @@ def test_a_module_is_wrapped_when_it_is_imported(tmp_path):
     assert done.stderr == ""
 
 
-def test_the_labels_of_an_episode():
+@pytest.mark.parametrize("server", ["http://a:b@c:1", "http://me:se@cret@c:1/x"])
+def test_the_labels_of_an_episode_hide_passwords(server):
+    """Also one that contains an at sign."""
+    options = {"start": 1, "proxy": "https://a:b@cret@d/"}
+    row = row_of("counting_env:bridge/Count-v0", {"server": server}, options, seed=7)
+    found = record_of(asyncio.run(play(row)))  # the environment takes no server
     close_all()
-
-    async def work():
-        task = EnvTask("counting_env:bridge/Count-v0", {"server": "http://a:b@c:1"}, {"start": 1}, 7)
-        episode = await begin(task)  # which takes no such argument
-        await episode.end()
-        return labels_of(task, episode.fault)
-
-    found = asyncio.run(work())
-    assert "server" in found.pop("fault_message")
-    assert Timing.of(found.pop("env_timing")) == Timing()
-    assert found == {
+    assert {name: found[name] for name in ("env_id", "env_task", "env_server", "fault_kind")} == {
         "env_id": "bridge/Count-v0",
-        "env_task": '{"start": 1, "seed": 7}',
-        "env_server": "http://***@c:1",
+        "env_task": '{"start": 1, "proxy": "https://***@d/", "seed": 7}',
+        "env_server": "http://***@c:1" + "/x" * server.endswith("/x"),
         "fault_kind": "WrongArguments",
     }
+    assert "server" in found["fault_message"]
     assert counting_env.opened == set()
 
 
-def test_labels_hide_a_password_that_contains_an_at_sign():
-    task = EnvTask("bridge/Count-v0", {"server": "http://me:se@cret@c:1/x"}, {"proxy": "https://a:b@cret@d/"})
-    labels = labels_of(task, {"kind": "OSError", "message": "http://me:se@cret@c:1 is gone"})
-    assert labels["env_server"] == "http://***@c:1/x"
-    assert labels["env_task"] == '{"proxy": "https://***@d/"}'
-    assert labels["fault_message"] == "http://***@c:1 is gone"
+def test_the_message_of_a_fault_hides_passwords():
+    row = row_of("nasty_envs:nasty/Fails-v0", {"text": "http://me:se@cret@c:1 is gone"})
+    found = record_of(asyncio.run(play(row)))
+    close_all()
+    assert found["fault_message"] == "http://***@c:1 is gone"
 
 
 @pytest.mark.slow

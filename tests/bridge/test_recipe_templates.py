@@ -1,4 +1,4 @@
-"""The templates of recipes: what the filler makes of one, and that each is YAML that a reader can open."""
+"""The settings that are written are YAML, and their templates are too."""
 
 from __future__ import annotations
 
@@ -7,65 +7,40 @@ from importlib import resources
 import pytest
 import yaml
 
-from verl_bridge.recipes import LIKE, VERSIONS, published_by
-from verl_bridge.recipes._filler import fill, lay_over, read_template
+from verl_bridge.recipes import LIKE, VERSIONS, RlRecipe, published_by, write
 
-TEMPLATE = """\
-## For the reader of the template.
-folder: .
-
-group:
-  #if found
-  # <words> as they are
-  #else
-  # none
-  #end
-  key: <words>
-  #if not found
-  other: 1
-  #end
-"""
+CRAFT = "agentgym_gym:agentgym/TextCraft-v0"
+TEMPLATES = resources.files("verl_bridge.recipes") / "templates"
 
 
-def test_values_are_yaml_where_they_are_values_and_comments_stay():
-    text = fill(TEMPLATE, {"found": True, "words": "a <found>"})
-    assert text == 'folder: .\n\ngroup:\n  # a <found> as they are\n  key: "a <found>"\n'
+def written(folder, **choices):
+    write(RlRecipe(CRAFT, **choices), folder)
+    text = (folder / "config.yaml").read_text()
+    return text, yaml.safe_load(text)
 
 
-@pytest.mark.parametrize("value", [None, False, ""])
-def test_a_condition_does_not_hold_without_a_value(value):
-    text = fill(TEMPLATE, {"found": value, "words": 5e-7})
-    assert text == "folder: .\n\ngroup:\n  # none\n  key: 5.0e-07\n  other: 1\n"
+def test_any_value_is_read_as_it_was_given(tmp_path):
+    model = 'own/"4B": <model> #é'
+    text, config = written(tmp_path, model=model, preset="train", lora=8, kl_coef=1e-7)
+    assert config["actor_rollout_ref"]["model"]["path"] == model
+    actor = config["actor_rollout_ref"]["actor"]
+    assert (actor["kl_loss_coef"], actor["optim"]["lr"]) == (1e-7, 3e-5)
+    assert "  # For adapters, from verl's" in text  # a value in a comment
 
 
-def test_zero_is_a_value():
-    assert "other" not in fill(TEMPLATE, {"found": 0.0, "words": 1})
-
-
-def test_a_name_without_a_value_is_refused():
-    with pytest.raises(KeyError, match="words"):
-        fill(TEMPLATE, {"found": True})
-
-
-def test_an_overlay_adds_what_is_missing_and_cites_what_is_as_published():
-    text = fill(TEMPLATE, {"found": False, "words": 2})
-    laid = lay_over(
-        text,
-        {"group.key": 7, "group.new.deep": True},
-        lambda key, value: "A paper." if (key, value) == ("group.key", "2") else "",
-    )
-    body = "  # none A paper.\n  key: 2\n  other: 1\n  new:\n    deep: true\n"
-    assert laid == f"folder: .\n\ngroup:\n{body}"
+@pytest.mark.parametrize(("seed", "values"), [(None, {}), (0, {"seed": 0})])
+def test_zero_is_a_value(tmp_path, seed, values):
+    _, config = written(tmp_path, seed=seed)
+    assert {name: value for name, value in config["data"].items() if name == "seed"} == values
 
 
 @pytest.mark.parametrize("name", [*(f"verl-{version}" for version in VERSIONS), "sft", "interaction"])
 def test_a_template_can_be_read_before_it_is_filled(name):
-    assert yaml.safe_load(read_template(f"{name}.yaml"))
+    assert yaml.safe_load((TEMPLATES / f"{name}.yaml").read_text("utf-8"))
 
 
 def test_every_overlay_has_a_name_and_every_name_an_overlay():
-    folder = resources.files("verl_bridge.recipes") / "templates" / "papers"
-    assert {file.name for file in folder.iterdir()} == {f"{like}.yaml" for like in LIKE}
+    assert {file.name for file in (TEMPLATES / "papers").iterdir()} == {f"{like}.yaml" for like in LIKE}
 
 
 @pytest.mark.parametrize("like", LIKE)

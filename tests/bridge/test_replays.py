@@ -13,12 +13,10 @@ from urllib.parse import urlsplit
 import gymnasium
 import pytest
 
+import inside_bridge
 from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
-from task_play import begin
-from verl_bridge import _replays as replays
-from verl_bridge._replays import Replays, budget_of
-from verl_bridge.tasks import EnvTask
+from loop_without_verl import agent_loop, play, record_of, row_of
 
 AGENTGYM_MAZE = "agentgym_gym:agentgym/Maze-v0"
 
@@ -77,81 +75,65 @@ RETURNS = "bridge/Returns-v0"
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch):
-    monkeypatch.setattr(replays, "FIRST_WAIT", 0.02)
-    monkeypatch.setattr(replays, "MAX_WAIT", 0.1)
-    monkeypatch.setattr(replays, "_replay_log", replays._ReplayLog())
+    inside_bridge.retry_episodes_after(monkeypatch, 0.02, 0.1)
     yield
     close_all()
 
 
-async def played(task, budget, reply="1"):
-    """Play one turn, as often as it takes; return the last episode and the number of tries."""
-    again = Replays(task, budget)
-    seen = []
-    while True:
-        episode = await begin(task)
-        seen.append(episode.observation)
-        if episode.fault is None:
-            await episode.step(reply)
-        await episode.end()
-        if not await again.wait(episode):
-            return episode, seen
+def played(row, budget, reply="1", **arguments):
+    """Play one turn, as often as it takes; return the fault and the number of tries."""
+    output = asyncio.run(play(row, reply, fault_budget=budget, max_turns=1, **arguments))
+    return output.extra_fields["env_fault"], int(record_of(output)["replays"]) + 1
 
 
 @pytest.mark.parametrize("stage", ["make", "reset", "step"])
 @pytest.mark.parametrize("error", [RuntimeError, ConnectionError])
 def test_an_environment_that_comes_back_within_the_budget_is_played(monkeypatch, stage, error):
     fail_times(monkeypatch, 2)
-    task = EnvTask(RETURNS, {"stage": stage, "error": error}, {"task": 7}, seed=3)
-    episode, seen = asyncio.run(played(task, budget=60))
-    assert episode.fault is None
-    assert episode.rewards == [1.0]
-    assert len(seen) == 3
-    assert seen[-1] == "task 7 of seed 3"
-    if stage == "step":
-        assert set(seen) == {"task 7 of seed 3"}  # each try begins the same task from its reset
+    row = row_of(RETURNS, {"stage": stage, "error": error}, {"task": 7}, seed=3)
+    seen = []
+    loop = agent_loop(lambda messages: seen.append(messages[-1]["content"]) or "1", fault_budget=60)
+    output = asyncio.run(loop.run({}, **row))
+    assert output.extra_fields["env_fault"] is None
+    assert output.extra_fields["turn_scores"] == [1.0]
+    assert record_of(output)["replays"] == 2
+    # Each try begins the same task from its reset.
+    assert seen == ["task 7 of seed 3"] * (3 if stage == "step" else 1)
 
 
 def test_what_comes_back_at_the_very_end_of_the_budget_is_met(monkeypatch):
     """The last try is made when the budget ends, however long the waits have grown."""
-    monkeypatch.setattr(replays, "FIRST_WAIT", 30.0)
-    monkeypatch.setattr(replays, "MAX_WAIT", 30.0)
+    inside_bridge.retry_episodes_after(monkeypatch, 30.0, 30.0)
     away_for(monkeypatch, 0.2)
-    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=0.4))
-    assert episode.fault is None
-    assert len(seen) == 2
+    began = time.monotonic()
+    assert played(row_of(RETURNS), budget=0.4) == (None, 2)
+    assert time.monotonic() - began < 15
 
 
 def test_what_stays_away_is_left_out_when_the_budget_is_used_up(monkeypatch, caplog):
     away_for(monkeypatch, 60)
     began = time.monotonic()
-    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=0.3))
+    fault, tries = played(row_of(RETURNS), budget=0.3)
     assert 0.3 <= time.monotonic() - began < 20
-    assert episode.fault == {"kind": "RuntimeError", "message": "no answer at reset"}
-    assert len(seen) >= 4
-    assert "The episode is left out after" in caplog.records[-1].message
+    assert fault == {"kind": "RuntimeError", "message": "no answer at reset"}
+    assert tries >= 4
+    assert "left out after" in caplog.records[-1].message
 
 
 def test_the_waits_grow_up_to_a_limit_and_differ(monkeypatch):
-    waits = []
+    waits, wait = [], asyncio.sleep
 
     async def sleep(seconds):
-        waits.append(seconds)
+        if seconds >= 0.5:  # else of something else
+            waits.append(seconds)
+            seconds = 0
+        await wait(seconds)
 
-    async def work():
-        for _ in range(20):
-            again = Replays(EnvTask(RETURNS), budget=1e6)
-            episode = await begin(EnvTask(RETURNS))
-            with monkeypatch.context() as patched:
-                patched.setattr(replays.asyncio, "sleep", sleep)
-                for _ in range(6):
-                    assert await again.wait(episode)
-            await episode.end()
-
-    monkeypatch.setattr(replays, "FIRST_WAIT", 1.0)
-    monkeypatch.setattr(replays, "MAX_WAIT", 6.0)
-    away_for(monkeypatch, 60)
-    asyncio.run(work())
+    inside_bridge.retry_episodes_after(monkeypatch, 1.0, 6.0)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    for _ in range(20):
+        fail_times(monkeypatch, 6)
+        assert played(row_of(RETURNS), budget=1e6) == (None, 7)
     for place, longest in enumerate([1, 2, 4, 6, 6, 6]):
         those = waits[place::6]
         assert longest / 2 <= min(those) < max(those) <= longest
@@ -160,71 +142,80 @@ def test_the_waits_grow_up_to_a_limit_and_differ(monkeypatch):
 
 def test_no_budget_is_no_replay(monkeypatch):
     away_for(monkeypatch, 60)
-    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=0))
-    assert episode.fault is not None
-    assert len(seen) == 1
+    fault, tries = played(row_of(RETURNS), budget=0)
+    assert fault is not None
+    assert tries == 1
 
 
 @pytest.mark.parametrize(
-    ("task", "kind"),
+    ("row", "kind"),
     [
-        (EnvTask(RETURNS, {"error": Permanent}), "Permanent"),
-        (EnvTask(RETURNS, {"stage": "step", "error": Permanent}), "Permanent"),
-        (EnvTask(RETURNS, {"colour": "red"}), "WrongArguments"),
-        (EnvTask(AGENTGYM_MAZE, {}, {"task_id": 10**9}), "BadOption"),
-        (EnvTask(AGENTGYM_MAZE, {"max_turns": "many"}), "BadOption"),
+        (row_of(RETURNS, {"error": Permanent}), "Permanent"),
+        (row_of(RETURNS, {"stage": "step", "error": Permanent}), "Permanent"),
+        (row_of(RETURNS, {"colour": "red"}), "WrongArguments"),
+        (row_of(AGENTGYM_MAZE, {}, {"task_id": 10**9}), "BadOption"),
+        (row_of(AGENTGYM_MAZE, {"max_turns": "many"}), "BadOption"),
     ],
-    ids=str,
+    ids=["reset", "step", "arguments", "task", "option"],
 )
-def test_what_waiting_does_not_mend_is_not_waited_for(monkeypatch, task, kind, caplog):
+def test_what_waiting_does_not_mend_is_not_waited_for(monkeypatch, row, kind, caplog):
     away_for(monkeypatch, 60)
-    episode, seen = asyncio.run(played(task, budget=60))
-    assert episode.fault["kind"] == kind
-    assert len(seen) == 1
+    fault, tries = played(row, budget=60)
+    assert fault["kind"] == kind
+    assert tries == 1
     assert "This fault is permanent" in caplog.text
+
+
+class AtReplay(logging.Handler):
+    """Does something when an episode is about to be played again."""
+
+    def __init__(self, happens):
+        super().__init__()
+        self.happens = happens
+
+    def emit(self, record):
+        if "Replay 1 follows" in record.getMessage():
+            self.happens()
 
 
 @pytest.mark.parametrize("path", ["/", "/create", "/reset", "/step"])
 def test_a_server_that_answers_by_errors_for_a_while_is_waited_for(counted, path):
     server = counted()
     server.broken = {path}
-    task = EnvTask("agentgym_gym:agentgym/TextCraft-v0", {"server": server.url, "action_format": "bare"})
-
-    async def work():
-        asyncio.get_running_loop().call_later(0.3, server.broken.clear)
-        return await played(task, budget=20, reply="inventory")
-
-    episode, seen = asyncio.run(work())
-    assert episode.fault is None
-    assert len(seen) > 1
+    mend = AtReplay(server.broken.clear)
+    logging.getLogger("verl_bridge").addHandler(mend)
+    try:
+        options = {"server": server.url, "action_format": "bare"}
+        fault, tries = played(row_of("agentgym_gym:agentgym/TextCraft-v0", options), 60, "inventory")
+    finally:
+        logging.getLogger("verl_bridge").removeHandler(mend)
+    assert (fault, tries) == (None, 2)
 
 
 def test_a_fault_in_the_info_may_say_that_it_stays(monkeypatch):
     fault = {"kind": "Gone", "message": "m", "transient": False}
     monkeypatch.setattr(Returns, "step", lambda *_: ("", 0.0, False, True, {"fault": fault}))
-    episode, seen = asyncio.run(played(EnvTask(RETURNS), budget=60))
-    assert (episode.fault["kind"], len(seen)) == ("Gone", 1)
+    found, tries = played(row_of(RETURNS), budget=60)
+    assert (found["kind"], tries) == ("Gone", 1)
 
 
 def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
-    monkeypatch.setattr(replays, "LOG_SECONDS", 0.3)
+    inside_bridge.sum_up_retries_after(monkeypatch, 0.3)
     fail_times(monkeypatch, 150)
 
     async def work():
-        server = "http://someone:secret@127.0.0.1:9"
-        tasks = [EnvTask(RETURNS, {"server": server}, {"task": n}, seed=n) for n in range(64)]
-        episodes = await asyncio.gather(*(played(task, budget=60) for task in tasks))
+        server = "http://someone:secret@127.0.0.1:1"
+        rows = [row_of(RETURNS, {"server": server}, {"task": n}, seed=n) for n in range(64)]
+        outputs = await asyncio.gather(*(play(row, "1", fault_budget=60) for row in rows))
         await asyncio.sleep(0.5)  # until the last summary
-        return episodes
+        return outputs
 
-    episodes = asyncio.run(work())
-    tries = sum(len(seen) - 1 for _, seen in episodes)
-    lines = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    tries = sum(int(record_of(output)["replays"]) for output in asyncio.run(work()))
+    lines = [message for message in caplog.messages if "Returns-v0" in message]
     assert tries == 150
     assert len(lines) < tries / 2
     assert "bridge/Returns-v0, task" in lines[0]
-    assert re.search(r'"task": (\d+), "seed": \1} at http', lines[0])
-    assert "RuntimeError: no answer at reset. Replay 1 follows in" in lines[0]
+    assert "at reset. Replay 1 follows in" in lines[0]
     assert "are left for more" in lines[0]
     failed = [line for line in lines if "no answer" in line]
     first = sum("similar lines" not in line for line in failed)
@@ -234,74 +225,56 @@ def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
     assert first + counted == tries  # every try is in the log, one by one or summed up
     assert any("played at last, after" in line for line in lines)
     assert "secret" not in caplog.text
-    assert "http://***@127.0.0.1:9" in lines[0]
+    assert "http://***@127.0.0.1:1" in lines[0]
 
 
-@pytest.mark.parametrize("value", [-1, True, "soon", float("nan"), float("inf")])
-def test_a_budget_that_cannot_be_is_an_error(value):
-    with pytest.raises(ValueError, match="fault_budget="):
-        budget_of(value)
+async def maze_while(url, happens, *, turns=60, **options):
+    """Play Maze in eight episodes, up and down, while something happens; return what the loop returns."""
+    # No turn limit of its own: the episodes must still be played when something happens.
+    options = {"server": url, "action_format": "bare", "max_turns": None, **options}
+    started = asyncio.Event()
 
+    def move(messages):
+        if len(messages) > 20:
+            started.set()
+        return f"move {('up', 'down')[len(messages) // 2 % 2]}"
 
-async def maze_while(url, happens, *, turns=200, **options):
-    """Play Maze in eight episodes, up and down, while something happens; return the last of each."""
-
-    async def play(task_id):
-        # No turn limit of its own: the episodes must still be played when something happens.
-        kwargs = {"server": url, "action_format": "bare", "max_turns": None, **options}
-        again = Replays(EnvTask(AGENTGYM_MAZE, kwargs, {"task_id": task_id}), budget=90)
-        while True:
-            episode = await begin(again.task)
-            for turn in range(turns if episode.fault is None else 0):
-                await episode.step(f"move {('up', 'down')[turn % 2]}")
-                if episode.over:
-                    break
-                await asyncio.sleep(0.02)
-            await episode.end()
-            if not await again.wait(episode):
-                episode.replays = again.count
-                return episode
-
-    playing = [asyncio.create_task(play(task_id)) for task_id in range(8)]
-    await asyncio.sleep(0.5)
+    loop = agent_loop(move, fault_budget=90, max_turns=turns)
+    rows = [row_of(AGENTGYM_MAZE, options, {"task_id": task_id}) for task_id in range(8)]
+    playing = [asyncio.create_task(loop.run({}, **row)) for row in rows]
+    await started.wait()
     await asyncio.to_thread(happens)
     return await asyncio.gather(*playing)
 
 
-@pytest.fixture
-def slowly(monkeypatch):
-    """The waits as they are outside of tests."""
-    monkeypatch.setattr(replays, "FIRST_WAIT", 1.0)
-    monkeypatch.setattr(replays, "MAX_WAIT", 30.0)
-
-
 @pytest.mark.slow
-@pytest.mark.usefixtures("slowly")
-def test_episodes_outlive_a_server_that_is_killed_and_comes_back(caplog):
+def test_episodes_outlive_a_server_that_is_killed_and_comes_back(monkeypatch, caplog):
+    inside_bridge.retry_episodes_after(monkeypatch, 0.3, 5.0)
     first = LocalServer("maze")
     url = first.start()
     second = LocalServer("maze", port=urlsplit(url).port)
 
     def happens():
         first.process.kill()
-        time.sleep(8)
+        time.sleep(3)
         second.start()
 
     try:
-        episodes = asyncio.run(maze_while(url, happens))
+        outputs = asyncio.run(maze_while(url, happens))
     finally:
         first.stop()
         second.stop()
-    assert [episode.fault for episode in episodes] == [None] * 8
-    assert all(episode.replays >= 3 for episode in episodes)
-    lines = [record.message for record in caplog.records if record.name == "verl_bridge._replays"]
+    assert [output.extra_fields["env_fault"] for output in outputs] == [None] * 8
+    replays = [int(record_of(output)["replays"]) for output in outputs]
+    assert min(replays) >= 3
+    lines = [message for message in caplog.messages if message.startswith(AGENTGYM_MAZE)]
     assert url in lines[0]
-    assert len(lines) < 20 < sum(episode.replays for episode in episodes)
+    assert len(lines) < 20 < sum(replays)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("slowly")
-def test_episodes_outlive_a_server_that_says_nothing_until_its_circuit_opens(caplog):
+def test_episodes_outlive_a_server_that_says_nothing_until_its_circuit_opens(monkeypatch, caplog):
+    inside_bridge.retry_episodes_after(monkeypatch, 1.0, 30.0)
     server = LocalServer("maze")
     url = server.start()
 
@@ -312,8 +285,8 @@ def test_episodes_outlive_a_server_that_says_nothing_until_its_circuit_opens(cap
 
     limits = {"create": 0.5, "reset": 0.5, "step": 0.5}
     try:
-        episodes = asyncio.run(maze_while(url, happens, timeout=limits))
+        outputs = asyncio.run(maze_while(url, happens, timeout=limits))
     finally:
         server.stop()
-    assert [episode.fault for episode in episodes] == [None] * 8
+    assert [output.extra_fields["env_fault"] for output in outputs] == [None] * 8
     assert "circuit open" in caplog.text

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from dataclasses import replace
 
 import pytest
-from typer import testing
-from typer.main import get_command
 
+import command_line
+import inside
 import needs
 from agentgym_gym import catalogue
-from agentgym_gym._cli import app, console
-
-made_once = functools.cache(get_command)
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run():
     """Runs a command in this process."""
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr(testing, "_get_command", made_once)  # else anew for each of a thousand command lines
-    monkeypatch.setattr(console.out, "width", 200)  # which was fixed at import where COLUMNS was set
-
-    def invoke(*arguments, **options):
-        result = testing.CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return invoke
+    return command_line.run
 
 
 @pytest.fixture
 def serverless(monkeypatch):
     """The name of an environment without a local server and without an oracle."""
-    environment = replace(catalogue.find("SciWorld"), local_server=None, oracle=None)
-    monkeypatch.setitem(catalogue._known, environment.name, environment)
+    inside.forget_registrations(monkeypatch)
+    environment = replace(catalogue.find("SciWorld"), name="Serverless", local_server=None, oracle=None)
+    catalogue.register(environment)
     return environment.name
 
 

@@ -1,23 +1,21 @@
 """The command line as a whole, and all commands but `eval`."""
 
 import contextlib
+import importlib.metadata
 import json
 import re
 import signal
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 import agentgym_gym
+import command_line
 import programs
 from agentgym_gym import local_servers as local
 from agentgym_gym.__main__ import main
-from agentgym_gym._cli import app
-from agentgym_gym._cli.console import clean
 from clock import cpu_seconds
 from fake_server import FakeServer
 
@@ -25,18 +23,26 @@ NASTY = "\x1b[31m[red]made :smile: up[/red]\x1b]0;title\x07\x00 [/nothing]\r\n"
 
 
 @pytest.fixture
-def nasty():
-    """URL of a TextCraft server that sends what a terminal obeys."""
-    replies = {
-        "/": "This is environment TextCraft.",
-        "/create": {"id": 0},
-        "/reset": {"observation": f"{NASTY}\nGoal: craft a."},
-        "/step": {"observation": NASTY, "reward": 1, "done": True},
-        "/close": True,
-    }
+def sends(started):
+    """Starts a TextCraft server that sends a text in its observations."""
 
-    with FakeServer(lambda request: replies.get(request.path, NASTY)) as server:
-        yield server.url
+    def start(text):
+        replies = {
+            "/": "This is environment TextCraft.",
+            "/create": {"id": 0},
+            "/reset": {"observation": f"{text}\nGoal: craft a."},
+            "/step": {"observation": text, "reward": 1, "done": True},
+            "/close": True,
+        }
+        return started(FakeServer(lambda request: replies.get(request.path, text))).url
+
+    return start
+
+
+@pytest.fixture
+def nasty(sends):
+    """URL of a TextCraft server that sends what a terminal obeys."""
+    return sends(NASTY)
 
 
 def agentgym(*arguments, **options):
@@ -54,56 +60,26 @@ def agentgym(*arguments, **options):
 # Of the whole
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        ["envs"],
-        ["doctor"],
-        ["leases"],
-        ["serve"],
-        ["play"],
-        ["parse"],
-        ["data"],
-        ["eval"],
-        ["verl"],
-        ["verl", "init"],
-        ["verl", "check"],
-    ],
-)
-def test_help_reads_well_at_80_columns(run, monkeypatch, command):
-    monkeypatch.setenv("COLUMNS", "80")
-    result = run(*command, "--help")
+@pytest.mark.parametrize("words", [(), ("data",), ("verl",), *command_line.commands()], ids=" ".join)
+def test_help_reads_well_at_80_columns(run, words):
+    result = run(*words, "--help", env={"COLUMNS": "80"})
     assert result.exit_code == 0
     assert "…" not in result.stdout
-    assert "..." not in re.sub(r"\[[A-Z=]+\]\.\.\.", "", result.stdout)
+    assert "..." not in result.stdout.partition("\n\n")[2]
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_every_option_has_help(run):
-    lines = run("eval", "--help", env={"COLUMNS": "300"}).stdout.splitlines()
-    options = [line for line in lines if re.match(r"  --[\w-]+(  | [<A-Z']|$)", line)]
-    assert len(options) == 52
-    assert all(len(line.split("  ", 2)[-1].strip()) > 10 for line in options)
-
-
-def leaf_commands(command):
-    below = getattr(command, "commands", {})
-    return [each for one in below.values() for each in leaf_commands(one)] if below else [command]
-
-
-def test_a_help_line_states_what_the_option_sets_in_ten_words():
+@pytest.mark.parametrize("words", command_line.commands(), ids=" ".join)
+def test_a_help_line_states_what_the_option_sets_in_ten_words(words):
     """In lower case, except a first word such as HTTP; the default is in brackets, not in the text."""
-    commands = leaf_commands(get_command(app))
-    texts = [(f"{c.name} {p.name}", p.help) for c in commands for p in c.params if p.name != "help"]
-    assert len(commands) == 21
-    assert len(texts) > 150
-    for name, text in texts:
-        assert text, name
-        assert len(text.split()) <= 10, (name, text)
-        assert text[0].islower() or text[:2].isupper(), (name, text)
-        assert not text.endswith("."), (name, text)
-        assert "by default" not in text, (name, text)
+    *options, own = command_line.options(*words)
+    assert "--help" in own.names
+    for option in options:
+        assert option.help, option
+        assert len(option.help.split()) <= 10, option
+        assert option.help[0].islower() or option.help[:2].isupper(), option
+        assert not option.help.endswith("."), option
+        assert "by default" not in option.help, option
 
 
 def test_version(run):
@@ -136,11 +112,22 @@ def test_without_the_extra_one_line_says_which(module):
     assert result.stderr.count("\n") == 1
 
 
-def test_clean_takes_out_what_a_terminal_obeys():
-    assert clean(NASTY) == "[red]made :smile: up[/red] [/nothing]\n"
-    assert clean("a\tb\nc é 漢 🙂") == "a\tb\nc é 漢 🙂"
-    assert clean("\x9b31mred\x1b(B \x1bPdevice\x1b\\end \u202egnp") == "redB end gnp"
-    assert cpu_seconds(lambda: clean("\x1b]" * 500_000 + "\x1b[" * 500_000), 2.0) <= 2.0
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        (NASTY, "[red]made :smile: up[/red] [/nothing]\n"),
+        ("a\tb\nc é 漢 🙂", "a\tb\nc é 漢 🙂"),
+        ("\x9b31mred\x1b(B \x1bPdevice\x1b\\end \u202egnp", "redB end gnp"),
+    ],
+)
+def test_play_prints_nothing_that_a_terminal_obeys(run, sends, text, printed):
+    result = run("play", "textcraft", "--server", sends(text), input="get 1 a\n")
+    assert result.stdout.endswith(f"\n> {printed}\n\nScore 1 after 1 turns: solved.\n")
+
+
+def test_unfinished_sequences_are_left_out_in_linear_time(run, sends):
+    url = sends("\x1b]" * 500_000 + "\x1b[" * 500_000)
+    assert cpu_seconds(lambda: run("play", "textcraft", "--server", url, input="get 1 a\n"), 5.0) <= 5.0
 
 
 # envs, doctor
@@ -174,7 +161,7 @@ def test_doctor_knows_the_right_server(run, textcraft_url):
     assert "agentgym/TextCraft-v0" in result.stdout
     found = json.loads(run("doctor", textcraft_url, "--json").stdout)
     assert found["ok"]
-    assert 0 < found["round_trip_ms"] < 1000
+    assert found["round_trip_ms"] > 0
 
 
 def test_doctor_tells_what_is_wrong(run, nasty, textcraft_url):
@@ -214,25 +201,27 @@ def test_doctor_looks_around(run, monkeypatch, textcraft_url, nasty):
 def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
     def not_there(package):
         if package == "uvicorn":
-            raise metadata.PackageNotFoundError
+            raise importlib.metadata.PackageNotFoundError
         return "1.0"
 
-    from importlib import metadata
-
-    monkeypatch.setattr(metadata, "version", not_there)
+    monkeypatch.setattr(importlib.metadata, "version", not_there)
     shown = run("doctor").stdout
     assert re.search(r"uvicorn +not installed, extra servers\n", shown)
     assert "pip install '.[EXTRA]'" in shown
 
 
 def test_doctor_lists_only_packages_for_this_python(run, monkeypatch):
-    from agentgym_gym._cli import doctor
-
-    required = ["tomli>=2; python_version < '3.11' and extra == 'cli'", "ray; extra == 'ray'"]
-    monkeypatch.setattr(doctor.metadata, "requires", lambda _: required)
-    for minor, packages in ((10, {"tomli", "ray"}), (11, {"ray"}), (14, {"ray"})):
-        monkeypatch.setattr(doctor.sys, "version_info", (3, minor, 1, "final", 0))
-        assert doctor._extras().keys() == packages
+    after = f"3.{sys.version_info.minor + 1}"
+    required = [
+        f"backport>=2; python_version < '{after}' and extra == 'cli'",
+        f"successor; python_version >= '{after}' and extra == 'cli'",
+        "other; extra == 'ray'",
+    ]
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: required)
+    printed = run("doctor").stdout
+    assert re.search(r"backport +not installed, extra cli\n", printed)
+    assert re.search(r"other +not installed, extra ray\n", printed)
+    assert "successor" not in printed
 
 
 # serve, play
@@ -251,15 +240,6 @@ def test_serve_until_told(run, name):
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(10) == 0
-
-
-@pytest.mark.parametrize(
-    "options", [["Nope"], ["textcraft", "--port", "99999"], ["textcraft", "--host", "192.0.2.1"]]
-)
-def test_serve_what_cannot_be_served(run, options):
-    result = run("serve", *options)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
 
 
 @pytest.mark.parametrize("name", ["TextCraft", "textcraft", "agentgym/TextCraft-v0"])
@@ -305,15 +285,18 @@ def test_play_without_a_server(run):
     assert "could not connect" in result.stderr
 
 
-def test_ctrl_c_in_the_imports_is_no_traceback(monkeypatch):
-    class Slow(types.ModuleType):
-        def __getattr__(self, name):
-            raise KeyboardInterrupt
-
-    monkeypatch.setitem(sys.modules, "agentgym_gym._cli", Slow("agentgym_gym._cli"))
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
+def test_ctrl_c_in_the_imports_is_no_traceback():
+    code = """
+import sys, types
+class Slow(types.ModuleType):
+    def __getattr__(self, name):
+        raise KeyboardInterrupt
+sys.modules["typer"] = Slow("typer")
+from agentgym_gym.__main__ import main
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")

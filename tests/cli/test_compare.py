@@ -126,9 +126,9 @@ def test_runs_on_different_worlds_are_not_compared(run, written, tmp_path):
     words = " ".join(result.stderr.split())
     assert "is of TextCraft-v0 (local world 1, seed 0), and there is no other run of it" in words
     assert "but of TextCraft-v0 (local world 2, seed 0): compare runs in one environment, on one" in words
-    with pytest.raises(BadOption, match="scores on different worlds are not compared"):
+    with pytest.raises(BadOption, match="different worlds"):
         compare_runs(read_run(a), read_run(b))
-    with pytest.raises(BadOption, match=r"and .* in TextCraft-v0 \(server of unknown make\)"):
+    with pytest.raises(BadOption, match=r"and .* \(server of unknown make\)"):
         compare_runs(read_run(a), read_run(written("c", A)))
     again = written("d", A, world=worlds[0])
     result = run("compare", a, b, again, written("e", A, world=worlds[1]), "--json")
@@ -192,6 +192,5 @@ def test_errors_say_what_was_wrong(run, written, tmp_path):
     for part in ("is of TextCraft-v0 (server", "of Maze-v0 (server", "compare runs in one environment"):
         assert part in result.stderr
     assert f"{a} is given 2 times" in " ".join(run("compare", a, a).stderr.split())
-    assert "holds no run" in run("compare", a, tmp_path / "none").stderr
     assert run("compare", a).exit_code == 2
     assert run("compare").exit_code == 2

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from agentgym_gym._cli import completion
-
 
 def protocol(words):
     """Return the variables by which bash requests the completion of the last word."""
@@ -21,7 +19,10 @@ def protocol(words):
 
 @pytest.fixture
 def complete(run):
-    return lambda words: run(prog_name="agentgym", env=protocol(words)).stdout.split()
+    return lambda words: run(env=protocol(words)).stdout.split()
+
+
+RUNS = ["runs/grpo", "runs/one", "runs/two", "runs/two/a", "runs/two/b"]
 
 
 @pytest.fixture
@@ -65,31 +66,31 @@ def test_run_folders(complete, runs, command):
     assert complete(f"agentgym {command} runs/t") == ["runs/two", "runs/two/a", "runs/two/b"]
 
 
-def test_run_folders_from_anywhere(runs):
-    everything = [
-        "other",
-        "other/one",
-        "runs",
-        "runs/grpo",
-        "runs/one",
-        "runs/two",
-        "runs/two/a",
-        "runs/two/b",
-    ]
-    assert completion.complete_run("") == everything
-    assert completion.complete_run("runs/") == everything[3:]
-    assert completion.complete_run(f"{runs}/runs/o") == [f"{runs}/runs/one"]
-    assert completion.complete_run("nothing/o") == []
-    assert completion.complete_run("runs/none") == []
+@pytest.mark.parametrize(
+    ("word", "offered"),
+    [
+        ("", ["other", "other/one", "runs", *RUNS]),
+        ("runs/", RUNS),
+        ("{here}/runs/o", ["{here}/runs/one"]),
+        ("nothing/o", []),
+        ("runs/none", []),
+    ],
+)
+def test_run_folders_from_anywhere(complete, runs, word, offered):
+    expected = [each.format(here=runs) for each in offered]
+    assert complete(f"agentgym report {word.format(here=runs)}") == expected
 
 
 def test_a_replayed_run(complete, runs):
     assert complete("agentgym eval Maze --agent replay:other/") == ["replay:other/one"]
 
 
-def test_the_search_for_runs_is_bounded(runs, monkeypatch):
-    monkeypatch.setattr(completion, "_MOST_FOLDERS", 2)
-    assert completion.complete_run("runs/") == ["runs/grpo"]
+def test_the_search_for_runs_is_bounded(complete, runs):
+    """So that the shell does not wait in a home folder."""
+    for number in range(1_000):
+        (runs / "other" / f"a{number}").mkdir()
+    assert complete("agentgym report other/o") == ["other/one"]
+    assert complete("agentgym report other/") == []
 
 
 def test_completion_imports_nothing_heavy(runs):

@@ -147,50 +147,6 @@ def test_nothing_is_overwritten_unless_told(run):
     assert [path.name for path in Path("out").iterdir()] == ["train.parquet"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["nowhere.json"], "source 'nowhere.json' is not a file or folder, and there is no environment"),
-        (["nowhere:agentgym/Maze-v0"], "cannot import 'nowhere', the module of"),
-        ([":maze"], "cannot import ''"),
-        (["json:Nope"], "'json:Nope' is not registered: json registers no environment"),
-        (["bad.json"], "bad.json: item 'maze_25': Maze has no task 25; it has 0 to 24"),
-        (["maze", "--tasks", "20:22"], "0 to 19, in the split train"),
-        (["maze.json", "--tasks", "0:1"], "--tasks '0:1' is only for environments"),
-        (["maze", "--val", "lots"], "val='lots'"),
-        (["maze", "--val", "25"], "leaves none for training"),
-        (["maze", "--num-samples", "26"], "from 1 to 20"),
-        (["maze", "--action-format", "xml"], "'--action-format': 'xml' is not one of"),
-        (["maze", "--parser", "agentgym", "--action-format", "tags"], "parser='agentgym' reads Maze in"),
-        (["maze", "--server", "here"], "--server='here'"),
-        (["maze", "--server", "Mase=http://a:1"], "--server='Mase=http://a:1'"),
-        (["maze", "--server", "wordle=http://a:1"], "--server is given for Wordle"),
-        (["maze", "--server", "http://a:1", "--server", "http://b:1"], "--server is given twice for Maze"),
-        (
-            ["maze", "wordle", "--server", "http://a:1"],
-            "names none of Maze, Wordle: name one, as in Maze=...",
-        ),
-        (["maze", "--system-prompt", "none.txt"], "cannot read none.txt"),
-        (["maze", "--system-prompt", "empty.txt"], "empty.txt is empty"),
-        (["maze", "--system-prompt", "latin.txt"], "cannot read latin.txt"),
-        (["maze", "wordle", "--system-prompt", "empty.txt"], "names none of Maze, Wordle"),
-        (["maze", "--system-prompt-from-traj", "maze.json"], "has no trajectory of Maze"),
-        (["maze", "--system-prompt-from-traj", "maze.json", "--system-prompt", "x"], "give one of them"),
-        (["alfworld", "--split", "dev"], "--split='dev'"),
-        (["maze", "--max-turns", "-1"], "--max-turns"),
-    ],
-)
-def test_a_wrong_option_is_told_and_nothing_is_written(run, arguments, told):
-    save("maze.json", "maze_1", "maze_2")
-    save("bad.json", "maze_1", "maze_25")
-    Path("empty.txt").write_text(" \n")
-    Path("latin.txt").write_bytes(b"\xe9t\xe9")
-    result = run("data", "rl", *arguments, "--out", "out")
-    assert result.exit_code == 2
-    assert told in result.stderr
-    assert not Path("out").exists()
-
-
 def test_the_page_says_what_can_be_run(run):
     (items,) = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     Path("webshop_train.json").write_text(items)

@@ -7,31 +7,21 @@ import json
 
 import gymnasium
 import pytest
-import typer.main
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentgym_gym._cli import app
-from agentgym_gym._cli.console import in_options
-from agentgym_gym.errors import Argument, BadOption
+import command_line
+from agentgym_gym.errors import BadOption
 from fake_model import refused
 from fake_server import FakeServer
 
 FOLDERS = itertools.count()
 
 
-def options(group):
-    """Yield the name of every option of every command."""
-    for command in group.commands.values():
-        if hasattr(command, "commands"):
-            yield from options(command)
-        else:
-            yield from (name for each in command.params for name in each.opts if name.startswith("--"))
-
-
-ARGUMENTS = sorted(
-    {name.removeprefix("--").replace("-", "_") for name in options(typer.main.get_command(app))}
-)
+OPTIONS = {
+    name for words in command_line.commands() for each in command_line.options(*words) for name in each.names
+}
+ARGUMENTS = sorted(name.removeprefix("--").replace("-", "_") for name in OPTIONS if name.startswith("--"))
 CALLS = (
     "pass server='http://HOST:PORT' to gymnasium.make(x)",
     "the argument server=",
@@ -138,10 +128,7 @@ def test_the_greeting_of_an_environment_s_server(run, tmp_path, text):
     assert text in error.replace("\\", "")  # a quoted text
 
 
-@tried
-def test_only_a_marked_argument_is_replaced(text):
-    own = ["--limit", "--server", "--task", "--timeout"]
-    assert in_options(BadOption(text), own) == text
-    error = BadOption(Argument("task_id"), f"={text}; not ", Argument("k"), f"={text}")
-    assert in_options(error, own) == f"--task={text}; not k={text}"
-    assert str(error) == f"task_id={text}; not k={text}"
+def test_an_argument_of_the_library_is_named_as_the_option(run):
+    with FakeServer(lambda _: (401, {})) as server:
+        error = printed(run("play", "TextCraft", "--server", server.url))
+    assert "Give a header Authorization by --header, " in error

@@ -4,98 +4,78 @@ import json
 import os
 import pty
 import re
-import subprocess
-import sys
 
 import pytest
 
-import programs
 from agentgym_gym import find
-from agentgym_gym._cli.environments import PlannedEnvironment
-from agentgym_gym._cli.plans import EnvironmentPlan
-from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout import EpisodeRecord
 from fake_model import asked, completion
 from fake_server import FakeServer, in_turn
-from inside import estimate
+from inside import estimate, limit_unasked
 
 TEST = find("TextCraft").split("test")
 TRAIN = find("TextCraft").split("train")
 
 
-def selection(name="TextCraft", seed=0, **options):
-    return PlannedEnvironment(EnvironmentPlan(name, **options), {}, seed=seed).selection
+@pytest.fixture
+def play(run, tmp_path, textcraft_url):
+    """Plays tasks one after another; returns their ids, the recorded selection and the output."""
+
+    def evaluate(*options, out="run"):
+        usual = ("--agent", "random", "--max-turns", 1, "--concurrency", 1, "--server", textcraft_url)
+        result = run("eval", "TextCraft", *usual, *options, "--out", tmp_path / out)
+        assert result.exit_code == 0, result.stderr
+        episodes = (tmp_path / out / "episodes.jsonl").read_text("utf-8").splitlines()
+        summary = json.loads((tmp_path / out / "summary.json").read_text("utf-8"))
+        return [json.loads(line)["task_id"] for line in episodes], summary["run"]["selection"], result.stdout
+
+    return evaluate
 
 
 @pytest.mark.parametrize(
     ("options", "tasks", "text"),
     [
-        ({}, TEST, "91 tasks, split test"),
-        ({"limit": 3}, TEST[:3], "the first 3 of 91 tasks, split test"),
-        ({"limit": 500}, TEST, "91 tasks, split test"),
-        ({"split": "train", "limit": 2}, TRAIN[:2], "the first 2 of 440 tasks, split train"),
-        ({"positions": "0:5"}, TEST[:5], "5 tasks, at the positions 0:5, split test"),
+        ((), TEST, "91 tasks, split test"),
+        (("--limit", 3), TEST[:3], "The first 3 of 91 tasks, split test"),
+        (("--limit", 500), TEST, "91 tasks, split test"),
+        (("--split", "train", "--limit", 2), TRAIN[:2], "The first 2 of 440 tasks, split train"),
+        (("--positions", "0:5"), TEST[:5], "5 tasks, at the positions 0:5, split test"),
         (
-            {"split": "train", "positions": "7,1", "limit": 1},
+            ("--split", "train", "--positions", "7,1", "--limit", 1),
             [TRAIN[7]],
-            "the first 1 of 2 tasks, at the positions 7,1, split train",
+            "The first 1 of 2 tasks, at the positions 7,1, split train",
         ),
         (
-            {"sample": 4},
+            ("--sample", 4),
             find("TextCraft").sample_tasks(4, split="test"),
             "4 of 91 tasks, drawn with seed 0, split test",
         ),
-        ({"tasks": "0:3"}, [0, 1, 2], "3 tasks, split train"),
         (
-            {"tasks": f"{TEST[0]},{TRAIN[0]}"},
+            ("--sample", 3, "--seed", 5),
+            find("TextCraft").sample_tasks(3, 5, "test"),
+            "3 of 91 tasks, drawn with seed 5, split test",
+        ),
+        (("--tasks", "0:3"), [0, 1, 2], "3 tasks, split train"),
+        (
+            ("--tasks", f"{TEST[0]},{TRAIN[0]}"),
             [TEST[0], TRAIN[0]],
             "2 tasks (1 of split train, 1 of split test)",
         ),
     ],
 )
-def test_the_tasks_of_a_plan(options, tasks, text):
-    chosen = selection(**options)
-    assert (list(chosen.tasks), chosen.text) == (list(tasks), text)
-    assert chosen.facts["count"] == len(tasks) == sum(chosen.facts["by_split"].values())
+def test_the_tasks_of_a_run(play, options, tasks, text):
+    played, facts, printed = play(*options)
+    assert played == list(tasks)
+    assert f"\n{text}.\n" in printed
+    assert facts["count"] == len(tasks) == sum(facts["by_split"].values())
 
 
-def test_a_sample_depends_on_the_seed_alone():
-    first = selection(sample=10, seed=3)
-    assert first.tasks == selection(sample=10, seed=3).tasks != selection(sample=10, seed=4).tasks
-    assert selection(sample=20, seed=3).tasks[:10] == first.tasks
-    assert first.facts["seed"] == 3
-
-
-def test_seeds_of_another_library():
-    chosen = selection("counting_env:bridge/Count-v0", limit=5)
-    assert (chosen.tasks, chosen.text) == ([0, 1, 2, 3, 4], "the first 5 of 1000 seeds")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"limit": 2, "sample": 2}, "limit=2 and sample=2 exclude each other"),
-        ({"tasks": "0:5", "positions": "0:5"}, "positions='0:5' are positions in a split"),
-        ({"split": "test", "tasks": "0:5"}, "for positions in the split, pass positions='0:5'"),
-        ({"positions": "90:92"}, "positions='90:92' are not among those there are, 0 to 90"),
-        ({"sample": 92}, "sample=92 should be a number from 1 to 91"),
-        ({"limit": 0}, "limit=0 should be 1 or more"),
-    ],
-)
-def test_tasks_that_cannot_be_chosen(options, message):
-    with pytest.raises(BadOption, match=message.replace("(", r"\(")):
-        selection(**options)
-
-
-def test_the_split_is_recorded_and_shown(run, tmp_path, textcraft_url):
-    options = ("--server", textcraft_url, "--agent", "oracle", "--out", tmp_path)
-    result = run("eval", "TextCraft", *options, "--sample", 3, "--seed", 5)
-    assert result.exit_code == 0, result.stderr
-    assert "\n3 of 91 tasks, drawn with seed 5, split test.\n" in result.stdout
-    written = json.loads((tmp_path / "summary.json").read_text("utf-8"))["run"]
-    assert written["selection"]["by_split"] == {"test": 3}
-    records = [json.loads(line) for line in (tmp_path / "episodes.jsonl").read_text("utf-8").splitlines()]
-    assert {record["task_id"] for record in records} == set(find("TextCraft").sample_tasks(3, 5, "test"))
+def test_a_sample_depends_on_the_seed_alone(play):
+    first, facts, _ = play("--sample", 10, "--seed", 3)
+    assert facts["seed"] == 3
+    assert play("--sample", 10, "--seed", 3, out="again")[0] == first
+    assert play("--sample", 20, "--seed", 3, out="more")[0][:10] == first
+    assert play("--sample", 10, "--seed", 4, out="other")[0] != first
 
 
 def test_a_run_file_chooses_tasks(run, tmp_path, textcraft_url):
@@ -127,8 +107,7 @@ def model(started):
     return started(FakeServer(in_turn(completion("4"))))
 
 
-@pytest.mark.slow
-def test_a_long_run_of_a_model_needs_a_confirmation(run, tmp_path, model):
+def test_a_long_run_of_a_model_needs_a_confirmation(run, tmp_path, monkeypatch, model):
     long = (*LONG, "--model", "tiny", "--base-url", f"{model.url}/v1", "--out", tmp_path / "run")
     result = run(*long)
     assert result.exit_code == 2
@@ -137,38 +116,31 @@ def test_a_long_run_of_a_model_needs_a_confirmation(run, tmp_path, model):
     assert "--limit" in result.stderr
     assert not (tmp_path / "run").exists()
     assert model.connections == 0
+    limit_unasked(monkeypatch, 3)
     assert run(*long, "--limit", 3).exit_code == 0
     assert len(asked(model)) == 3
-    more = run(*long, "--limit", 1000, "--samples", 2, "--resume")
-    assert (more.exit_code, "1,997 episodes" in more.stderr) == (2, True)
-    assert run(*long, "--yes", "--resume").exit_code == 0
-    assert len(asked(model)) == 1001
+    more = run(*long, "--limit", 4, "--samples", 2, "--resume")
+    assert (more.exit_code, "5 episodes" in more.stderr) == (2, True)
+    assert run(*long, "--limit", 7, "--yes", "--resume").exit_code == 0
+    assert len(asked(model)) == 7
 
 
-@pytest.mark.slow
-def test_agents_without_a_model_need_no_confirmation(run, tmp_path):
-    result = run(*LONG, "--agent", "random", "--out", tmp_path)
+def test_agents_without_a_model_need_no_confirmation(run, tmp_path, monkeypatch):
+    limit_unasked(monkeypatch, 3)
+    result = run(*LONG, "--limit", 4, "--agent", "random", "--out", tmp_path)
     assert result.exit_code == 0, result.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("answer", "episodes"), [("n\n", 0), ("y\n", 1001)])
-def test_a_terminal_confirms_a_long_run(tmp_path, model, answer, episodes):
+@pytest.mark.parametrize(("answer", "episodes"), [("n\n", 0), ("y\n", 4)])
+def test_a_terminal_confirms_a_long_run(run, tmp_path, monkeypatch, model, answer, episodes):
+    limit_unasked(monkeypatch, 3)
     main, terminal = pty.openpty()
-    options = ("--model", "tiny", "--base-url", f"{model.url}/v1", "--out", str(tmp_path / "run"))
-    process = programs.start(
-        [sys.executable, "-m", "agentgym_gym", *map(str, LONG), *options],
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=programs.environment(),
-    )
-    os.write(main, answer.encode())
-    output, _ = process.communicate(timeout=300)
-    os.close(terminal)
-    os.close(main)
-    assert b"This run has 1,001 episodes of a model. Play them all?" in output
-    assert (process.returncode == 0) == bool(episodes)
+    options = ("--model", "tiny", "--base-url", f"{model.url}/v1", "--out", tmp_path / "run")
+    with os.fdopen(main, "wb", buffering=0) as keyboard, os.fdopen(terminal) as stdin:
+        keyboard.write(answer.encode())
+        result = run(*LONG, "--limit", 4, *options, input=stdin)
+    assert "4 episodes of a model. Play them all?" in result.stderr
+    assert (result.exit_code == 0) == bool(episodes)
     assert len(asked(model)) == episodes
 
 

@@ -113,7 +113,7 @@ def test_nothing_is_closed_before_it_was_agreed_to(run, textcraft_url):
         refused = run("leases", url, "--clear", input=answer)
         assert refused.exit_code == 1
         assert "2 environments" in refused.stderr
-        assert "these ids may belong to other machines, users or programs" in refused.stderr
+        assert "may belong to other machines" in refused.stderr
     assert exists(url, left[0])
     assert exists(url, left[2])
     assert run("leases", url, "--clear", input="y\n").exit_code == 0
@@ -169,10 +169,7 @@ def test_another_environment_s_server_has_nothing_of_it(run, server):
     try:
         result = run("leases", maze.url, "--clear", "--yes")
         assert result.exit_code == 2
-        assert (
-            "This server cannot close environments. A restart of the server removes all of them."
-            in result.stderr
-        )
+        assert "A restart of the server removes all" in result.stderr
     finally:
         maze.stop()
 
@@ -189,16 +186,6 @@ def test_where_nobody_answers_it_is_shown_and_kept(run, server):
     assert cleared.exit_code == 2
     assert cleared.stderr.startswith("error: cannot release leases: ")
     assert f"{dead} (ended)" in run("leases", server.url).stdout
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["localhost:1"], ["http://127.0.0.1:1,http://127.0.0.1:2"], ["http://127.0.0.1:1", "--json", "--clear"]],
-)
-def test_what_cannot_be_asked(run, arguments):
-    result = run("leases", *arguments)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

@@ -2,15 +2,12 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from agentgym_gym import environments, find
-from agentgym_gym._cli.plans import AgentPlan
-from agentgym_gym._cli.protocol_plan import GivenSettings, plan_under
-from agentgym_gym._cli.protocols import PROTOCOLS, read_protocol
-from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import read_run
 from fake_model import asked, completion
 from fake_server import FakeServer, in_turn
@@ -48,9 +45,25 @@ def recorded(folder):
     return json.loads((folder / "summary.json").read_text("utf-8"))["run"]
 
 
-def plan(name, only=None, items=None, *, environment=None, model=None, run=None):
-    given = GivenSettings(environment or {}, model or {}, run or {})
-    return plan_under(name, only=only, items=items, agents=[AgentPlan(agent="oracle")], given=given)
+@pytest.fixture
+def planned(run):
+    """Returns the environment, the number of episodes and the protocol of each run that is planned."""
+
+    def plan(protocol, *words):
+        result = run("eval", *words, "--protocol", protocol, "--agent", "oracle", "--dry-run")
+        assert result.exit_code == 0, result.stderr
+        lines = re.findall(
+            r"^(\S+)-v0 by oracle: (\d+) episodes? .*; protocol (.*)\)$", result.stdout, re.MULTILINE
+        )
+        return [(name, int(episodes), text) for name, episodes, text in lines]
+
+    return plan
+
+
+@pytest.fixture
+def digest(planned):
+    """Returns the digest of a protocol that a run names."""
+    return lambda protocol: re.search(r"\((\w{8})\)", planned(protocol)[0][2])[1]
 
 
 @pytest.fixture
@@ -63,6 +76,18 @@ def own(tmp_path):
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def refused(run):
+    """Returns the error of an evaluation that cannot be played."""
+
+    def error(*words):
+        result = run("eval", *words, "--agent", "oracle")
+        assert (result.exit_code, result.stdout) == (2, "")
+        return result.stderr
+
+    return error
 
 
 @pytest.fixture
@@ -96,7 +121,7 @@ def test_the_items_of_a_file_in_its_order(run, tmp_path, write_items, textcraft_
     assert f"\nProtocol {text}; its metric is success.\n" in result.stdout
 
 
-def test_a_folder_with_the_published_files(run, tmp_path, write_items, textcraft_url):
+def test_a_folder_with_the_published_files(run, planned, tmp_path, write_items):
     mazes = [f"lmrlgym_maze_{task}" for task in reversed(range(25))]
     (tmp_path / "eval").mkdir()
     write_items(*mazes, name="eval/lmrlgym_maze_test.json")
@@ -105,45 +130,39 @@ def test_a_folder_with_the_published_files(run, tmp_path, write_items, textcraft
     result = run("eval", "--protocol", "agentgym-eval", *arguments, "--out", tmp_path / "run")
     assert result.exit_code == 0, result.stderr
     assert [each["task_id"] for each in episodes(tmp_path / "run")] == list(reversed(range(25)))
-    assert recorded(tmp_path / "run")["protocol"]["deviations"] == []
+    protocol = recorded(tmp_path / "run")["protocol"]
+    assert (protocol["deviations"], protocol["items"]["file"]) == ([], "lmrlgym_maze_test.json")
     write_items("textcraft_1", "textcraft_2", name="eval/textcraft_test.json")
-    played = plan("agentgym-eval", items=tmp_path / "eval").environments
-    assert [each.id.rpartition("/")[2] for each in played] == ["TextCraft-v0", "Maze-v0"]
-    assert played[0].protocol.items["file"] == "textcraft_test.json"
-    (only,) = plan("agentgym-eval", "textcraft", tmp_path / "eval").environments
-    assert only.tasks == "1,2"
+    both = planned("agentgym-eval", "--items", tmp_path / "eval")
+    assert [each[:2] for each in both] == [("TextCraft", 2), ("Maze", 25)]
+    (only,) = planned("agentgym-eval", "textcraft", "--items", tmp_path / "eval")
+    assert only == both[0]
 
 
 def test_without_its_item_file_a_protocol_is_refused(run, tmp_path):
     arguments = ("--protocol", "agentgym-eval", "--agent", "oracle", "--out", tmp_path / "run")
     result = run("eval", "WebShop", *arguments)
     assert result.exit_code == 2
-    assert result.stderr == (
-        "error: protocol agentgym-eval plays the items of webshop_test.json (WebShop), published at "
-        "https://huggingface.co/datasets/AgentGym/AgentEval: give --items PATH, that file or a folder of "
-        "such files\n"
-    )
-    assert "sqlgym_test.json (SQLGym) and 9 more, published at " in run("eval", *arguments).stderr
+    assert "webshop_test.json (WebShop), published at" in result.stderr
+    assert "give --items PATH" in result.stderr
+    assert "sqlgym_test.json (SQLGym) and 9 more" in run("eval", *arguments).stderr
     assert not (tmp_path / "run").exists()
 
 
-def test_item_files_that_do_not_fit(tmp_path, write_items):
+def test_item_files_that_do_not_fit(planned, refused, tmp_path, write_items):
     weather, both = write_items("weather_1"), write_items("weather_1", "textcraft_2", name="both.json")
-    with pytest.raises(
-        BadOption, match=r"items\.json has items of Weather, which protocol agentgym-rl does "
-    ):
-        plan("agentgym-rl", items=weather)
-    with pytest.raises(BadOption, match=r"items\.json has no items of TextCraft: protocol agentgym-rl plays"):
-        plan("agentgym-rl", "TextCraft", weather)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BadOption, match=r"empty has no items of WebArena, SearchQA, TextCraft, BabyAI, SciW"):
-        plan("agentgym-rl", items=tmp_path / "empty")
-    assert [each.tasks for each in plan("agentgym-rl", "TextCraft", both).environments] == ["2"]
-    with pytest.raises(BadOption, match="protocol quick needs no item file: remove --items"):
-        plan("quick", items=weather)
+    for words, message in (
+        (("--protocol", "agentgym-rl", "--items", weather), "items.json has items of Weather, which"),
+        (("TextCraft", "--protocol", "agentgym-rl", "--items", weather), "has no items of TextCraft"),
+        (("--protocol", "agentgym-rl", "--items", tmp_path / "empty"), "empty has no items of WebArena, "),
+        (("--protocol", "quick", "--items", weather), "quick needs no item file: remove --items"),
+    ):
+        assert message in refused(*words)
+    assert [each[:2] for each in planned("agentgym-rl", "TextCraft", "--items", both)] == [("TextCraft", 1)]
     for name, value in {"tasks": "0:5", "split": "test", "positions": "0:5"}.items():
-        with pytest.raises(BadOption, match=rf"{name}='{value}' and --items both select the tasks"):
-            plan("agentgym-eval", items=weather, environment={name: value})
+        error = refused("--protocol", "agentgym-eval", "--items", weather, f"--{name}", value)
+        assert f"--{name}='{value}' and --items both" in error
 
 
 @pytest.mark.slow
@@ -165,7 +184,7 @@ def test_quick_on_all_local_servers(run, tmp_path):
     }
 
 
-def test_quick(run, tmp_path, textcraft_url):
+def test_quick(run, digest, tmp_path, textcraft_url):
     result = run(
         *("eval", "TextCraft", "--protocol", "quick", "--agent", "oracle", "--server", textcraft_url),
         *("--concurrency", 1, "--out", tmp_path / "one"),
@@ -174,16 +193,19 @@ def test_quick(run, tmp_path, textcraft_url):
     whole = read_run(tmp_path / "one")
     sample = find("TextCraft").sample_tasks(50, split="test")
     assert [each["task_id"] for each in episodes(whole.path)] == sample
-    assert whole.protocol == f"quick ({read_protocol('quick').sha256[:8]})"
+    assert whole.protocol == f"quick ({digest('quick')})"
 
 
 def test_the_settings_reach_the_model(run, tmp_path, own, textcraft_url, started, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     server = started(FakeServer(in_turn(completion("Thought:\nx\n\nAction:\ninventory"))))
-    common = ("--protocol", own(), "--model", "tiny", "--base-url", f"{server.url}/v1", "--max-turns", 1)
+    (tmp_path / "prompt.txt").write_text("Be brief.", "utf-8")  # beside the protocol
+    text = OWN.replace("[model]", '[model]\nprompt = "prompt.txt"')
+    common = ("--protocol", own(text), "--model", "tiny", "--base-url", f"{server.url}/v1", "--max-turns", 1)
     place = ("--server", textcraft_url, "--out", tmp_path / "run")
     assert run("eval", "TextCraft", *common, *place, "--temperature", 0).exit_code == 0
     assert [(body["temperature"], body["max_tokens"]) for body in asked(server)] == [(0, 64)] * 4
+    assert {body["messages"][0]["content"] for body in asked(server)} == {"Be brief."}
     assert recorded(tmp_path / "run")["protocol"]["text"].endswith(", with max turns 1 in place of 9")
     assert run("eval", "Maze", *common, "--tasks", 0, "--out", tmp_path / "maze").exit_code == 0
     assert asked(server)[-1]["max_tokens"] == 32
@@ -192,7 +214,7 @@ def test_the_settings_reach_the_model(run, tmp_path, own, textcraft_url, started
     assert result.stdout.count(f", with {changes})") == 2
 
 
-def test_a_deviation_is_part_of_the_run(run, tmp_path, own, textcraft_url):
+def test_a_deviation_is_part_of_the_run(run, digest, tmp_path, own, textcraft_url):
     common = ("eval", "TextCraft", "--agent", "oracle", "--server", textcraft_url)
     by_protocol, deviating, plain = (tmp_path / name for name in ("a", "b", "c"))
     assert run(*common, "--protocol", own(), "--out", by_protocol).exit_code == 0
@@ -200,7 +222,7 @@ def test_a_deviation_is_part_of_the_run(run, tmp_path, own, textcraft_url):
     assert run(*deviates).exit_code == 0
     same = ("--max-turns", 9, "--parser", "agentgym", "--split", "test", "--limit", 2, "--samples", 2)
     assert run(*common, *same, "--out", plain).exit_code == 0
-    name = f"own ({read_protocol(own()).sha256[:8]})"
+    name = f"own ({digest(own())})"
     text = f"{name}, with samples 1 in place of 2"
 
     assert run(*deviates, "--resume").exit_code == 0
@@ -233,37 +255,38 @@ def test_a_deviation_is_part_of_the_run(run, tmp_path, own, textcraft_url):
     assert recorded(rescored)["rescored"]["protocol_played"]["name"] == "own"
 
 
-def test_arguments_of_the_environment_add_to_those_of_the_protocol(own):
-    text = OWN.replace("limit = 2", 'limit = 2\nenv_kwargs = { answers = "none" }')
-    secret = {"headers": {"Authorization": "Bearer hidden"}, "server": "http://127.0.0.1:1"}
-    (quiet,) = plan(own(text), "TextCraft", environment={"env_kwargs": secret}).environments
-    assert quiet.env_kwargs == {"answers": "none", **secret}
-    assert quiet.protocol.deviations == []
-    (other,) = plan(own(text), "TextCraft", environment={"env_kwargs": {**secret, "size": 5}}).environments
-    assert other.protocol.text.endswith(
-        ", with env kwargs {'answers': 'none', 'size': 5} in place of {'answers': 'none'}"
-    )
-    assert "hidden" not in json.dumps(other.protocol.facts)
+def test_arguments_of_the_environment_add_to_those_of_the_protocol(
+    run, planned, tmp_path, own, textcraft_url
+):
+    protocol = own(OWN.replace("limit = 2", "limit = 2\nenv_kwargs = { max_envs_per_server = 4 }"))
+    secret = {"headers": {"Authorization": "Bearer hidden"}, "server": textcraft_url}
+    words = ("eval", "TextCraft", "--protocol", protocol, "--agent", "oracle", "--out", tmp_path / "run")
+    assert run(*words, "--env-kwargs", json.dumps(secret)).exit_code == 0
+    facts = recorded(tmp_path / "run")
+    assert facts["options"]["max_envs_per_server"] == 4
+    assert (facts["server"], facts["protocol"]["deviations"]) == ([textcraft_url], [])
+    assert "hidden" not in json.dumps(facts)
+    more = json.dumps({**secret, "on_fault": "truncate"})
+    ((_, _, text),) = planned(protocol, "TextCraft", "--env-kwargs", more)
+    stated = "{'max_envs_per_server': 4}"
+    assert text.endswith(f", with env kwargs {stated[:-1]}, 'on_fault': 'truncate'}} in place of {stated}")
 
 
-@pytest.mark.parametrize("option", ["tasks", "positions"])
-def test_a_selection_of_tasks_replaces_the_sample_of_a_protocol(option):
-    (played,) = plan("quick", "Wordle", environment={option: "0:5"}).environments
-    assert (getattr(played, option), played.sample) == ("0:5", None)
-    assert played.protocol.text.endswith(f", with {option} 0:5 in place of sample 50")
+@pytest.mark.parametrize(("option", "value"), [("tasks", "784:789"), ("positions", "0:5")])
+def test_a_selection_of_tasks_replaces_the_sample_of_a_protocol(planned, option, value):
+    ((_, episodes, text),) = planned("quick", "Wordle", f"--{option}", value)
+    assert episodes == 5
+    assert text.endswith(f", with {option} {value} in place of sample 50")
 
 
-def test_an_alias_names_the_environment_of_a_protocol():
-    assert [each.id.rpartition("/")[2] for each in plan("quick", "BIRD").environments] == ["SQLGym-v0"]
+def test_an_alias_names_the_environment_of_a_protocol(planned):
+    assert [name for name, _, _ in planned("quick", "BIRD")] == ["SQLGym"]
 
 
-def test_the_hash_is_of_what_a_protocol_states(own, tmp_path):
-    def digest(text):
-        return read_protocol(own(text)).sha256
-
-    first = digest(OWN)
-    assert first == digest(OWN.replace("Two environments.", "Other words.") + "\n# A comment\n")
-    assert first == digest(OWN.replace("temperature = 0", "temperature = 0.0"))
+def test_the_hash_is_of_what_a_protocol_states(digest, own, tmp_path):
+    first = digest(own())
+    assert first == digest(own(OWN.replace("Two environments.", "Other words.") + "\n# A comment\n"))
+    assert first == digest(own(OWN.replace("temperature = 0", "temperature = 0.0")))
     for stated, other in (
         ("samples = 2", "samples = 3"),
         ("max_turns = 9", "max_turns = 8"),
@@ -272,92 +295,82 @@ def test_the_hash_is_of_what_a_protocol_states(own, tmp_path):
         ('metric = "score"', ""),
         ("max_tokens = 32", "max_tokens = 33"),
     ):
-        assert digest(OWN.replace(stated, other)) != first, stated
+        assert digest(own(OWN.replace(stated, other))) != first, stated
     prompt = OWN.replace("[model]", '[model]\nprompt = "prompt.txt"')
     hashes = []
     for text in ("Play.", "Play well."):
         (tmp_path / "prompt.txt").write_text(text, "utf-8")
-        hashes.append(digest(prompt))
+        hashes.append(digest(own(prompt)))
     assert len({first, *hashes}) == 3
-    assert read_protocol(own(prompt)).environments[0].model_settings["prompt"] == str(tmp_path / "prompt.txt")
 
 
 @pytest.mark.parametrize(
     ("stated", "other", "message"),
     [
-        ("samples = 2", "samples = [", "own.toml is not TOML"),
-        ("samples = 2", 'samples = "two"', "own.toml: samples should be a whole number, not 'two'"),
-        ("samples = 2", "samples = 0", "own.toml: samples should be 1 or more, not 0"),
-        ("samples = 2", "sample_count = 2", "own.toml: there is no key 'sample_count'; the keys are summary"),
-        ("temperature = 0", "temprature = 0", r"own.toml, \[model\]: there is no key 'temprature'; the keys"),
-        ("temperature = 0", 'model = "m"', r"own.toml, \[model\]: there is no key 'model'"),
-        ("limit = 2", "server = 'x'", r"own.toml, \[\[environments\]\]: there is no key 'server'"),
-        ("max_tokens = 32", "n = 1", r"own.toml, \[environments.model\]: there is no key 'n'"),
-        ('id = "Maze"', 'id = "Mase"', r"\[\[environments\]\]: id = 'Mase': there is no environment"),
-        ('id = "Maze"', "", r'own.toml, \[\[environments\]\]: each needs an id, such as id = "WebShop"'),
-        ('id = "Maze"', 'id = "textcraft"', "own.toml: two of .* are TextCraft: keep one"),
+        ("samples = 2", "samples = [", "is not TOML"),
+        ("samples = 2", 'samples = "two"', "samples should be a whole number, not 'two'"),
+        ("samples = 2", "samples = 0", "samples should be 1 or more, not 0"),
+        ("samples = 2", "sample_count = 2", "there is no key 'sample_count'; the keys are summary"),
+        ("temperature = 0", "temprature = 0", "[model]: there is no key 'temprature'"),
+        ("temperature = 0", 'model = "m"', "[model]: there is no key 'model'"),
+        ("limit = 2", "server = 'x'", "[[environments]]: there is no key 'server'"),
+        ("max_tokens = 32", "n = 1", "[environments.model]: there is no key 'n'"),
+        ('id = "Maze"', 'id = "Mase"', "[[environments]]: id = 'Mase'"),
+        ('id = "Maze"', "", "[[environments]]: each needs an id"),
+        ('id = "Maze"', 'id = "textcraft"', "are TextCraft: keep one"),
         ('metric = "score"', 'metric = "f1"', "metric should be one of success, score, not 'f1'"),
-        ('metric = "score"', 'items = "f.json"', "Maze has tasks and items, which both select its tasks"),
-        ('metric = "score"', "count = 3", "count is the number of items, and Maze has no items"),
-        ('tasks = "0:3"', 'items = "f.json"', "own.toml: items needs a line published = "),
-        ("[model]", '[model]\nprompt = "none.txt"', "prompt: cannot read .*none.txt: No such file"),
-        (OWN, "samples = 2", r"own.toml should have one or more tables \[\[environments\]\]"),
+        ('metric = "score"', 'items = "f.json"', "Maze has tasks and items"),
+        ('metric = "score"', "count = 3", "count is the number of items, and Maze"),
+        ('tasks = "0:3"', 'items = "f.json"', "items needs a line published = "),
+        ("[model]", '[model]\nprompt = "none.txt"', "none.txt: No such file"),
+        (OWN, "samples = 2", "one or more tables [[environments]]"),
     ],
 )
-def test_an_invalid_protocol(own, stated, other, message):
+def test_an_invalid_protocol(refused, own, stated, other, message):
     assert stated in OWN
-    with pytest.raises(BadOption, match=message):
-        read_protocol(own(OWN.replace(stated, other)))
+    error = refused("--protocol", own(OWN.replace(stated, other)))
+    assert "own.toml" in error or "prompt: " in error
+    assert message in error
 
 
-def test_options_that_do_not_go_together(run, tmp_path, own):
-    def error(*arguments):
-        result = run("eval", *arguments, "--agent", "oracle")
-        assert result.exit_code == 2
-        return result.stderr
-
-    assert "no environment: give an ID, a run file, or --protocol" in error()
-    names = ", ".join(PROTOCOLS)
-    assert f"--protocol='swift' is not one of {names}; for a protocol of your own" in error(
-        "--protocol", "swift"
-    )
-    assert f"cannot read {tmp_path}/none.toml: No such file" in error("--protocol", f"{tmp_path}/none.toml")
-    assert "--items x.json needs --protocol; without one, give --tasks" in error("Maze", "--items", "x.json")
-    assert "--protocol cannot be combined with the run file run.toml" in error(
-        "run.toml", "--protocol", "quick"
-    )
-    assert "protocol own does not include WebShop; it includes TextCraft, Maze" in error(
-        "WebShop", "--protocol", own()
-    )
+def test_options_that_do_not_go_together(refused, tmp_path, own):
+    for words, message in (
+        ((), "give an ID, a run file, or --protocol"),
+        (("--protocol", "swift"), "--protocol='swift' is not one of agentgym-eval, agentgym-rl, quick, "),
+        (("--protocol", f"{tmp_path}/none.toml"), f"cannot read {tmp_path}/none.toml"),
+        (("Maze", "--items", "x.json"), "--items x.json needs --protocol"),
+        (("run.toml", "--protocol", "quick"), "--protocol cannot be combined with the run file run.toml"),
+        (("WebShop", "--protocol", own()), "own does not include WebShop; it includes TextCraft, Maze"),
+    ):
+        assert message in refused(*words)
 
 
-def test_the_example_in_the_docs(tmp_path):
+def test_the_example_in_the_docs(planned, tmp_path):
     page = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text("utf-8")
     example = page.partition("### A protocol of your own")[2].partition("```toml\n")[2].partition("```")[0]
     (tmp_path / "own.toml").write_text(example, "utf-8")
     (tmp_path / "prompt.toml").write_text('[[messages]]\nrole = "system"\ncontent = "Play."\n', "utf-8")
-    crafting, baby = read_protocol(str(tmp_path / "own.toml")).environments
-    assert (crafting.metric, crafting.model_settings["max_tokens"]) == ("success", 256)
-    assert (baby.metric, baby.model_settings["max_tokens"]) == ("score", 64)
+    assert [name for name, _, _ in planned(tmp_path / "own.toml")] == ["TextCraft", "BabyAI"]
 
 
-def test_the_protocols_of_the_package():
-    assert PROTOCOLS == ("agentgym-eval", "agentgym-rl", "quick", "webshop-500")
-    protocols = {name: read_protocol(name) for name in PROTOCOLS}
-    assert len({each.sha256 for each in protocols.values()}) == len(PROTOCOLS)
-    settings = {each.id.rpartition("/")[2]: each for each in protocols["agentgym-rl"].environments}
-    assert {name: each.settings["max_turns"] for name, each in settings.items()} == {
-        "WebArena-v0": 15,
-        "SearchQA-v0": 30,
-        "TextCraft-v0": 30,
-        "BabyAI-v0": 20,
-        "SciWorld-v0": 30,
-    }
-    assert {name: each.model_settings["max_tokens"] for name, each in settings.items()} == {
-        **dict.fromkeys(settings, 512),
-        "SciWorld-v0": 200,
-    }
-    assert len(protocols["agentgym-eval"].environments) == 14
-    assert all(each.items and each.count for each in protocols["agentgym-eval"].environments)
-    (webshop,) = plan("webshop-500").environments
-    assert (webshop.split, webshop.max_turns, find("WebShop").split("test")) == ("test", 100, range(500))
+@pytest.mark.parametrize(
+    ("protocol", "environment", "item", "turns", "tokens"),
+    [
+        ("agentgym-rl", "WebArena", "webarena_1", 15, 512),
+        ("agentgym-rl", "SearchQA", "searchqa_1", 30, 512),
+        ("agentgym-rl", "TextCraft", "textcraft_1", 30, 512),
+        ("agentgym-rl", "BabyAI", "babyai_1", 20, 512),
+        ("agentgym-rl", "SciWorld", "sciworld_1", 30, 200),
+        ("webshop-500", "WebShop", None, 100, None),
+    ],
+)
+def test_the_published_settings(run, write_items, protocol, environment, item, turns, tokens):
+    """What an option states as the protocol does is no deviation; a model would be served by nobody."""
+    items = ("--items", write_items(item)) if item else ()
+    model = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--server", "http://127.0.0.1:9")
+    stated = ("--max-turns", turns, *(("--max-tokens", tokens) if tokens else ()))
+    result = run("eval", environment, "--protocol", protocol, *items, *model, *stated, "--dry-run")
+    line = result.stdout.splitlines()[0]
+    assert line.startswith(f"{environment}-v0 by m: {1 if item else 500} episode")
+    assert "; protocol" in line
+    assert " in place of " not in line

@@ -8,8 +8,7 @@ import pytest
 
 from agentgym_gym.catalogue import find
 from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.evaluate import DIVERGED, EpisodeRecord, RunFolder, evaluate, read_run
-from agentgym_gym.evaluate._agents import agent_from
+from agentgym_gym.evaluate import DIVERGED, EpisodeRecord, RunFolder, evaluate, load_oracle, read_run
 from agentgym_gym.testing import ScriptedAgent
 
 ENV_ID = "agentgym/TextCraft-v0"
@@ -32,7 +31,7 @@ def keep(textcraft_url):
 
 def test_the_command_writes_a_new_run(run, tmp_path, keep):
     keep(tmp_path / "runs" / "a", ScriptedAgent("Action: inventory", "no action"), range(3))
-    keep(tmp_path / "runs" / "b", agent_from("oracle", find("TextCraft")), range(2))
+    keep(tmp_path / "runs" / "b", load_oracle(find("TextCraft")), range(2))
     before = (tmp_path / "runs/a/episodes.jsonl").read_bytes()
     result = run("rescore", tmp_path / "runs", "--out", tmp_path / "new", "--parser", "agentgym")
     assert result.exit_code == 0
@@ -59,7 +58,7 @@ def test_the_command_writes_a_new_run(run, tmp_path, keep):
 
 
 def test_the_command_takes_a_rule(run, tmp_path, keep, monkeypatch):
-    keep(tmp_path / "a", agent_from("oracle", find("TextCraft")), range(2))
+    keep(tmp_path / "a", load_oracle(find("TextCraft")), range(2))
     (tmp_path / "my_rule_of_turns.py").write_text(
         "def few(episode):\n    return 1 / episode.turns, episode.turns < 2\n"
     )

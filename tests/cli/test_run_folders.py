@@ -2,13 +2,11 @@
 
 import re
 import shlex
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+import time
 from pathlib import Path
 
 import pytest
-
-from agentgym_gym._cli import run_folders
-from agentgym_gym._cli.run_folders import latest, reserved
 
 COUNT = ("eval", "counting_env:bridge/Count-v0", "--agent", "random")
 
@@ -20,12 +18,18 @@ def here(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def one_second(monkeypatch):
-    monkeypatch.setattr(run_folders, "_now", lambda: "20261125T221530Z")
+def at(monkeypatch):
+    """Sets the time in the names of folders."""
+    return lambda second: monkeypatch.setattr(time, "strftime", lambda *_: f"20261125T2215{second}Z")
 
 
 def folders():
     return sorted(path.name for path in Path("runs").iterdir())
+
+
+def lengths():
+    """Return the number of episodes of each run."""
+    return [len((Path("runs") / name / "episodes.jsonl").read_text().splitlines()) for name in folders()]
 
 
 def test_a_second_run_has_a_folder_of_its_own(run):
@@ -38,19 +42,13 @@ def test_a_second_run_has_a_folder_of_its_own(run):
     assert all((Path("runs") / name / "summary.json").exists() for name in (first, second))
 
 
-def test_two_runs_in_the_same_second_do_not_collide(one_second):
-    def write(number):
-        with reserved("a") as folder:
-            (folder / str(number)).touch()
-            return folder
-
-    with ThreadPoolExecutor(8) as pool:
-        written = list(pool.map(write, range(24)))
-    assert len(set(written)) == 24
-    assert all(len(list(folder.iterdir())) == 1 for folder in written)
-    assert Path("runs/a-20261125T221530Z") in written
-    assert Path("runs/a-20261125T221530Z-24") in written
-    assert latest("a") == Path("runs/a-20261125T221530Z-24")
+def test_runs_of_the_same_second_do_not_collide(run, at):
+    at(30)
+    for tasks in ("3", "3:5", "3:6"):
+        assert run(*COUNT, "--tasks", tasks).exit_code == 0
+    name = "Count-v0-random-20261125T221530Z"
+    assert folders() == [name, f"{name}-2", f"{name}-3"]
+    assert lengths() == [1, 2, 3]
 
 
 def test_a_run_that_writes_nothing_leaves_no_folder(run):
@@ -59,28 +57,31 @@ def test_a_run_that_writes_nothing_leaves_no_folder(run):
     assert folders() == []
 
 
-def test_resume_continues_the_latest_run_of_the_same_name(run, monkeypatch):
-    for second in range(3):
-        monkeypatch.setattr(run_folders, "_now", lambda second=second: f"20261125T22153{second}Z")
+def test_resume_continues_the_latest_run_of_the_same_name(run, at):
+    for second in (30, 31, 32):
+        at(second)
         run(*COUNT, "--tasks", "3:5")
     result = run(*COUNT, "--tasks", "3:8", "--resume")
     assert result.exit_code == 0
-    assert len(folders()) == 3
-    counts = [len((Path("runs") / name / "episodes.jsonl").read_text().splitlines()) for name in folders()]
-    assert counts == [2, 2, 5]
+    assert lengths() == [2, 2, 5]
 
 
-def test_resume_without_an_earlier_run_begins_one(run, one_second):
+def test_resume_without_an_earlier_run_begins_one(run, at):
+    at(30)
     assert run(*COUNT, "--tasks", "3", "--resume").exit_code == 0
     assert folders() == ["Count-v0-random-20261125T221530Z"]
 
 
-def test_latest_is_by_time_and_then_by_number(here):
-    assert latest("a") is None
-    times = ("20261125T000000Z", "20261125T000000Z-2", "20261125T000000Z-10", "20261124T000000Z-30")
-    for name in (*(f"a-{time}" for time in times), "a-b-20271125T000000Z", "a", "a-copy"):
-        (here / "runs" / name).mkdir(parents=True)
-    assert latest("a") == Path("runs/a-20261125T000000Z-10")
+def test_the_latest_run_is_by_time_and_then_by_number(run, at):
+    at(30)
+    assert run(*COUNT, "--tasks", "3").exit_code == 0
+    (name,) = folders()
+    others = [f"{name}-2", f"{name}-10", f"{name.replace('1125', '1124')}-30"]
+    others += ["Count-v0-random", "Count-v0-random-copy", name.replace("random-2026", "random-b-2027")]
+    for other in others:
+        shutil.copytree(Path("runs", name), Path("runs", other))
+    assert run(*COUNT, "--tasks", "3:5", "--resume").exit_code == 0
+    assert dict(zip(folders(), lengths(), strict=True)) == {**dict.fromkeys([name, *others], 1), others[1]: 2}
 
 
 def test_a_folder_that_cannot_be_created(run):

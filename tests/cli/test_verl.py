@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from pyarrow import parquet
 
+import command_line
 import needs
 from verl_bridge.recipes import ALGORITHMS, INTEGRATIONS, PRESETS, VERSIONS, seeded, write_rows
 
@@ -26,26 +28,30 @@ TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 NO_LOOP = importlib.util.find_spec("verl_bridge.agent_loop") is None
 
 
-@pytest.fixture
-def folder(run, tmp_path, textcraft_url):
-    """A folder in which nothing is wrong, on a server that is running."""
-    place = tmp_path / "recipe"
-    options = ["--preset", "test", "--server", textcraft_url]
-    assert run("verl", "init", "--env", "TextCraft", *options, "--out", place).exit_code == 0
-    write_rows(place / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
-    write_rows(place / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
-    return place
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, textcraft_url):
+    """Folders in which nothing is wrong, by integration, on a server that is running; tests copy them."""
+    folders = {}
+    for integration, version in (("agent-loop", VERSIONS[-1]), ("interaction", "0.7")):
+        place = folders[integration] = tmp_path_factory.mktemp("written") / "recipe"
+        options = ["--integration", integration, "--verl", version]
+        options += ["--preset", "test", "--server", textcraft_url, "--out", place]
+        assert command_line.run("verl", "init", "--env", "TextCraft", *options).exit_code == 0
+        write_rows(place / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
+        write_rows(place / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
+    return folders
 
 
 @pytest.fixture
-def interaction(run, folder, textcraft_url):
+def folder(written, tmp_path):
+    """A folder in which nothing is wrong."""
+    return Path(shutil.copytree(written["agent-loop"], tmp_path / "recipe"))
+
+
+@pytest.fixture
+def interaction(written, tmp_path):
     """The same by interactions."""
-    options = ["--verl", "0.7", "--integration", "interaction", "--force", "--server", textcraft_url]
-    options += ["--preset", "test"]
-    assert run("verl", "init", "--env", "TextCraft", "--out", folder, *options).exit_code == 0
-    write_rows(folder / "data/train.parquet", seeded(TEXTCRAFT, range(8), "Craft it."))
-    write_rows(folder / "data/val.parquet", seeded(TEXTCRAFT, range(8, 10), "Craft it."))
-    return folder
+    return Path(shutil.copytree(written["interaction"], tmp_path / "recipe"))
 
 
 @pytest.fixture
@@ -128,34 +134,6 @@ def test_init_replaces_nothing_unasked(run, folder):
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert run("verl", "init", "--env", "WebShop", "--out", folder, "--force").exit_code == 0
     assert "WebShop" in (folder / "agent_loop.yaml").read_text()
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--env", "Nope"], "there is no environment 'Nope'"),
-        (["--env", "TextCraft", "--integration", "interaction", "--verl", "0.9"], "has no interactions"),
-        (["--env", "TextCraft", "--gpus", "3"], "gpus=3 does not divide the 256"),
-        (["--env", "TextCraft", "--server", "http://me:secret@10.0.0.1:1"], "AGENTGYM_TEXTCRAFT_URL"),
-        (["--env", "TextCraft", "--server", "nonsense"], "--server='nonsense' is not the URL"),
-        (["--env", "TextCraft", "--env-kwargs", "[1]"], "should be a JSON object"),
-        (["--env", "CartPole-v1", "--server", "http://a:1"], "--env-kwargs"),
-        (
-            ["--env", "Maze", "--tools", "native", "--integration", "interaction", "--verl", "0.7"],
-            "needs this library's agent loop",
-        ),
-        (["--env", "own_nowhere:own/Env-v0", "--server", "http://a:1"], "cannot import 'own_nowhere'"),
-        (["--env", "TextCraft", "--model", "a", "--model", "b"], "--model is given 2 times"),
-        (["--env", "TextCraft", "--engine", "hf"], "'--engine': 'hf' is not one of 'sglang', 'vllm'"),
-        (["--env", "own_nowhere:own/Env-v0"], "run the command in the folder where it lies"),
-    ],
-)
-def test_init_says_what_cannot_be(run, tmp_path, options, said):
-    result = run("verl", "init", *options, "--out", tmp_path / "new")
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert "secret" not in result.stderr
-    assert not (tmp_path / "new").exists()
 
 
 def test_init_writes_native_tool_calls(run, tmp_path, textcraft_url, checked):
@@ -479,11 +457,6 @@ MISTAKES = {
         "environment",
         "max_turns=-1",
     ),
-    "no such task": (
-        change_rows("train", lambda rows: kwargs_of(rows[0]).update(reset_options='{"task_id": 999999}')),
-        "environment",
-        "has no task 999999",
-    ),
     "not JSON": (
         change_rows("train", lambda rows: kwargs_of(rows[4]).update(reset_options="{")),
         "environment",
@@ -500,11 +473,6 @@ MISTAKES = {
         change_rows("val", lambda rows: kwargs_of(rows[0]).update(env_id="agentgym_gym:agentgym/BabyAI-v0")),
         "environment",
         "BabyAI",
-    ),
-    "reply longer than all": (
-        set_in("config.yaml", "max_response_length: 6144", "max_response_length: 256"),
-        "response length",
-        "a reply may have 512 tokens",
     ),
 }
 
@@ -631,4 +599,4 @@ def test_gigpo_needs_the_agent_loop(run, tmp_path):
     options = ["--algorithm", "gigpo", "--integration", "interaction", "--verl", "0.7"]
     ended = run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options)
     assert ended.exit_code == 2
-    assert "needs the turns of each episode, which interactions do not record" in ended.stderr
+    assert "the turns of each episode" in ended.stderr

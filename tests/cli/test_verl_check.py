@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from agentgym_gym._cli.verl_players import find_task, players_of
-from check_mistakes import MISTAKES, TEXTCRAFT, checkpoint, config, loop, make_folder
-from verl_bridge.recipes import RlRecipe, check, write
+from check_mistakes import MISTAKES, checkpoint, config, loop, make_folder
+from command_line import run as agentgym
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/training/check.md"
 
 
 def checked(folder, *overrides):
-    findings, _ = check(folder, overrides=overrides, players=players_of, find_task=find_task)
-    return findings
+    """Return what `verl check` finds."""
+    found = json.loads(agentgym("verl", "check", folder, *overrides, "--json").stdout)
+    return [SimpleNamespace(**each) for each in found["findings"]]
 
 
 def test_the_docs_have_this_table():
@@ -79,13 +81,6 @@ def test_overrides_apply_as_in_the_script(run, tmp_path, textcraft_url):
     assert not any("GPUs" in each["text"] for each in findings if each["status"] == "problem")
 
 
-@pytest.mark.parametrize("text", ["n_gpus_per_node", "=3", "trainer n=3"])
-def test_an_override_has_a_key_and_a_value(run, tmp_path, text):
-    result = run("verl", "check", tmp_path, text)
-    assert result.exit_code == 2
-    assert "is not an override; write KEY=VALUE as for run.sh" in " ".join(result.stderr.split())
-
-
 def test_an_override_with_an_earlier_training(tmp_path, textcraft_url):
     folder = make_folder(tmp_path, textcraft_url)
     checkpoint(folder)
@@ -127,17 +122,17 @@ def test_force_does_not_continue_from_other_weights(run, tmp_path):
     assert run("verl", "init", "--env", "TextCraft", "--gpus", "8", "--out", out, "--force").exit_code == 0
 
 
-def test_force_knows_several_environments(tmp_path):
-    def recipe(*names):
-        from verl_bridge.recipes import EnvChoice
+def test_force_knows_several_environments(run, tmp_path):
+    def init(*names):
+        environments = [word for name in names for word in ("--env", name)]
+        return run("verl", "init", *environments, "--out", tmp_path / "run", "--force")
 
-        return RlRecipe(verl="0.9", envs=[EnvChoice(f"agentgym_gym:agentgym/{name}-v0") for name in names])
-
-    write(recipe("Maze", "TextCraft"), tmp_path)
-    checkpoint(tmp_path)
-    write(recipe("TextCraft", "Maze"), tmp_path, force=True)
-    with pytest.raises(FileExistsError, match=r"now agentgym_gym:agentgym/Maze-v0, .*Wordle"):
-        write(recipe("Maze", "Wordle"), tmp_path, force=True)
+    assert init("Maze", "TextCraft").exit_code == 0
+    checkpoint(tmp_path / "run")
+    assert init("TextCraft", "Maze").exit_code == 0
+    refused = init("Maze", "Wordle")
+    assert refused.exit_code == 2
+    assert re.search(r"now agentgym_gym:agentgym/Maze-v0, .*Wordle", " ".join(refused.stderr.split()))
 
 
 def test_episodes_of_an_earlier_training_are_reported(tmp_path, textcraft_url):
@@ -157,14 +152,6 @@ def test_checkpoints_without_the_file_of_the_last_step(tmp_path, textcraft_url):
 
 
 # tasks
-
-
-def test_all_rows_are_compared_with_the_catalogue():
-    assert not any(vars(find_task(TEXTCRAFT, 5)).values())
-    assert find_task(TEXTCRAFT, 500).held_out == "test"
-    assert find_task("other:own/Env-v0", 10**9) is None
-    for unknown in ("5", 999_999):
-        assert "it has 544, from 0 to 543" in find_task(TEXTCRAFT, unknown).error
 
 
 def test_a_turn_limit_that_is_wrong_ends_no_check(tmp_path, textcraft_url):

@@ -199,44 +199,6 @@ def test_a_full_run_has_as_many_rows_as_tasks(init):
     assert "346 of 396 tasks" in said
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--env", "Maze", "--env", "TextCraft=0"], "the weight '0' should be a positive number"),
-        (["--env", "Maze=often"], "the weight 'often' should be a positive number"),
-        (["--env", "Maze", "--env", "agentgym/Maze-v0=2"], "--env is given twice for Maze"),
-        (
-            ["--env", "Maze", "--env", "TextCraft", "--val", "3"],
-            "names none of Maze, TextCraft: name one, as in Maze=...",
-        ),
-        (
-            ["--env", "Maze", "--env", "TextCraft", "--server", "http://a:1"],
-            "names none of Maze, TextCraft: name one, as in Maze=...",
-        ),
-        (["--env", "Maze", "--env", "TextCraft", "--tasks", "BabyAI=0:5"], "BabyAI, which has no tasks here"),
-        (["--env", "Maze", "--tasks", "0:20", "--tasks", "Maze=0:5"], "--tasks is given twice for Maze"),
-        (["--env", "Maze", "--val", "some"], "--val 'some' should be a number of tasks, from 1"),
-        (
-            ["--env", "Maze", "--env", "TextCraft=1000", "--preset", "test"],
-            "the weight 1 of agentgym/Maze-v0 gives it none of 64",
-        ),
-        (
-            ["--env", "Maze", "--env", "TextCraft", "--val", "Maze=20"],
-            "20 of 20 tasks of agentgym/Maze-v0 for validation leave none for training",
-        ),
-        (
-            ["--env", "Maze", "--env", "TextCraft", "--env-kwargs", 'Maze={"headers": {}}'],
-            "AGENTGYM_MAZE_HEADERS",
-        ),
-    ],
-)
-def test_init_says_what_cannot_be(run, tmp_path, options, said):
-    result = run("verl", "init", *options, "--out", tmp_path / "new")
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert not (tmp_path / "new").exists()
-
-
 def test_check_tells_each_environment(init, checked, textcraft_url):
     init("--env", "Maze", "--env", "TextCraft=2", "--server", f"TextCraft={textcraft_url}")
     findings = checked()

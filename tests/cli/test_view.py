@@ -26,9 +26,3 @@ def test_it_prints_its_address_and_ends_quietly(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=30) == ("", "")
     assert process.returncode == 0
-
-
-def test_where_there_is_no_run(run, tmp_path):
-    result = run("view", tmp_path)
-    assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: {tmp_path} holds no run: ")

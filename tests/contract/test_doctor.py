@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 import agentgym_gym
-from agentgym_gym._cli import app
+from command_line import run
 
 OF_AGENTGYM = [each for each in agentgym_gym.environments() if each.of_agentgym]
 
@@ -22,14 +21,10 @@ TOGETHER = {"Maze", "Wordle"}
 ALIKE = {"Weather", "Movie", "Academia", "Sheet", "TODOList"}
 
 
-def doctor(*arguments):
-    return CliRunner().invoke(app, ["doctor", *arguments], env={"COLUMNS": "200"}, catch_exceptions=False)
-
-
 @each_environment
 def test_doctor_tells_the_servers_apart(environment, replay):
     url = replay(environment)[0]
-    result = doctor(url, "--json")
+    result = run("doctor", url, "--json")
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     names = {each.removeprefix("agentgym/").removesuffix("-v0") for each in found["environments"]}
@@ -40,7 +35,7 @@ def test_doctor_tells_the_servers_apart(environment, replay):
 
 @each_environment
 def test_doctor_says_when_it_cannot(environment, replay):
-    score_now = " ".join(doctor(replay(environment)[0]).stdout.split())
+    score_now = " ".join(run("doctor", replay(environment)[0]).stdout.split())
     assert ("give the same responses" in score_now) == (environment.name in ALIKE)
 
 

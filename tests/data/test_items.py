@@ -6,9 +6,10 @@ import re
 import pytest
 
 import agentgym_gym
+import needs
 from agentgym_gym.data import items_of, read_items
-from agentgym_gym.data._items import read_prompts
 from agentgym_gym.errors import BadOption
+from command_line import run
 
 SAME = [
     "WebShop",
@@ -103,18 +104,18 @@ def test_items_of_an_environment():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (ids("webshop_6910"), "item 'webshop_6910': WebShop has no task 6910; it has 0 to 6909"),
-        (ids("maze_1", "alfworld_9999"), "ALFWorld has no task 9999; it has 0 to 2419, 2420 to 2619"),
-        (ids("minecraft_1"), "'minecraft_1' names an unknown environment; items begin with textcraft_"),
-        (ids("webshop"), "'webshop' should name an environment and a task"),
-        (ids("webshop_-1"), "'webshop_-1' should name an environment and a task"),
-        (ids("webshop_٣"), "should name an environment and a task"),
-        (ids("webshop_" + "9" * 30), "should name an environment and a task"),
-        (ids(2420), "item 2420 should name an environment and a task"),
-        ([{"id": "webshop_1"}], 'entry 0 has no item_id: {"id": "webshop_1"}'),
+        (ids("webshop_6910"), "'webshop_6910': WebShop has no task 6910"),
+        (ids("maze_1", "alfworld_9999"), "0 to 2419, 2420 to 2619"),
+        (ids("minecraft_1"), "'minecraft_1' names an unknown"),
+        (ids("webshop"), "'webshop' should name"),
+        (ids("webshop_-1"), "'webshop_-1' should name"),
+        (ids("webshop_٣"), "'webshop_٣' should name"),
+        (ids("webshop_" + "9" * 30), "should name"),
+        (ids(2420), "item 2420 should name"),
+        ([{"id": "webshop_1"}], 'no item_id: {"id": "webshop_1"}'),
         (["webshop_1"], "entry 0 has no item_id"),
-        ([], "should contain a JSON list"),
-        ({"item_id": "webshop_1"}, "should contain a JSON list"),
+        ([], "a JSON list"),
+        ({"item_id": "webshop_1"}, "a JSON list"),
         ("[{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
     ],
@@ -129,7 +130,7 @@ def test_an_invalid_item_is_an_error_with_its_file(saved, value, message):
 def test_a_task_of_another_split_is_an_error(saved):
     file = saved(ids("alfworld_2420", "alfworld_7"))
     assert len(read_items(file)) == 2
-    with pytest.raises(BadOption, match="no task 7 in its split 'test'; it has 2420 to 2619"):
+    with pytest.raises(BadOption, match=r"no task 7 .*2420 to 2619"):
         read_items(file, "test")
     with pytest.raises(BadOption, match="split='dev'"):
         read_items(file, "dev")
@@ -138,7 +139,7 @@ def test_a_task_of_another_split_is_an_error(saved):
 def test_an_unreadable_file_is_an_error(tmp_path):
     with pytest.raises(BadOption, match=r"cannot read .*none\.json"):
         read_items(tmp_path / "none.json")
-    with pytest.raises(BadOption, match=r"no \.json file in the folder"):
+    with pytest.raises(BadOption, match=r"no \.json file"):
         read_items(tmp_path)
     (tmp_path / "image.json").write_bytes(b"\x89PNG\r\n")
     with pytest.raises(BadOption, match="is not JSON"):
@@ -148,7 +149,22 @@ def test_an_unreadable_file_is_an_error(tmp_path):
 # prompts
 
 
-def test_the_prompts_are_the_first_messages(saved):
+@pytest.fixture
+def prompted(tmp_path):
+    """Writes rows of environments with the prompts of a file; returns the result and the prompts."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
+
+    def prompted(file, *names):
+        options = ("--system-prompt-from-traj", file, "--val", "0", "--out", tmp_path / "rows")
+        result = run("data", "rl", *names, "--tasks", "0", *options)
+        written = list((tmp_path / "rows").glob("*"))
+        rows = [row for path in written for row in parquet.read_table(path).to_pylist()]
+        return result, {row["data_source"]: row["prompt"][0]["content"] for row in rows}
+
+    return prompted
+
+
+def test_the_prompts_are_the_first_messages(saved, prompted):
     file = saved(
         [
             trajectory("maze_1", "Walk."),
@@ -157,16 +173,18 @@ def test_the_prompts_are_the_first_messages(saved):
             *ids("wordle_1"),
         ]
     )
-    assert read_prompts(file) == {"Maze": "Walk.", "TextCraft": "Craft.\n"}
+    _, prompts = prompted(file, "Maze", "TextCraft")
+    assert prompts == {"agentgym/Maze-v0": "Walk.", "agentgym/TextCraft-v0": "Craft.\n"}
     assert len(read_items(file)) == 4
 
 
-def test_different_prompts_of_one_environment_are_an_error(saved):
+def test_different_prompts_of_one_environment_are_an_error(saved, prompted):
     file = saved(
         [trajectory("maze_1", "Walk."), trajectory("wordle_1", "Guess."), trajectory("maze_2", "Run.")]
     )
-    with pytest.raises(BadOption, match="the first messages of 'maze_1' and 'maze_2' differ"):
-        read_prompts(file)
+    result, prompts = prompted(file, "Wordle")
+    assert (result.exit_code, prompts) == (2, {})
+    assert "'maze_1' and 'maze_2' differ" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -177,7 +195,8 @@ def test_different_prompts_of_one_environment_are_an_error(saved):
         [{"from": "human", "value": "half \ud800 a character"}],
     ],
 )
-def test_a_trajectory_that_begins_otherwise_is_an_error(saved, conversations):
+def test_a_trajectory_that_begins_otherwise_is_an_error(saved, prompted, conversations):
     file = saved([{"item_id": "maze_1", "conversations": conversations}])
-    with pytest.raises(BadOption, match="'maze_1' should begin with a message"):
-        read_prompts(file)
+    result, prompts = prompted(file, "Maze")
+    assert (result.exit_code, prompts) == (2, {})
+    assert "'maze_1' should begin with" in result.stderr

@@ -1,13 +1,16 @@
 """Dividing items."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import agentgym_gym
+import needs
 from agentgym_gym.data import Item, divide, items_of
-from agentgym_gym.data._split import parse_val
 from agentgym_gym.errors import BadOption
+from command_line import run
 
 NAMES = ("Maze", "TextCraft", "Wordle")
 ITEMS = st.builds(
@@ -86,27 +89,36 @@ def test_no_items():
         divide([])
 
 
+# ------------------------------------------------------------------------------------- as the option --val
+
+
+def val_of_100(text, folder):
+    pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
+    return run("data", "rl", "TextCraft", "--tasks", "0:100", f"--val={text}", "--out", folder, "--json")
+
+
 @pytest.mark.parametrize(
-    ("text", "val"),
+    ("text", "number"),
     [
         ("0", 0),
         ("50", 50),
         ("1", 1),
-        ("0.1", 0.1),
-        (".25", 0.25),
-        ("0.0", 0.0),
-        ("10%", 0.1),
+        ("0.1", 10),
+        (".25", 25),
+        ("0.0", 0),
+        ("10%", 10),
         ("0%", 0),
-        ("2.5%", 0.025),
+        ("2.5%", 2),
     ],
 )
-def test_val_as_it_is_written(text, val):
-    read = parse_val(text)
-    assert read == val
-    assert isinstance(read, int) == text.isdigit()
+def test_a_number_or_a_share_as_it_is_written(tmp_path, text, number):
+    result = val_of_100(text, tmp_path / "rows")
+    assert json.loads(result.stdout)["rows"] == {"train": 100 - number, "val": number}
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "100%", "1.5", "a", "10 %", "nan", "1e-1", "٣", "0.", "%"])
-def test_val_as_it_is_not_written(text):
-    with pytest.raises(BadOption, match="neither a number of items"):
-        parse_val(text)
+def test_what_is_neither_a_number_nor_a_share(tmp_path, text):
+    result = val_of_100(text, tmp_path / "rows")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"--val={text!r} is neither a number" in result.stderr
+    assert not (tmp_path / "rows").exists()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+import fake_engine
 import needs
-from agentgym_gym.evaluate._engines.commands import command_line
+from agentgym_gym.evaluate import Engine
 
 SGLANG = """
 import argparse, json, sys
@@ -30,8 +34,7 @@ print(json.dumps(vars(parser.parse_args(sys.argv[1:])), default=repr))
 """
 
 
-def parsed(kind: str, program: str, arguments: list[str]) -> dict:
-    needs.skip_without(kind)
+def parsed(program: str, arguments: list[str]) -> dict:
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=240
     )
@@ -39,26 +42,42 @@ def parsed(kind: str, program: str, arguments: list[str]) -> dict:
     return json.loads(run.stdout.splitlines()[-1])
 
 
-def test_sglang_reads_its_command_line():
+def command_of(kind: str, folder: Path, arguments: list[str]) -> tuple[str, str, list[str]]:
+    """Return a checkpoint, the port, and the command line by which a program in place of the engine ran."""
+    model = folder / "step:2"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    (model / "model.safetensors").touch()
+    fake_engine.install(folder / "packages", kind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(folder / "packages"))
+        patch.setenv("FAKE_ENGINE_PIDS", str(folder / "pids"))
+        patch.setenv("FAKE_ENGINE_SEEN", str(folder / "seen"))
+        with Engine(kind, str(model), arguments=arguments) as engine:
+            port = engine.base_url.removesuffix("/v1").rpartition(":")[2]
+    return str(model), port, engine.command
+
+
+def test_sglang_reads_its_command_line(tmp_path):
+    needs.skip_without("sglang")
     extra = ["--random-seed", "7", "--chat-template", "chatml", "--enable-deterministic-inference"]
-    command = command_line("sglang", "ckpts/step:2", 23456, extra)
-    assert command[:3] == ["python", "-m", "sglang.launch_server"]
-    read = parsed("sglang", SGLANG, command[3:])
-    assert read["model_path"] == "ckpts/step:2"
-    assert read["served_model_name"] == "ckpts/step_2"
-    assert (read["host"], read["port"]) == ("127.0.0.1", 23456)
+    model, port, command = command_of("sglang", tmp_path, extra)
+    assert command[1:3] == ["-m", "sglang.launch_server"]
+    read = parsed(SGLANG, command[3:])
+    assert (read["model_path"], read["served_model_name"]) == (model, model.replace(":", "_"))
+    assert (read["host"], read["port"]) == ("127.0.0.1", int(port))
     assert (read["random_seed"], read["chat_template"]) == (7, "chatml")
     assert read["enable_deterministic_inference"] is True
     assert read["api_key"] is None
 
 
-def test_vllm_reads_its_command_line():
+def test_vllm_reads_its_command_line(tmp_path):
+    needs.skip_without("vllm")
     extra = ["--seed", "7", "--chat-template", "chat.jinja", "--max-model-len", "4096"]
-    command = command_line("vllm", "ckpts/step:2", 23456, extra)
-    assert command[:4] == ["python", "-m", "vllm.entrypoints.cli.main", "serve"]
-    read = parsed("vllm", VLLM, command[4:])
-    assert read["model_tag"] == "ckpts/step:2"
-    assert read["served_model_name"] == ["ckpts/step:2"]
-    assert (read["host"], read["port"]) == ("127.0.0.1", 23456)
+    model, port, command = command_of("vllm", tmp_path, extra)
+    assert command[1:4] == ["-m", "vllm.entrypoints.cli.main", "serve"]
+    read = parsed(VLLM, command[4:])
+    assert (read["model_tag"], read["served_model_name"]) == (model, [model])
+    assert (read["host"], read["port"]) == ("127.0.0.1", int(port))
     assert (read["seed"], read["chat_template"], read["max_model_len"]) == (7, "chat.jinja", 4096)
     assert read["api_key"] is None

@@ -6,39 +6,21 @@ import json
 import shutil
 import sys
 
-import pytest
-
 import needs
 
 needs.skip_without("torch", "transformers", "openai", "uvicorn", "fastapi", "typer", "rich")
 
 import programs  # noqa: E402 - not before it is known that all is there
 
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    from verl_bridge.cpu.tiny import make_tiny
-
-    folder = make_tiny(tmp_path_factory.mktemp("tiny"), ["Find the goal. You are at 5, 6. move up"] * 20)
-    file = folder / "generation_config.json"
-    # Else transformers answers greedily at any temperature.
-    file.write_text(json.dumps({**json.loads(file.read_text()), "do_sample": True}))
-    return folder
+EVAL = (
+    *(sys.executable, "-m", "agentgym_gym", "eval", "Maze"),
+    *("--tasks", "0:25", "--launch", "transformers"),
+)
 
 
 def evaluated(model, out, *more):
     """Evaluate the model; return its records by task and sample."""
-    command = [
-        sys.executable,
-        "-m",
-        "agentgym_gym",
-        "eval",
-        "Maze",
-        "--tasks",
-        "0:25",
-        "--launch",
-        "transformers",
-    ]
+    command = [*EVAL]
     command += ["--model-path", str(model), "--engine-arguments", "--device cpu", "--action-format", "bare"]
     command += ["--max-turns", "2", "--max-tokens", "4", "--on-cut-reply", "play", "--concurrency", "16"]
     environment = programs.environment(OPENAI_API_KEY="sk-not-for-an-engine")
@@ -83,23 +65,15 @@ def test_a_checkpoint_that_cannot_be_loaded_plays_nothing(tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "config.json").write_text('{"model_type": "of another world"}')
     (tmp_path / "broken" / "model.safetensors").touch()
-    command = [
-        sys.executable,
-        "-m",
-        "agentgym_gym",
-        "eval",
-        "Maze",
-        "--tasks",
-        "0:25",
-        "--launch",
-        "transformers",
-    ]
+    command = [*EVAL]
     command += ["--model-path", str(tmp_path / "bro*"), "--out", str(tmp_path / "run")]
     done = programs.run(
         command, env=programs.environment(), capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 2
-    assert "ended with status 1 before it answered" in " ".join(done.stderr.split())
+    reason = " ".join(done.stderr.split())
+    assert "ended with status 1" in reason
+    assert "Unrecognized processing class" in reason
     assert not (tmp_path / "run" / "episodes.jsonl").exists()
 
 

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import needs
-from agentgym_gym.errors import SetupError
-from agentgym_gym.evaluate._engines import Engine, guard
+from agentgym_gym.evaluate import Engine
+from process_tree import descendants
 
 needs.skip_without("torch", "transformers", "openai", "uvicorn", "fastapi")
 
@@ -19,24 +19,15 @@ MESSAGES = [{"role": "system", "content": "Find the goal."}, {"role": "user", "c
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> str:
-    from verl_bridge.cpu.tiny import make_tiny
-
-    folder = make_tiny(tmp_path_factory.mktemp("tiny"), ["Find the goal. You are at 5, 6. move up"] * 20)
-    file = folder / "generation_config.json"
-    # Else transformers answers greedily at any temperature.
-    file.write_text(json.dumps({**json.loads(file.read_text()), "do_sample": True}))
-    return str(folder)
-
-
-@pytest.fixture(scope="module")
 def engine(model, tmp_path_factory):
     log = tmp_path_factory.mktemp("logs") / "transformers.log"
-    before = guard.descendants(os.getpid())
-    with Engine("transformers", model, arguments=["--device", "cpu"], log=log, start_seconds=240) as engine:
+    before = descendants(os.getpid())
+    with Engine(
+        "transformers", str(model), arguments=["--device", "cpu"], log=log, start_seconds=240
+    ) as engine:
         yield engine
     assert not engine.is_alive()
-    assert guard.descendants(os.getpid()) == before
+    assert descendants(os.getpid()) == before
 
 
 def complete(engine: Engine, **given) -> dict:
@@ -77,13 +68,5 @@ def test_what_was_started_is_described(engine, model):
 
     said = engine.describe()
     assert (said["engine"], said["version"]) == ("transformers", __version__)
-    assert said["command"][1:5] == ["-m", "transformers.cli.transformers", "serve", model]
-    assert engine.model == model
-
-
-def test_a_model_that_cannot_be_loaded_is_told_by_its_log(tmp_path):
-    (tmp_path / "config.json").write_text('{"model_type": "of another world"}')
-    with pytest.raises(
-        SetupError, match=r"ended with status 1 before it answered(.|\n)*Unrecognized processing class"
-    ):
-        Engine("transformers", str(tmp_path), start_seconds=240).start()
+    assert said["command"][1:5] == ["-m", "transformers.cli.transformers", "serve", str(model)]
+    assert engine.model == str(model)

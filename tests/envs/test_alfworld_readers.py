@@ -85,14 +85,3 @@ def test_what_agentgyms_client_does_not_send(reader, reply, kind):
     with pytest.raises(kind) as raised:
         reader(reply)
     assert type(raised.value) is kind
-
-
-def test_the_readers_agree_with_the_recorded_client(recordings):
-    for row in recordings("client_parse.jsonl"):
-        if row["env"] != "ALFWorld":
-            continue
-        try:
-            sent = [ALFWORLD.agentgym_readers[row["format"]](row["text"])]
-        except errors.ActionError:
-            sent = []
-        assert sent == row["sent"], row["text"]

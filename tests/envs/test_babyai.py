@@ -114,23 +114,6 @@ def test_scores_and_ends(outcome, score_now):
     assert BABYAI.wire.judge(Start(""), 0.0, "toggle", outcome) == score_now
 
 
-@pytest.mark.parametrize("score", [None, "1", float("nan"), True, ...])
-def test_a_score_that_is_none_is_a_fault(score):
-    reply = {name: value for name, value in {**told(), "score": score}.items() if value is not ...}
-    flow = BABYAI.wire.step(0, "toggle")
-    call = next(flow)
-    with pytest.raises(errors.BadReply):
-        flow.send(Reply(call, 200, json.dumps(reply).encode()))
-
-
-@pytest.mark.parametrize("said", ["0", "The task with environment 0 has finished.", ""])
-def test_an_error_is_a_fault_whatever_it_says(said):
-    flow = BABYAI.wire.step(0, "toggle")
-    call = next(flow)
-    with pytest.raises(errors.EnvironmentFailed):
-        flow.send(Reply(call, 200, json.dumps({"error": said}).encode()))
-
-
 def test_closing_what_was_never_reset_is_answered_false_and_no_fault():
     flow = BABYAI.wire.close(1)
     call = next(flow)
@@ -218,21 +201,3 @@ def test_every_action_that_a_recorded_observation_lists_is_read(recordings):
             listed.update(stop.value.value.available_actions)
     assert len(listed) > 80
     assert all(str(BABYAI.grammar.parse(action)) == action for action in listed)
-
-
-@pytest.mark.parametrize(
-    ("reply", "sent"),
-    [
-        ("Action: pick up red ball 1.", "pick up red ball 1"),
-        ("Action:\n\ngo to  red-ball 1</s>", "go to redball 1s"),
-        ("no label", ""),
-        ("Action:", ""),
-    ],
-)
-def test_the_reader_like_agentgyms(reply, sent):
-    assert BABYAI.agentgym_readers["react"](reply) == sent
-
-
-def test_the_reader_like_agentgyms_refuses_two():
-    with pytest.raises(errors.ManyActions):
-        BABYAI.agentgym_readers["react"]("Action: drop\nAction: toggle")

@@ -7,7 +7,6 @@ import pytest
 from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.calls import Reply
 from agentgym_gym.envs.miniwob import MINIWOB, TASK_NAMES, UNSEEN_NAMES, VARIATIONS, task_of
-from agentgym_gym.envs.webarena import ClickElement, TypeText
 from fake_server import FakeServer, http
 
 GRAMMAR = MINIWOB.grammar
@@ -68,13 +67,6 @@ def test_a_reward_out_of_range_is_a_fault():
     call = next(flow)
     with pytest.raises(errors.BadReply, match="from -1 to 1"):
         flow.send(Reply(call, 200, b'{"observation": "", "reward": 2, "done": true}'))
-
-
-@pytest.mark.parametrize("name", ["react", "tags", "function_calling", "code_as_action"])
-@pytest.mark.parametrize("action", [ClickElement(7), TypeText(7, "a [b] c", 1)])
-def test_the_actions_are_read_in_each_format(name, action):
-    written = FORMATS[name]
-    assert written.parse(written.render(action), GRAMMAR) == action
 
 
 @pytest.mark.parametrize("text", ["goto [http://a.test]", "new_tab", "stop [x]"])

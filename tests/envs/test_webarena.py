@@ -187,8 +187,8 @@ def test_what_the_environment_brought_about_is_a_fault(said):
         step("stop [x]", observation=said, **FAILED)
 
 
-@pytest.mark.parametrize("reward", [2, -1, True, None, "1"])
-def test_a_reward_that_cannot_be_is_a_fault(reward):
+@pytest.mark.parametrize("reward", [2, -1])
+def test_a_reward_out_of_range_is_a_fault(reward):
     with pytest.raises(errors.BadReply):
         step("stop []", observation="x", **{**DONE, "reward": reward, "terminated": True})
 
@@ -353,15 +353,3 @@ def test_the_fences_are_found_in_linear_time():
     for piece in ["`", "``` ", "```\n", "```x", " " * 50 + "```", "`` `"]:
         text = piece * (200_000 // len(piece))
         assert cpu_seconds(lambda text=text: deque(GRAMMAR.style.mark.finditer(text), maxlen=0), 1.0) <= 1.0
-
-
-def test_the_reader_agrees_with_agentgyms_client(recordings):
-    reader = WEBARENA.agentgym_readers["react"]
-    for row in recordings("client_parse.jsonl"):
-        if row["env"] != "WebArena":
-            continue
-        try:
-            sent = [reader(row["text"])]
-        except errors.NoAction:
-            sent = []
-        assert sent == row["sent"], row["text"]

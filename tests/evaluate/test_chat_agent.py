@@ -6,18 +6,17 @@ import asyncio
 import copy
 import json
 import pickle
+import threading
 import time
 
+import httpx
 import numpy as np
 import pytest
 
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate._chat.agent import request_seed
-from fake_model import Lines, asked, call, completion, replies
-from fake_server import FakeServer, as_json, never
-
-TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
+from fake_model import TOOLS, Lines, asked, call, completion, replies
+from fake_server import FakeServer, never
 
 
 async def play(env, agent, task_id):
@@ -273,7 +272,6 @@ def test_each_request_has_a_seed_of_its_own(model):
     words = [[5, 3, 1, 0], [5, 3, 1, 1], [5, 3, 1, 0], [5, 2**64 - 1, 0, 0]]
     expected = [int(np.random.SeedSequence(each).generate_state(1)[0]) % 2**31 for each in words]
     assert [request["seed"] for request in asked(server)] == expected
-    assert request_seed(5, 3, 1, 0) == expected[0] != expected[1]
 
 
 def test_sampling_parameters_are_sent_as_they_are(model):
@@ -300,7 +298,7 @@ def test_sampling_parameters_are_sent_as_they_are(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tools": "some"}, "tools='some' should be one of none, native"),
+        ({"tools": "some"}, "tools='some' should be one of"),
         ({"on_cut_reply": "ask"}, "on_cut_reply='ask'"),
         ({"seed": -1}, "seed=-1"),
         ({"seed": True}, "seed=True"),
@@ -311,18 +309,22 @@ def test_sampling_parameters_are_sent_as_they_are(model):
         ({"timeout": float("nan")}, "timeout=nan"),
         ({"retry_seconds": -1}, "retry_seconds=-1"),
         ({"history": "some"}, "history='some'"),
-        ({"sampling": {"messages": []}}, "sampling={'messages': ...} cannot be set; it is"),
-        ({"sampling": {"extra_headers": {}}}, "'extra_headers': ...} cannot be set; it is"),
-        ({"sampling": {"extra_body": {"stream": True}}}, "'stream': ...} cannot be set; it is"),
+        ({"headers": {"Host": "a"}}, "headers"),
+        ({"http_client": "no_such:client"}, "http_client"),
+        ({"max_tokens_total": 0}, "max_tokens_total=0 should"),
+        ({"max_cost": -1.0}, "max_cost=-1.0 should"),
+        ({"max_cost": 1.0}, "max_cost=1 requires a price"),
+        ({"requests_per_minute": 0}, "requests_per_minute=0 should"),
+        ({"requests_per_minute": float("nan")}, "requests_per_minute=nan should"),
+        ({"sampling": {"messages": []}}, "'messages': ...} cannot be set"),
+        ({"sampling": {"extra_headers": {}}}, "'extra_headers': ...} cannot be set"),
+        ({"sampling": {"extra_body": {"stream": True}}}, "'stream': ...} cannot be set"),
         ({"sampling": {"stop": "x"}, "stop": "y"}, "'stop' is set twice"),
         ({"sampling": {"top_p": {1}}}, "sampling should be JSON"),
         ({"sampling": {"top_p": float("nan")}}, "sampling should be JSON"),
-        ({"base_url": "127.0.0.1:8000"}, "base_url='127.0.0.1:8000' is not a URL"),
+        ({"base_url": "127.0.0.1:8000"}, "base_url='127.0.0.1:8000' is"),
         ({"base_url": "http://h:x/v1"}, "is not a URL"),
-        (
-            {"base_url": "http://h/v1?key=secret"},
-            "base_url='http://h/v1' should end with its path",
-        ),
+        ({"base_url": "http://h/v1?key=secret"}, "base_url='http://h/v1' should end"),
     ],
 )
 def test_what_an_agent_cannot_be_made_of(options, message):
@@ -332,7 +334,7 @@ def test_what_an_agent_cannot_be_made_of(options, message):
 
 
 def test_a_model_has_a_name():
-    with pytest.raises(errors.BadOption, match="should be the name of a model"):
+    with pytest.raises(errors.BadOption, match="name of a model"):
         ChatAgent("")
 
 
@@ -348,10 +350,18 @@ def test_the_agent_says_what_shapes_its_replies(model):
 
 def test_openais_own_server_takes_the_newer_name_of_the_limit(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    agent = ChatAgent("gpt", max_tokens=7)
-    asyncio.run(agent.reset(Lines(), "o0", {}))
-    request = agent._request(agent._conversation)
-    assert (request.get("max_completion_tokens"), request.get("max_tokens")) == (7, None)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    sent = []
+
+    def answer(request):
+        sent.append(request)
+        return httpx.Response(200, json=completion())
+
+    transport = httpx.MockTransport(answer)
+    replies(ChatAgent("gpt", max_tokens=7, http_client=lambda: httpx.AsyncClient(transport=transport)))
+    body = json.loads(sent[0].content)
+    assert sent[0].url.host == "api.openai.com"
+    assert (body.get("max_completion_tokens"), body.get("max_tokens")) == (7, None)
 
 
 def test_what_the_server_said_of_itself_is_kept(model):
@@ -413,13 +423,15 @@ def test_none_waits_for_a_reply_to_another():
         assert len(server.requests) == 64
 
 
-@pytest.mark.slow  # it waits
 def test_several_play_at_once():
     """Each with a connection of its own, none of which waits for another."""
-    slow = FakeServer(
-        lambda request: lambda connection: connection.wait(0.3) or connection.send(as_json(completion()))
-    )
-    with slow as server:
+    together = threading.Barrier(32)
+
+    def answer(request):
+        together.wait(60)
+        return completion()
+
+    with FakeServer(answer) as server:
         agents = [ChatAgent("m", base_url=server.url)]
         agents += [agents[0].clone() for _ in range(31)]
 
@@ -432,9 +444,7 @@ def test_several_play_at_once():
         async def all_of_them():
             await asyncio.gather(*(one(number, agent) for number, agent in enumerate(agents)))
 
-        began = time.monotonic()
         asyncio.run(all_of_them())
-        assert time.monotonic() - began < 10
         assert server.connections == 32
         last = [request["messages"] for request in asked(server) if len(request["messages"]) == 4]
     assert sorted((sent[1]["content"], sent[3]["content"]) for sent in last) == sorted(

@@ -6,14 +6,15 @@ import asyncio
 import pickle
 import ssl
 import threading
+from functools import partial
 
 import httpx
 import pytest
 import trustme
 
+import inside
 from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate._chat.server import _has_proxy, tls_context
 from fake_model import Lines, asked, completion, refused, replies
 from fake_server import FakeServer, http, in_turn
 
@@ -39,23 +40,17 @@ def http_client(request):
 
 
 @pytest.fixture
-def model(started, http_client):
-    """Makes a server that answers in turn, and an agent of it."""
-
-    def make(*answers, **options):
-        server = started(FakeServer(in_turn(*answers)))
-        return server, ChatAgent("m", base_url=f"{server.url}/v1", **{"http_client": http_client, **options})
-
-    return make
+def model(model, http_client):
+    return partial(model, http_client=http_client)
 
 
-def test_headers_are_sent_and_shown_nowhere(model, monkeypatch):
+def test_headers_are_sent_and_shown_nowhere(model, monkeypatch, http_client):
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-1")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-More: from-variable\nX-Token: other\n")
     headers = {"X-Token": "token-of-mine", "authorization": "Token mine-too"}
     server, agent = model(completion(), headers=headers)
-    replies(pickle.loads(pickle.dumps(agent)) if agent._server._http_client is None else agent)  # noqa: S301
+    replies(pickle.loads(pickle.dumps(agent)) if http_client is None else agent)  # noqa: S301
     sent = server.requests[0].headers
     assert (sent["x-token"], sent["authorization"], sent["x-more"]) == (
         *("token-of-mine", "Token mine-too"),
@@ -64,19 +59,13 @@ def test_headers_are_sent_and_shown_nowhere(model, monkeypatch):
     assert (sent["openai-organization"], sent["openai-project"]) == ("org-1", "project-1")
     assert sent["user-agent"].startswith("agentgym-gym/")
     assert (sent["content-type"], sent["accept"]) == ("application/json", "application/json")
-    assert "token-of-mine" not in f"{agent!r} {agent._server!r} {agent._server.__dict__} {agent.describe()}"
+    assert "token-of-mine" not in f"{agent!r} {agent.describe()}"
 
 
 def test_a_header_that_an_error_repeats_is_hidden(model):
     _, agent = model((400, {"error": {"message": "bad token-of-mine"}}), headers={"X-Token": "token-of-mine"})
     with pytest.raises(errors.BadOption, match=r"bad \*\*\*"):
         replies(agent)
-
-
-@pytest.mark.parametrize("options", [{"headers": {"Host": "a"}}, {"http_client": "no_such:client"}])
-def test_options_that_cannot_be_used(options):
-    with pytest.raises(errors.BadOption, match=next(iter(options))):
-        ChatAgent("m", base_url="http://h/v1", **options)
 
 
 def test_a_private_authority(started, monkeypatch, tmp_path):
@@ -86,15 +75,15 @@ def test_a_private_authority(started, monkeypatch, tmp_path):
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     server = started(FakeServer(in_turn(completion("Action: a")), tls=served))
     agent = ChatAgent("m", base_url=f"{server.url}/v1", retry_seconds=0)
-    tls_context.cache_clear()
+    inside.forget_certificates()
     with pytest.raises(errors.ModelUnreachable, match="certificate"):
         replies(agent)
-    tls_context.cache_clear()
+    inside.forget_certificates()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
     try:
         assert [reply.action for reply in replies(agent, 2)] == ["Action: a"] * 2
     finally:
-        tls_context.cache_clear()
+        inside.forget_certificates()
     assert len(asked(server)) == 2
 
 
@@ -124,24 +113,31 @@ def test_a_proxy(started, monkeypatch, by):
     assert proxy.connections == 1
 
 
+PROXY = "http://proxy"
+
+
 @pytest.mark.parametrize(
     ("url", "variables", "proxied"),
     [
-        ("https://api.openai.com/v1", {}, False),
-        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1"}, True),
-        ("https://api.openai.com/v1", {"ALL_PROXY": "http://p:1"}, True),
-        ("https://api.openai.com/v1", {"HTTP_PROXY": "http://p:1"}, False),
-        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "openai.com"}, False),
-        ("https://api.openai.com/v1", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, False),
-        ("http://gpu:8000/v1", {"HTTP_PROXY": "http://p:1", "NO_PROXY": "gpu:8000"}, False),
-        ("http://localhost:8000/v1", {"HTTP_PROXY": "http://p:1"}, False),
-        ("http://[::1]:8000/v1", {"HTTP_PROXY": "http://p:1"}, False),
+        ("https://api.model.invalid/v1", {}, False),
+        ("https://api.model.invalid/v1", {"HTTPS_PROXY": PROXY}, True),
+        ("https://api.model.invalid/v1", {"ALL_PROXY": PROXY}, True),
+        ("https://api.model.invalid/v1", {"HTTP_PROXY": PROXY}, False),
+        ("https://api.model.invalid/v1", {"HTTPS_PROXY": PROXY, "NO_PROXY": "model.invalid"}, False),
+        ("https://api.model.invalid/v1", {"HTTPS_PROXY": PROXY, "NO_PROXY": "*"}, False),
+        ("http://gpu.invalid:8000/v1", {"HTTP_PROXY": PROXY}, True),
+        ("http://gpu.invalid:8000/v1", {"HTTP_PROXY": PROXY, "NO_PROXY": "gpu.invalid:8000"}, False),
+        ("http://localhost:9/v1", {"HTTP_PROXY": PROXY}, False),
+        ("http://[::1]:9/v1", {"HTTP_PROXY": PROXY}, False),
     ],
 )
-def test_variables_that_name_a_proxy(monkeypatch, url, variables, proxied):
+def test_variables_that_name_a_proxy(started, monkeypatch, url, variables, proxied):
+    proxy = started(FakeServer(in_turn((403, {}))))
     for name, value in variables.items():
-        monkeypatch.setenv(name.lower(), value)
-    assert _has_proxy(url) == proxied
+        monkeypatch.setenv(name.lower(), proxy.url if value == PROXY else value)
+    with pytest.raises((errors.AgentFault, errors.SetupError)):
+        replies(ChatAgent("m", base_url=url, retry_seconds=0))
+    assert (proxy.connections > 0) is proxied
 
 
 def test_a_chunked_reply(model):
@@ -166,7 +162,7 @@ def test_a_reply_that_ends_with_its_connection(model):
 @pytest.mark.parametrize("status", ["301 Moved", "307 Temporary Redirect", "308 Permanent Redirect"])
 def test_a_redirect_ends_the_run(model, status):
     server, agent = model(refused(status, None, "Location: https://elsewhere.example/v1"))
-    with pytest.raises(errors.BadOption, match=r"elsewhere\.example.*redirects are not followed"):
+    with pytest.raises(errors.BadOption, match=r"elsewhere\.example"):
         replies(agent)
     assert len(asked(server)) == 1
 

@@ -9,13 +9,14 @@ import socket
 import threading
 import time
 import traceback
+from functools import partial
 
 import httpx
 import pytest
 
+import inside
 from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate._chat import client as chat_client
 from fake_model import Lines, asked, completion, refused, replies
 from fake_server import FakeServer, as_json, dripping, hang_up, http, in_turn, never, then_hang_up
 
@@ -24,7 +25,7 @@ KEY = "sk-secret-of-mine"
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", 0.002)
+    inside.pause_model(monkeypatch, 0.002)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
@@ -36,14 +37,8 @@ def sent_by(request):
 
 
 @pytest.fixture
-def model(started, sent_by):
-    """Makes a server that answers in turn, and an agent of it."""
-
-    def make(*answers, **options):
-        server = started(FakeServer(in_turn(*answers)))
-        return server, ChatAgent("m", base_url=f"{server.url}/v1", http_client=sent_by, **options)
-
-    return make
+def model(model, sent_by):
+    return partial(model, http_client=sent_by)
 
 
 def wrong(body, status="200 OK"):
@@ -105,34 +100,27 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_the_server_is_asked_again(model, name):
-    fault, kind, _ = FAULTS[name]
+def test_the_server_is_asked_again_and_what_goes_on_is_named(model, name):
+    fault, kind, message = FAULTS[name]
     server, agent = model(fault, fault, completion("Action: a"))
     (reply,) = replies(agent)
     assert (reply.action, reply.step["retries"]) == ("Action: a", 2), kind
     requests = asked(server)
     assert requests == [requests[0]] * 3
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_what_goes_on_is_named(model, name):
-    fault, kind, message = FAULTS[name]
-    server, agent = model(fault, retry_seconds=0)
+    server.answer = in_turn(fault)
     with pytest.raises(errors.AgentFault, match=r"\(1 attempt\)") as raised:
-        replies(agent)
+        replies(ChatAgent("m", base_url=f"{server.url}/v1", retry_seconds=0))
     assert raised.value.kind == kind
     assert message in str(raised.value)
     assert server.url in str(raised.value)
-    assert len(asked(server)) == 1
+    assert len(asked(server)) == 4
 
 
 def test_it_gives_up_when_the_time_is_over(model, monkeypatch):
-    monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", 0.1)
+    inside.pause_model(monkeypatch, 0.1)
     server, agent = model((500, {}), retry_seconds=0.5)
-    began = time.monotonic()
     with pytest.raises(errors.ModelError, match=r"[2-5] attempts in"):
         replies(agent)
-    assert time.monotonic() - began < 15
     assert 2 <= len(asked(server)) <= 5
 
 
@@ -153,18 +141,20 @@ def test_connections_that_the_server_closes_cost_nothing(model):
 
 
 def test_nobody_listens(sent_by):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    agent = ChatAgent("m", base_url=f"http://127.0.0.1:{port}", retry_seconds=0.05, http_client=sent_by)
-    with pytest.raises(errors.ModelUnreachable, match=f"127.0.0.1:{port}: cannot connect"):
-        replies(agent)
+    with socket.socket() as bound:  # and it does not listen
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        agent = ChatAgent("m", base_url=f"http://127.0.0.1:{port}", retry_seconds=0.05, http_client=sent_by)
+        with pytest.raises(errors.ModelUnreachable, match=f":{port}: cannot connect"):
+            replies(agent)
 
 
 def test_a_server_that_comes_late(monkeypatch):
     """As one that is restarted."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", 0.1)
+    late = socket.socket()
+    late.bind(("127.0.0.1", 0))
+    port = late.getsockname()[1]
+    inside.pause_model(monkeypatch, 0.1)
     agent = ChatAgent("m", base_url=f"http://127.0.0.1:{port}", retry_seconds=10)
 
     async def answer(reader, writer):
@@ -176,7 +166,7 @@ def test_a_server_that_comes_late(monkeypatch):
         await agent.reset(Lines(), "o0", {})
         asking = asyncio.ensure_future(agent.act("o0", {}))
         await asyncio.sleep(0.2)
-        async with await asyncio.start_server(answer, "127.0.0.1", port):
+        async with await asyncio.start_server(answer, sock=late):
             reply = await asking
             await agent.close()
         return reply
@@ -207,7 +197,7 @@ def test_a_reply_without_end_is_not_read_to_its_end(model):
         connection.send(b"HTTP/1.1 200 OK\r\n\r\n", *[b" " * 2**20] * 80)
 
     _, agent = model(endless, retry_seconds=0)
-    with pytest.raises(errors.BadCompletion, match="broke off: answered more than 67108864 bytes"):
+    with pytest.raises(errors.BadCompletion, match="more than 67108864 bytes"):
         replies(agent)
 
 
@@ -347,7 +337,7 @@ def test_a_context_that_overflows_ends_the_episode(model, name):
 @pytest.mark.parametrize("status", [400, 422])
 def test_any_other_refusal_ends_the_run(model, status, body, told):
     server, agent = model((status, body))
-    with pytest.raises(errors.BadOption, match=f"rejects the request \\(HTTP {status}") as raised:
+    with pytest.raises(errors.BadOption, match=f"HTTP {status}") as raised:
         replies(agent)
     assert told in str(raised.value).replace("HTTP 422", "HTTP 400")
     assert len(asked(server)) == 1
@@ -356,9 +346,7 @@ def test_any_other_refusal_ends_the_run(model, status, body, told):
 def test_a_limit_that_leaves_no_room_is_no_overflow(model):
     said = {"error": {"message": "This model's maximum context length is 2048 tokens. However, …"}}
     _, agent = model((400, said), max_tokens=2048)
-    with pytest.raises(
-        errors.BadOption, match="max_tokens=2048 leaves no room in the model's context window of 2048"
-    ):
+    with pytest.raises(errors.BadOption, match="max_tokens=2048 leaves no room"):
         replies(agent)
 
 
@@ -371,7 +359,7 @@ def test_a_conversation_that_is_filtered_ends_the_episode(model):
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_key_that_is_refused_is_not_shown(model, status):
     _, agent = model((status, {"error": {"message": f"Incorrect API key provided: {KEY}"}}))
-    with pytest.raises(errors.AccessDenied, match=r"Incorrect API key provided: .*OPENAI_API_KEY") as raised:
+    with pytest.raises(errors.AccessDenied, match="OPENAI_API_KEY") as raised:
         replies(agent)
     assert KEY not in "".join(traceback.format_exception(raised.value))
 
@@ -383,14 +371,14 @@ def test_a_model_that_is_not_there(started):
         return 404, {"error": {"message": "The model `m` does not exist."}}
 
     server = started(FakeServer(answer))
-    with pytest.raises(errors.BadOption, match=r"has no model 'm'.* does not exist.*it serves 'a', 'b'"):
+    with pytest.raises(errors.BadOption, match=r"no model 'm'.*it serves 'a', 'b'"):
         replies(ChatAgent("m", base_url=f"{server.url}/v1"))
     assert server.requests[-1].path == "/v1/models"
 
 
 def test_a_path_that_is_not_there(model):
     _, agent = model((404, {"detail": "Not Found"}))
-    with pytest.raises(errors.BadOption, match=r"Not Found.*check that the base URL ends in /v1"):
+    with pytest.raises(errors.BadOption, match=r"Not Found.* ends in /v1"):
         replies(agent)
 
 
@@ -438,7 +426,7 @@ def test_the_password_of_a_url_is_sent(model):
 
 def test_openais_own_server_needs_a_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY")
-    with pytest.raises(errors.AccessDenied, match="environment variable OPENAI_API_KEY, or give"):
+    with pytest.raises(errors.AccessDenied, match="OPENAI_API_KEY"):
         replies(ChatAgent("gpt"))
 
 
@@ -459,7 +447,7 @@ def test_no_proxy_leads_to_this_machine(model, monkeypatch):
 @pytest.mark.parametrize("answer", [never, (500, {})])
 def test_cancelled_it_ends_at_once(model, answer, monkeypatch):
     """While it waits for a reply, and between two attempts."""
-    monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", 20)
+    inside.pause_model(monkeypatch, 20)
     server, agent = model(answer)
     asked_once = threading.Event()
     server.answer = lambda request: asked_once.set() or answer

@@ -11,12 +11,9 @@ from gymnasium.wrappers import TimeLimit
 
 from agentgym_gym import errors
 from agentgym_gym.evaluate import ChatAgent, ChatPrompt, History
-from agentgym_gym.evaluate._chat.thinking import without_thinking
 from counting_env import Count, Instructed
-from fake_model import Lines, asked, call, completion, replies
+from fake_model import TOOLS, Lines, asked, call, completion, replies
 from fake_server import FakeServer, in_turn
-
-TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
 
 
 @pytest.fixture
@@ -101,8 +98,8 @@ def test_both_limits_hold(sent):
 def test_calls_are_left_out_with_their_answers(sent):
     answers = [completion(None, *[call("get", {}, f"{n}{c}") for c in "ab"]) for n in range(4)]
     requests = sent(*answers, turns=4, env=Lines(tools=TOOLS), tools="native", history="turns:1")
-    other = "Not carried out: one call per turn; this one was ignored."
-    assert requests[3] == ["Play.", "o0", "2a+2b", "2ao3", f"2b{other}"]
+    *shown, ignored = requests[3]
+    assert (shown, ignored[:17]) == (["Play.", "o0", "2a+2b", "2ao3"], "2bNot carried out")
 
 
 @pytest.mark.parametrize(
@@ -203,19 +200,19 @@ def test_a_system_prompt_in_place_of_the_environment_s_own(sent):
     [
         ("p.json", "[", "cannot be read: "),
         ("p.json", "[" * 100_000, "cannot be read"),
-        ("p.json", "7", "should hold a list of messages"),
-        ("p.json", '[{"role": "user"}]', "message 1 should have exactly 'role' and 'content'"),
+        ("p.json", "7", "a list of messages"),
+        ("p.json", '[{"role": "user"}]', "message 1 should have exactly"),
         ("p.json", '[{"role": "user", "content": 7}]', "message 1 should be text"),
         ("p.json", '[{"role": [], "content": "a"}]', "message 1 should be text"),
         ("p.json", '[{"role": "user", "content": "a"}]', "has no reply"),
-        ("p.json", '[{"role": "assistant", "content": "a"}]', "example 1 has the role 'assistant'"),
+        ("p.json", '[{"role": "assistant", "content": "a"}]', "example 1 has the role"),
         (
             "p.jsonl",
             '{"role": "user", "content": "a"}\n{"role": "system", "content": "b"}',
-            "message 2 should be text of the role user or assistant",
+            "message 2 should be text",
         ),
         ("p.txt", b"\xff", "cannot be read: "),
-        ("none.txt", None, "none.txt cannot be read: No such file"),
+        ("none.txt", None, "none.txt cannot be read"),
     ],
 )
 def test_a_prompt_that_is_none(tmp_path, name, text, message):
@@ -252,5 +249,5 @@ def test_toml_that_is_none(tmp_path):
         ("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>a", "a"),
     ],
 )
-def test_reasoning_is_taken_out(reply, answer):
-    assert without_thinking(reply) == answer
+def test_reasoning_is_taken_out(sent, reply, answer):
+    assert sent(completion(reply), turns=2)[1] == ["Play.", "o0", answer, "o1"]

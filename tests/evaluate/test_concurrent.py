@@ -1,21 +1,25 @@
 """Many episodes at once: over the awaited environment, in threads, with agents that are awaited or not."""
 
 import asyncio
+import sys
 import threading
 import time
-from collections import Counter
+import types
 from functools import partial
+from importlib.util import find_spec
 from typing import ClassVar
 
 import gymnasium
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
+import command_line
+import inside
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import find
+from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import AgentFault, BadArguments, BadOption, ModelBusy, WrongServer
-from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle
-from agentgym_gym.evaluate._episode_workers import Job, Servers
-from agentgym_gym.evaluate._runner import play_jobs
+from agentgym_gym.evaluate import AgentReply, RandomAgent, evaluate, evaluate_async, load_oracle, read_run
 from agentgym_gym.testing import ScriptedAgent
 
 
@@ -45,7 +49,7 @@ def barrier_of(number):
         waiting.append(1)
         if len(waiting) == number:
             everyone.set()
-        await asyncio.wait_for(everyone.wait(), 10)
+        await asyncio.wait_for(everyone.wait(), 60)
 
     return wait
 
@@ -55,18 +59,18 @@ class Slow(gymnasium.Env):
 
     observation_space = action_space = gymnasium.spaces.Text(5)
     made = 0
+    threads: ClassVar[set[threading.Thread]]
     together: ClassVar[threading.Barrier]
 
     def __init__(self):
         type(self).made += 1
-        self.thread = threading.current_thread()
-        self.closed = False
 
     def reset(self, *, seed=None, options=None):
         return "Go.", {}
 
     def step(self, action):
         assert threading.current_thread() is not threading.main_thread()
+        self.threads.add(threading.current_thread())
         self.together.wait(30)
         return "Done.", 1.0, True, False, {"success": True}
 
@@ -121,40 +125,19 @@ def test_each_sample_of_the_random_agent_differs(env, textcraft_url):
         )
     )
     assert len({record.replies for record in records}) == 6
-    first = evaluate(AsyncToSync(textcraft_url), RandomAgent(3), [5])
-    assert first[0].replies == records[0].replies
-
-
-def AsyncToSync(url):  # noqa: N802
-    from agentgym_gym.env import AgentGymEnv
-
-    return AgentGymEnv("TextCraft", server=url, max_turns=2)
+    with AgentGymEnv("TextCraft", server=textcraft_url, max_turns=2) as alone:
+        assert evaluate(alone, RandomAgent(3), [5])[0].replies == records[0].replies
 
 
 def test_what_blocks_has_a_thread_of_its_own():
-    Slow.made, Slow.together = 0, threading.Barrier(8)
+    Slow.made, Slow.threads, Slow.together = 0, set(), threading.Barrier(8)
     records = asyncio.run(evaluate_async(Slow, lambda: ScriptedAgent("go"), range(8), concurrency=8))
     assert [record.score for record in records] == [1.0] * 8
     assert Slow.made == 8 + 1
-    deadline = time.monotonic() + 5
-    while any(thread.name == "agentgym-evaluate" for thread in threading.enumerate()):
+    deadline = time.monotonic() + 30
+    while any(thread in threading.enumerate() for thread in Slow.threads):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def test_several_parts_follow_each_other(textcraft_url, env):
-    found = []
-
-    def job(tasks):
-        return Job(
-            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
-            lambda: load_oracle(env.environment),
-            [(task, 0) for task in tasks],
-            found.append,
-        )
-
-    asyncio.run(play_jobs([job([1, 2]), job([]), job([3])], concurrency=5))
-    assert sorted(record.task_id for record in found) == [1, 2, 3]
 
 
 def test_no_more_play_at_once_than_the_servers_hold(counted, monkeypatch):
@@ -173,57 +156,77 @@ def test_no_more_play_at_once_than_the_servers_hold(counted, monkeypatch):
     assert env.capacity == 2
 
 
-def test_parts_on_the_same_servers_share_their_capacity(counted, monkeypatch):
+@pytest.fixture
+def eval_file(monkeypatch, tmp_path):
+    """Plays the environments of a run file, with agents by name; returns the records of each run."""
+    inside.forget_registrations(monkeypatch)
+
+    def play(environments, agents, *, concurrency):
+        module = types.ModuleType("own_agents")
+        vars(module).update(agents)
+        monkeypatch.setitem(sys.modules, "own_agents", module)
+        lines = [f'out = "{tmp_path / "runs"}"', f"concurrency = {concurrency}", *environments]
+        lines += [f'[[agents]]\nagent = "own_agents:{name}"\nname = "{name}"' for name in agents]
+        (tmp_path / "run.toml").write_text("\n".join(lines))
+        result = command_line.run("eval", tmp_path / "run.toml")
+        assert result.exit_code == 0, result.stderr
+        return {path.name: read_run(path).records for path in (tmp_path / "runs").iterdir()}
+
+    return play
+
+
+@pytest.mark.needs("tomllib" if find_spec("tomllib") else "tomli")
+def test_agents_on_the_same_servers_share_their_capacity(counted, monkeypatch, eval_file):
     server = counted()
     monkeypatch.setattr(type(find("TextCraft").wire), "capacity", 2)
-
-    def make_env():
-        return AsyncAgentGymEnv("TextCraft", server=server.url)
-
-    found, servers = [], Servers(make_env().capacity)
     make_agent = partial(Waiting, barrier_of(2))
-    jobs = [
-        Job(
-            make_env,
-            make_agent,
-            [(n, 0) for n in range(5)],
-            found.append,
-            servers,
-        )
-        for _ in range(3)
-    ]
-    asyncio.run(play_jobs(jobs, concurrency=8))
-    assert (server.most, [record.fault for record in found]) == (2, [None] * 15)
+    environment = f'[[environments]]\nid = "TextCraft"\nserver = "{server.url}"\ntasks = "0:5"'
+    runs = eval_file([environment], dict.fromkeys("abc", make_agent), concurrency=8)
+    faults = [record.fault for records in runs.values() for record in records]
+    assert (server.most, faults) == (2, [None] * 15)
 
 
-def test_who_finds_no_place_in_one_part_plays_the_next(textcraft_url, env):
-    playing, most = Counter(), Counter()
+class OnePlace(gymnasium.Env):
+    """An environment whose server has one place; its step waits until four play in the other one."""
 
-    class Watched(Waiting):
-        def __init__(self, name):
-            super().__init__(self.wait)
-            self.name = name
+    observation_space = action_space = gymnasium.spaces.Text(5)
+    capacity: int | None = 1
+    four: ClassVar[threading.Event]
+    taken: ClassVar[threading.Lock]
 
-        async def wait(self):
-            playing[self.name] += 1
-            most[self.name] = max(most[self.name], playing[self.name])
-            await asyncio.sleep(0.02)
-            playing[self.name] -= 1
+    def reset(self, *, seed=None, options=None):
+        return "Go.", {}
 
-    found = []
-    jobs = [
-        Job(
-            lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),
-            partial(Watched, name),
-            [(task, 0) for task in range(10)],
-            found.append,
-            Servers(most_at_once),
-        )
-        for name, most_at_once in (("one", 1), ("many", None))
-    ]
-    asyncio.run(play_jobs(jobs, concurrency=5))
-    assert Counter(record.agent for record in found) == {"one": 10, "many": 10}
-    assert most == {"one": 1, "many": 4}
+    def step(self, action):
+        assert self.taken.acquire(blocking=False), "two play at once"
+        assert self.four.wait(60)
+        self.taken.release()
+        return "Done.", 1.0, True, False, {"success": True}
+
+
+class FourPlaces(OnePlace):
+    """The other one."""
+
+    capacity = None
+    together: ClassVar[threading.Barrier]
+
+    def step(self, action):
+        self.together.wait(60)
+        self.four.set()
+        return "Done.", 1.0, True, False, {"success": True}
+
+
+@pytest.mark.needs("tomllib" if find_spec("tomllib") else "tomli")
+def test_who_finds_no_place_in_one_environment_plays_the_next(monkeypatch, eval_file):
+    OnePlace.four, OnePlace.taken = threading.Event(), threading.Lock()
+    FourPlaces.together = threading.Barrier(4)
+    environments = []
+    for name, made in {"own/One-v0": OnePlace, "own/Four-v0": FourPlaces}.items():
+        monkeypatch.setitem(gymnasium.registry, name, EnvSpec(name, entry_point=made))
+        environments.append(f'[[environments]]\nid = "own_agents:{name}"\ntasks = "0:8"')
+    runs = eval_file(environments, {"a": partial(ScriptedAgent, "go")}, concurrency=5)
+    assert sorted(runs) == ["Four-v0-a", "One-v0-a"]
+    assert [record.score for records in runs.values() for record in records] == [1.0] * 16
 
 
 class Failing:
@@ -263,7 +266,7 @@ def test_a_fault_of_the_agent_is_no_zero(textcraft_url, error, kind):
 
 def test_an_agent_that_always_fails_ends_the_run(textcraft_url):
     told = []
-    with pytest.raises(AgentFault, match=r"last \d+ episodes .* ModelBusy: full"):
+    with pytest.raises(AgentFault, match=r"last \d+ .* ModelBusy: full"):
         asyncio.run(
             evaluate_async(
                 lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url),

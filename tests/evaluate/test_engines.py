@@ -15,16 +15,21 @@ from pathlib import Path
 import pytest
 
 import fake_engine
+import inside
 import programs
 from agentgym_gym.errors import BadOption, SetupError
-from agentgym_gym.evaluate._engines import Engine, checkpoints, guard
-from agentgym_gym.evaluate._engines import engine as engines
-from agentgym_gym.evaluate._engines.commands import command_line
+from agentgym_gym.evaluate import Engine, checkpoints
 from process_tree import alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the processes in /proc")
 
-KINDS = ["sglang", "vllm", "transformers"]
+NAME = "--served-model-name"
+COMMANDS = {
+    "sglang": f"-m sglang.launch_server --x 1 --model-path MODEL {NAME} NAME --host 127.0.0.1 --port PORT",
+    "vllm": (f"-m vllm.entrypoints.cli.main serve MODEL --x 1 --host 127.0.0.1 --port PORT {NAME} MODEL"),
+    "transformers": ("-m transformers.cli.transformers serve MODEL --x 1 --host 127.0.0.1 --port PORT"),
+}
+PORTS = range(20_000, 32_768)  # those below are for other programs, and those above for clients
 
 
 def within(seconds, condition):
@@ -54,8 +59,7 @@ def fake(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(packages))
     monkeypatch.setenv("FAKE_ENGINE_PIDS", str(pids))
     monkeypatch.setenv("FAKE_ENGINE_SEEN", str(tmp_path / "seen"))
-    monkeypatch.setattr(engines, "GRACE_SECONDS", 0.3)
-    monkeypatch.setattr(engines, "POLL_SECONDS", 0.02)
+    inside.limit_engine(monkeypatch, grace=0.3, poll=0.02)
 
     class Fake:
         started = staticmethod(lambda: [int(line) for line in pids.read_text().split()])
@@ -74,42 +78,26 @@ def fake(tmp_path, monkeypatch):
 # --- what is started ---
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (
-            "sglang",
-            (
-                "-m sglang.launch_server --x 1 --model-path m:1 "
-                "--served-model-name m_1 --host 127.0.0.1 --port 9"
-            ),
-        ),
-        (
-            "vllm",
-            "-m vllm.entrypoints.cli.main serve m:1 --x 1 --host 127.0.0.1 --port 9 --served-model-name m:1",
-        ),
-        ("transformers", "-m transformers.cli.transformers serve m:1 --x 1 --host 127.0.0.1 --port 9"),
-    ],
-)
-def test_the_command_line_of_each_engine(kind, expected):
-    command = command_line(kind, "m:1", 9, ["--x", "1"], python="/py")
-    assert command == ["/py", *expected.split()]
+def test_a_build_of_vllm_under_another_name_is_started_by_the_server_alone(fake, model):
+    fake.install("vllm", version="")
+    with Engine("vllm", model, arguments=["--x", "1"]) as engine:
+        assert engine.command[1:7] == [
+            *("-m", "vllm.entrypoints.openai.api_server"),
+            *("--model", model),
+            *("--x", "1"),
+        ]
 
 
-def test_a_build_of_vllm_under_another_name_is_started_by_the_server_alone():
-    command = command_line("vllm", "m:1", 9, ["--x", "1"], python="/py", version="unknown")
-    assert command[1:5] == ["-m", "vllm.entrypoints.openai.api_server", "--model", "m:1"]
-    assert command[5:7] == ["--x", "1"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_engine_starts_answers_and_stops(kind, fake, model, monkeypatch):
+@pytest.mark.parametrize("kind", COMMANDS)
+def test_an_engine_starts_answers_and_stops(kind, fake, tmp_path, monkeypatch):
+    model = str(save_model(tmp_path / "m:1"))
+    name = model.replace(":", "_") if kind == "sglang" else model
     fake.behaves("serve", kind)
     monkeypatch.setenv("VLLM_API_KEY", "a key that would be asked for")
     monkeypatch.setenv("MINE", "goes through")
-    with Engine(kind, model, arguments=["--mine", "1"]) as engine:
+    with Engine(kind, model, arguments=["--x", "1"]) as engine:
         port = int(engine.base_url.removeprefix("http://127.0.0.1:").removesuffix("/v1"))
-        assert port in engines.PORTS
+        assert port in PORTS
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         connection.request("GET", "/v1/models")
         assert connection.getresponse().status == 200
@@ -118,11 +106,13 @@ def test_an_engine_starts_answers_and_stops(kind, fake, model, monkeypatch):
         assert engine.start() == engine.base_url  # and nothing else
         version = fake_engine.VERSIONS[kind]
         assert engine.describe() == {"engine": kind, "version": version, "command": engine.command}
-        assert engine.model == model
+        assert engine.model == name
         assert engine.log_tail() == "loading the model"
     assert not engine.is_alive()
     assert engine.log_tail() == "loading the model"
-    assert engine.command[0] == sys.executable
+    values = {"MODEL": model, "NAME": name, "PORT": str(port)}
+    expected = [values.get(word, word) for word in COMMANDS[kind].split()]
+    assert engine.command == [sys.executable, *expected]
     seen = fake.seen()
     assert seen["arguments"] == engine.command[3:]
     assert seen["stdin"] == ""
@@ -138,16 +128,16 @@ def test_an_engine_starts_answers_and_stops(kind, fake, model, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kind": "ollama"}, "engine 'ollama' is not one of 'sglang', 'vllm', 'transformers'"),
+        ({"kind": "ollama"}, "engine 'ollama' is not one of"),
         ({"model_path": "no/such"}, "there is no 'no/such'.*hf download"),
-        ({"arguments": ["--port", "1"]}, "option '--port' is reserved for vllm: a free port is chosen"),
-        ({"arguments": ["--served_model_name=x"]}, "option '--served-model-name' is reserved"),
-        ({"arguments": ["--api-key=abc"]}, r"option '--api-key' is reserved for vllm: .* no key"),
-        ({"arguments": ["--hf-t", "abc"]}, r"option '--hf-t' is reserved for vllm: .*HF_TOKEN"),
+        ({"arguments": ["--port", "1"]}, "'--port' is reserved for vllm"),
+        ({"arguments": ["--served_model_name=x"]}, "'--served-model-name' is reserved"),
+        ({"arguments": ["--api-key=abc"]}, "'--api-key' is reserved for vllm"),
+        ({"arguments": ["--hf-t", "abc"]}, "'--hf-t' is reserved .*HF_TOKEN"),
         ({"arguments": "--dtype float16"}, "a list of texts"),
         ({"start_seconds": 0}, "start_seconds=0 should be above 0"),
-        ({"python": "/no/such/python"}, "python='/no/such/python' cannot be run"),
-        ({"kind": "transformers", "model_path": "a@b"}, "part of 'a@b' after an '@' as a revision"),
+        ({"python": "/no/such/python"}, "python='/no/such/python' cannot"),
+        ({"kind": "transformers", "model_path": "a@b"}, "'a@b' after an '@'"),
     ],
 )
 def test_what_cannot_be_started_is_said_at_once(given, message, fake, model):
@@ -158,16 +148,14 @@ def test_what_cannot_be_started_is_said_at_once(given, message, fake, model):
 
 def test_an_engine_that_is_not_installed_is_named_with_what_to_install(fake, model):
     engine = Engine("transformers", model)
-    with pytest.raises(
-        SetupError, match=r"transformers cannot be started.* lacks transformers, .*\[serving\]'"
-    ):
+    with pytest.raises(SetupError, match=r"lacks transformers, .*\[serving\]'"):
         engine.start()
     with pytest.raises(SetupError, match="has not been started"):
         engine.base_url  # noqa: B018
     fake.install("transformers", version="5.4.1")
-    with pytest.raises(SetupError, match=r"transformers 5\.4\.1 is installed .* 5\.5 or newer"):
+    with pytest.raises(SetupError, match=r"5\.4\.1 is .* 5\.5 or newer"):
         engine.start()
-    with pytest.raises(SetupError, match=r"/bin/true does not run as Python"):
+    with pytest.raises(SetupError, match="/bin/true does not run"):
         Engine("vllm", model, python="/bin/true").start()
     assert fake.started() == []
 
@@ -185,9 +173,7 @@ def test_an_engine_that_ends_shows_the_end_of_its_log_without_secrets(fake, mode
     with pytest.raises(SetupError) as raised:
         engine.start()
     head, *said = str(raised.value).splitlines()
-    assert (
-        head == f"the engine vllm ended with status 3 before it answered. The last lines of its log ({log}):"
-    )
+    assert (" vllm ended with status 3 " in head, head.endswith(f"({log}):")) == (True, True), head
     assert said == ["loading the model", "boom at http://***@there, key ***"]
     assert "boom" in log.read_text()
     assert not engine.is_alive()
@@ -197,16 +183,14 @@ def test_an_engine_that_ends_shows_the_end_of_its_log_without_secrets(fake, mode
 @pytest.mark.parametrize("behaviour", ["hang", "loading", "drip"])
 def test_an_engine_that_does_not_answer_in_time_is_stopped(behaviour, fake, model):
     fake.behaves(behaviour)
-    begun = time.monotonic()
-    with pytest.raises(SetupError, match=r"vllm did not answer within 4 s\. .*\nloading the model"):
+    with pytest.raises(SetupError, match=r"within 4 s\. .*\nloading the model"):
         Engine("vllm", model, start_seconds=4).start()  # the time that Python needs on a busy machine
-    assert time.monotonic() - begun < 24
     assert len(fake.started()) == 1
 
 
 def test_an_engine_that_was_killed_leaves_none_of_its_processes(fake, model):
     fake.behaves("killed")
-    with pytest.raises(SetupError, match="ended with status 137 before it answered"):
+    with pytest.raises(SetupError, match="ended with status 137"):
         Engine("vllm", model).start()
     assert len(fake.started()) == 3
 
@@ -229,17 +213,15 @@ def test_another_program_on_the_port_is_not_taken_for_the_engine(fake, model, mo
         other = listener.getsockname()[1]
         answer = threading.Thread(target=lambda: answer_once(listener))
         answer.start()
-        free = engines._free_port()
-        ports = iter([other, free])
-        monkeypatch.setattr(engines, "_free_port", lambda: next(ports))
+        inside.choose_engine_port(monkeypatch, other)
         with Engine("vllm", model) as engine:
-            assert engine.base_url == f"http://127.0.0.1:{free}/v1"
+            assert engine.base_url != f"http://127.0.0.1:{other}/v1"
         answer.join()
 
 
 def test_a_log_that_cannot_be_written_is_named(fake, model, tmp_path):
     fake.behaves("serve")
-    with pytest.raises(BadOption, match=r"the log '.*/model/config.json/log' cannot be written"):
+    with pytest.raises(BadOption, match=r"config\.json/log' cannot be written"):
         Engine("vllm", model, log=Path(model, "config.json", "log")).start()
     assert fake.started() == []
 
@@ -255,18 +237,20 @@ def test_all_that_it_started_ends_with_it(fake, model):
         assert alive(fake.started()) == set(fake.started())
 
 
-def test_ctrl_c_while_it_loads_stops_it(fake, model, monkeypatch):
+def test_ctrl_c_while_it_loads_stops_it(fake, model):
     fake.behaves("hang")
-
-    def interrupt(*_):
-        if fake.started():
-            raise KeyboardInterrupt
-        return False
-
-    monkeypatch.setattr(engines, "_is_ready", interrupt)
     engine = Engine("vllm", model)
-    with pytest.raises(KeyboardInterrupt):
-        engine.start()
+
+    def press_ctrl_c():
+        within(20, fake.started)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    pressing = threading.Thread(target=press_ctrl_c)
+    with programs.default_sigint():
+        pressing.start()
+        with pytest.raises(KeyboardInterrupt):
+            engine.start()
+    pressing.join()
     assert not engine.is_alive()
 
 
@@ -274,7 +258,7 @@ def test_it_ends_if_the_process_between_is_killed(fake, model):
     fake.behaves("stubborn")
     with Engine("vllm", model) as engine:
         assert within(20, lambda: len(fake.started()) == 3)
-        between = engine._process.pid
+        between = os.getpgid(fake.started()[0])
         in_group = [pid for pid in fake.started() if os.getpgid(pid) == between]
         assert len(in_group) == 2
         os.kill(between, signal.SIGKILL)
@@ -288,9 +272,10 @@ def test_it_ends_if_the_process_between_is_killed(fake, model):
 
 PARENT = """
 import os, sys, time
-from agentgym_gym.evaluate._engines import engine as engines
-engines.GRACE_SECONDS = 0.3
-engine = engines.Engine("vllm", sys.argv[1])
+import inside, pytest
+from agentgym_gym.evaluate import Engine
+inside.limit_engine(pytest.MonkeyPatch(), grace=0.3, poll=0.02)
+engine = Engine("vllm", sys.argv[1])
 engine.start()
 if os.fork() == 0:  # lives on, and holds copies of all that its parent had open
     assert not engine.is_alive()
@@ -317,17 +302,11 @@ def test_it_ends_with_the_process_that_started_it(then, status, fake, model):
     variables = programs.environment()
     variables["PYTHONPATH"] = os.pathsep.join([os.environ["PYTHONPATH"], variables["PYTHONPATH"]])
     run = programs.run(
-        [sys.executable, "-c", PARENT, model, then], env=variables, capture_output=True, text=True, timeout=30
+        [sys.executable, "-c", PARENT, model, then], env=variables, capture_output=True, text=True, timeout=60
     )
     assert (run.returncode, run.stdout, run.stderr) == (status, "started\n", "")
     assert len(fake.started()) == 3
     assert within(20, lambda: not alive(fake.started()))
-
-
-def test_the_processes_below_one_are_found():
-    assert guard.descendants(os.getpid()) is not None
-    assert os.getpid() in guard.descendants(os.getppid())
-    assert os.getppid() not in guard.descendants(os.getpid())
 
 
 # --- checkpoints ---
@@ -359,14 +338,14 @@ def test_a_model_that_verl_saved_is_found(below, tmp_path):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ([], r"holds no model that can be loaded: no config\.json, and it is empty"),
+        ([], r"no config\.json, and it is empty"),
         (["a.txt", "b/c"], r"no config\.json, and it holds a\.txt, b/"),
         ([f"shard_{i}" for i in range(12)], "shard_1, .*shard_7 and 4 more"),
         (["config.json"], r"has a config\.json, but no weights"),
         (["adapter_config.json", "adapter_model.safetensors"], "it is an adapter"),
         (
             ["actor/huggingface/config.json", "actor/model_world_size_1_rank_0.pt"],
-            "model_merger merge .*--target_dir .*/actor/huggingface.*hf_model",
+            "merge .*--target_dir .*/actor/huggingf",
         ),
     ],
 )
@@ -384,7 +363,7 @@ def test_what_is_no_checkpoint_is_named_with_what_is_there(files, message, tmp_p
 def test_a_pattern_that_matches_nothing_says_what_is_there(tmp_path):
     (tmp_path / "ckpts").mkdir()
     (tmp_path / "ckpts/notes.txt").touch()
-    with pytest.raises(BadOption, match=r"matches no folder of a model.*/ckpts', it holds notes\.txt"):
+    with pytest.raises(BadOption, match=r"/ckpts', it holds notes\.txt"):
         checkpoints(str(tmp_path / "ckpts/step_*"))
-    with pytest.raises(BadOption, match=r"matches only files, such as .*notes\.txt"):
+    with pytest.raises(BadOption, match=r"only files, such as .*notes\.txt"):
         checkpoints(str(tmp_path / "ckpts/*"))

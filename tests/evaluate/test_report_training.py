@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agentgym_gym.evaluate._report import write_report
+from agentgym_gym.evaluate import write_report
 from report_browser import CONTRAST, HIDDEN, OPENED, shown, until
 from report_runs import HOSTILE
 from trainings import PROMPT, line, write_training

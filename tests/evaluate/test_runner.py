@@ -2,10 +2,12 @@
 
 import itertools
 import json
+from urllib.parse import urlsplit
 
 import gymnasium
 import pytest
 
+import command_line
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.envs.textcraft import Inventory
 from agentgym_gym.errors import BadOption, WrongServer
@@ -18,8 +20,7 @@ from agentgym_gym.evaluate import (
     load_oracle,
     summarise,
 )
-from agentgym_gym.evaluate._agents import agent_from
-from agentgym_gym.evaluate._runner import play_episode
+from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.testing import ScriptedAgent
 
 
@@ -45,6 +46,12 @@ class Then:
 
 def oracle(env):
     return load_oracle(env.environment)
+
+
+def play(env, agent, task_id):
+    """Play one task."""
+    (record,) = evaluate(env, agent, [task_id])
+    return record
 
 
 class Plain(gymnasium.Env):
@@ -83,7 +90,7 @@ def test_any_text_environment_is_played():
     ("info", "success"), [({"success": 1}, True), ({"success": False}, False), ({}, None)]
 )
 def test_success_is_what_the_environment_says(info, success):
-    assert play_episode(Plain(info=info), RandomAgent(), 0).success is success
+    assert play(Plain(info=info), RandomAgent(), 0).success is success
 
 
 @pytest.mark.parametrize(
@@ -95,29 +102,27 @@ def test_success_is_what_the_environment_says(info, success):
     ],
 )
 def test_what_breaks_in_another_s_environment_is_a_fault(rewards, info, kind):
-    record = play_episode(Plain(rewards, info), RandomAgent(), 0)
+    record = play(Plain(rewards, info), RandomAgent(), 0)
     assert (record.fault["kind"], record.score, record.truncated) == (kind, None, True)
     assert EpisodeRecord.from_json(json.loads(json.dumps(record.to_json()))).fault == record.fault
 
 
 def test_an_environment_without_text_ends_the_run_and_names_the_adapter():
-    with pytest.raises(BadOption, match=r"no text environment: its observation is of type int.*TextAdapter"):
-        play_episode(Plain(said=3), RandomAgent(), 0)
+    with pytest.raises(BadOption, match=r"of type int.*TextAdapter"):
+        play(Plain(said=3), RandomAgent(), 0)
 
 
 def test_a_typed_action_needs_an_environment_with_actions():
-    with pytest.raises(BadOption, match="accepts only text, and the agent replied with a typed action"):
-        play_episode(Plain(), ScriptedAgent(Inventory()), 0)
+    with pytest.raises(BadOption, match="a typed action"):
+        play(Plain(), ScriptedAgent(Inventory()), 0)
 
 
 @pytest.mark.parametrize("space", [None, gymnasium.spaces.Discrete(3), "space"])
 def test_the_random_agent_says_what_it_needs(space):
     env = Plain()
     env.action_space = space
-    with pytest.raises(
-        BadOption, match=r"'random' samples replies from the action space, but .* has no text"
-    ):
-        play_episode(env, RandomAgent(), 0)
+    with pytest.raises(BadOption, match=r"'random' .* has no text"):
+        play(env, RandomAgent(), 0)
 
 
 def test_the_random_agent_needs_no_task_id():
@@ -130,7 +135,7 @@ def test_the_random_agent_needs_no_task_id():
 
 
 def test_a_record_holds_the_episode(env):
-    record = play_episode(env, oracle(env), 3)
+    record = play(env, oracle(env), 3)
     assert (record.env_id, record.agent, record.task_id) == ("agentgym/TextCraft-v0", "oracle", 3)
     assert record.goal in record.messages[0]["content"]
     assert (record.score, record.success, record.return_) == (1.0, True, 1.0)
@@ -153,19 +158,19 @@ def test_what_was_counted_is_told_of_each_episode_and_of_all(env):
 
 
 def test_what_is_recorded_is_what_was_played(env):
-    record = play_episode(env, ScriptedAgent(Inventory(), "Action: inventory"), 0)
+    record = play(env, ScriptedAgent(Inventory(), "Action: inventory"), 0)
     assert record.replies == (env.action_space.action_format.render(Inventory()), "Action: inventory")
     assert record.messages[2] == record.messages[4]
 
 
 def test_unreadable_replies_are_counted_by_kind(env):
-    record = play_episode(env, ScriptedAgent("hm", "Action: get some", "Action: inventory", "\ud800"), 0)
+    record = play(env, ScriptedAgent("hm", "Action: get some", "Action: inventory", "\ud800"), 0)
     assert record.parse_errors == {"NoAction": 2, "BadArguments": 1}
     assert record.replies[-1] == "?"
 
 
 def test_who_gives_up_has_failed(env):
-    record = play_episode(env, ScriptedAgent("Action: inventory"), 0)
+    record = play(env, ScriptedAgent("Action: inventory"), 0)
     assert (record.score, record.success, record.turns) == (0.0, False, 1)
     assert (record.terminated, record.truncated) == (False, False)
 
@@ -177,8 +182,8 @@ def test_each_episode_is_told_as_it_ends(env):
     assert [record.task_id for record in told] == [4, 2]
 
 
-def test_a_server_killed_between_episodes_gives_faults_and_not_zeros(mortal):
-    server, env = mortal
+def test_a_server_killed_between_episodes_gives_faults_and_not_zeros(server):
+    env = AgentGymEnv("TextCraft", server=server.url)
     ended = itertools.count(1)
     records = evaluate(
         env, oracle(env), range(4), on_episode=lambda _: server.stop() if next(ended) == 2 else None
@@ -192,13 +197,13 @@ def test_a_server_killed_between_episodes_gives_faults_and_not_zeros(mortal):
     assert records[3].messages == ()
     summary = summarise(records)
     assert (summary.success_rate, summary.mean_score, summary.faults) == (1.0, 1.0, {"ServerUnreachable": 2})
+    env.close()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("on_fault", ["truncate", "raise"])
-def test_a_server_killed_within_an_episode(mortal, on_fault):
-    server, env = mortal
-    env.on_fault = on_fault
+def test_a_server_killed_within_an_episode(server, on_fault):
+    env = AgentGymEnv("TextCraft", server=server.url, on_fault=on_fault)
     agent = Then(oracle(env), episode=1, turn=1, do=server.stop)
     (fine, faulted) = evaluate(env, agent, range(2))
     assert fine.score == 1.0
@@ -206,8 +211,13 @@ def test_a_server_killed_within_an_episode(mortal, on_fault):
     assert (faulted.score, faulted.success, faulted.return_) == (None, None, 0.0)
     assert (faulted.terminated, faulted.truncated) == (False, True)
     assert len(faulted.replies) == 2
-    server.start()
-    assert play_episode(env, oracle(env), 1).score == 1.0
+    again = LocalServer("textcraft", port=urlsplit(server.url).port)
+    try:
+        again.start()
+        assert play(env, oracle(env), 1).score == 1.0
+        env.close()
+    finally:
+        again.stop()
 
 
 def test_a_mistake_in_the_set_up_ends_the_run(env, textcraft_url):
@@ -246,9 +256,9 @@ def test_replay_goes_by_the_goal(env, tmp_path, record):
         folder.add(record(1, goal="something else"))
         folder.add(record(2, fault="ServerFull"))
     agent = ReplayAgent(tmp_path / "episodes.jsonl")
-    assert play_episode(env, agent, 1).replies == ("get 1 stick",)
+    assert play(env, agent, 1).replies == ("get 1 stick",)
     with pytest.raises(BadOption, match=r"no complete episode .* \(task 2\)"):
-        play_episode(env, agent, 2)
+        play(env, agent, 2)
 
 
 def test_replay_goes_by_the_task_where_there_is_no_goal(env, tmp_path, record):
@@ -262,14 +272,9 @@ def test_replay_goes_by_the_task_where_there_is_no_goal(env, tmp_path, record):
 
 
 @pytest.mark.parametrize("spec", ["", "orakel", "replay", "replay:", "oracle:x"])
-def test_agents_that_there_are_not(env, spec):
-    with pytest.raises(BadOption, match="is not one of"):
-        agent_from(spec, env.environment)
-
-
-def test_agents_that_there_are(env, tmp_path):
-    (tmp_path / "e.jsonl").touch()
-    specs = ["oracle", "random", f"replay:{tmp_path / 'e.jsonl'}"]
-    assert [agent_from(spec, env.environment, 3).name for spec in specs] == ["oracle", "random", "replay"]
+def test_agents_that_there_are_not(textcraft_url, tmp_path, spec):
+    words = ["eval", "TextCraft", "--server", textcraft_url, "--out", tmp_path / "run", "--agent", spec]
+    refused = command_line.run(*words)
+    assert (refused.exit_code, f"agent {spec!r} is not one of" in refused.stderr) == (2, True), refused.stderr
     with pytest.raises(BadOption, match="seed=-1"):
-        agent_from("random", env.environment, -1)
+        RandomAgent(-1)

@@ -1,10 +1,19 @@
 """Choosing tasks."""
 
+from dataclasses import replace
+
 import pytest
 
+import command_line
 from agentgym_gym import find
+from agentgym_gym.data import items_of
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._tasks import parse_tasks
+
+MAZE = find("Maze")  # which has the tasks 0 to 24
+
+
+def ids(environment, text, split=None):
+    return [item.task_id for item in items_of(environment, text, split)]
 
 
 @pytest.mark.parametrize(
@@ -14,32 +23,35 @@ from agentgym_gym.evaluate._tasks import parse_tasks
         ("3", [3]),
         ("1,2,5", [1, 2, 5]),
         ("5, 1", [5, 1]),
-        ("7:", [7, 8, 9]),
+        ("22:", [22, 23, 24]),
         (":2", [0, 1]),
-        ("all", list(range(10))),
         ("0:3,2,9", [0, 1, 2, 9]),
+        (":", list(range(25))),
+        ("all", list(MAZE.split("train"))),
     ],
 )
 def test_what_can_be_written(text, wanted):
-    assert parse_tasks(text, range(10)) == wanted
+    assert ids(MAZE, text) == wanted
 
 
 def test_the_ids_are_those_of_the_split():
-    assert parse_tasks("all", range(100, 103)) == [100, 101, 102]
-    assert parse_tasks("101:", range(100, 103)) == [101, 102]
-    assert parse_tasks("2:9", [2, 4, 8]) == [2, 4, 8]
+    sparse = replace(MAZE, splits={"train": range(100, 103), "test": (2, 4, 8)})
+    assert ids(sparse, "all", "train") == [100, 101, 102]
+    assert ids(sparse, "101:", "train") == [101, 102]
+    assert ids(sparse, "2:9", "test") == [2, 4, 8]
 
 
-@pytest.mark.parametrize("text", ["10", "0:11", "3:3", "5:2", "10:", "99999999999999999"])
+@pytest.mark.parametrize("text", ["25", "0:26", "3:3", "5:2", "25:", "99999999999999999"])
 def test_what_is_not_there_is_told_with_what_is(text):
-    with pytest.raises(BadOption, match="0 to 9"):
-        parse_tasks(text, range(10))
+    with pytest.raises(BadOption, match="0 to 24"):
+        items_of(MAZE, text)
 
 
-@pytest.mark.parametrize("text", ["", ",", "-1", "a", "1:2:3", "0:2:1", "1.5", "all:", "1" * 30, "٣x"])
-def test_what_cannot_be_read_is_told_with_what_can(text):
-    with pytest.raises(BadOption, match="they look like '0:50'"):
-        parse_tasks(text, range(10))
+@pytest.mark.parametrize("text", [",", "-1", "a", "1:2:3", "0:2:1", "1.5", "all:", "1" * 30, "٣x"])
+def test_what_cannot_be_read_is_told_with_what_can(text, tmp_path):
+    words = ["eval", "Maze", "--agent", "random", "--out", tmp_path / "run", f"--tasks={text}"]
+    refused = command_line.run(*words)
+    assert (refused.exit_code, "'0:50'" in refused.stderr) == (2, True), refused.stderr
 
 
 def test_an_environment_draws_from_a_split():

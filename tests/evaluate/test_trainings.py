@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+import programs
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import EpisodeRecord, find_runs, read_training
-from agentgym_gym.evaluate._figures.by_step import by_step
-from agentgym_gym.evaluate._report import write_report
-from agentgym_gym.evaluate._report.contents import collect
-from agentgym_gym.evaluate._trainings import find_trainings
+from agentgym_gym.evaluate import EpisodeRecord, find_runs, read_training, write_report
+from report_contents import Page
+from report_runs import episode, write_run
 from trainings import PROMPT, line, write_training
 
 FAULT = {"kind": "ServerTimeout", "message": "no reply"}
@@ -23,6 +19,12 @@ FAULT = {"kind": "ServerTimeout", "message": "no reply"}
 
 def steps(run):
     return [record.step for record in run.records]
+
+
+def reported(*paths, last=None):
+    """Write a report beside a folder; return what was written, and the runs of its page."""
+    out = paths[0].parent / "report.html"
+    return write_report(paths, out, last=last), Page(out).runs
 
 
 def test_an_episode_is_read_as_it_was_written(tmp_path):
@@ -107,9 +109,10 @@ def test_where_the_start_is_not_known_every_episode_stays(tmp_path):
 
 def test_the_figures_of_a_step(tmp_path):
     lines = [line(1, 0), line(1, 1, score=0.0, parse_errors={"NoAction": 1}), line(1, 2, fault=FAULT)]
-    write_training(tmp_path, [*lines, line(2, fault=FAULT)])
-    (run,) = read_training(tmp_path)
-    assert by_step(run.records) == {
+    without = {key: value for key, value in line(9).items() if key != "step"}  # is in the figures of no step
+    _, (run,) = reported(write_training(tmp_path / "a", [*lines, line(2, fault=FAULT), without]))
+    assert len(run["episodes"]["task"]) == 5
+    assert run["by_step"] == {
         "step": [1, 2],
         "episodes": [3, 1],
         "success": [0.5, None],
@@ -120,10 +123,17 @@ def test_the_figures_of_a_step(tmp_path):
     }
 
 
+def test_a_run_has_no_figures_of_steps(tmp_path):
+    _, (run,) = reported(write_run(tmp_path / "a", [episode(0)]))
+    assert run["by_step"]["step"] == []
+
+
 def test_a_training_is_found_and_is_no_run(tmp_path):
     folder = write_training(tmp_path / "a" / "episodes", [line(1)])
-    assert find_trainings(tmp_path) == find_trainings(folder) == [folder]
-    with pytest.raises(BadOption, match="holds a training, not a run of agentgym eval"):
+    for path in (tmp_path / "a", folder):
+        written, (run,) = reported(path)
+        assert (written.runs, run["episodes"]["step"]) == (1, [1])
+    with pytest.raises(BadOption, match="holds a training, not a run"):
         find_runs(folder)
     with pytest.raises(BadOption, match="holds no training"):
         read_training(tmp_path)
@@ -131,14 +141,12 @@ def test_a_training_is_found_and_is_no_run(tmp_path):
 
 def test_a_report_of_a_training_beside_a_run(tmp_path):
     write_training(tmp_path / "training", [line(1), line(2)])
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "episodes.jsonl").write_text(json.dumps(line(1)) + "\n")
+    write_run(tmp_path / "run", [EpisodeRecord.from_json(line(1))])
     written = write_report([tmp_path, tmp_path / "training"], tmp_path / "report.html")
     assert (written.runs, written.episodes) == (2, 3)
 
 
 def test_a_process_that_is_killed_loses_no_episode_that_ended(tmp_path):
-    support = Path(__file__).resolve().parents[1] / "support"
     code = (
         "import os, signal, sys; from pathlib import Path\n"
         "from trainings import line, write_training\n"
@@ -147,18 +155,13 @@ def test_a_process_that_is_killed_loses_no_episode_that_ended(tmp_path):
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "write_training(Path(sys.argv[1]), lines())\n"
     )
-    path = os.pathsep.join([str(support), str(support.parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path], env={**os.environ, "PYTHONPATH": path}, check=False
-    )
+    done = programs.run([sys.executable, "-c", code, str(tmp_path)], env=programs.environment())
     assert done.returncode == -9
     (run,) = read_training(tmp_path)
     assert steps(run) == [1, 2]
 
 
 def test_the_episodes_of_the_last_steps_with_the_figures_of_all(tmp_path):
-    write_training(tmp_path / "a", [line(step) for step in (1, 2, 3, 5)])
-    contents = collect([tmp_path / "a"], last=2)
-    (run,) = contents.index["runs"]
-    assert (contents.episodes, run["episodes"]["step"], run["by_step"]["step"]) == (2, [3, 5], [1, 2, 3, 5])
+    written, (run,) = reported(write_training(tmp_path / "a", [line(step) for step in (1, 2, 3, 5)]), last=2)
+    assert (written.episodes, run["episodes"]["step"], run["by_step"]["step"]) == (2, [3, 5], [1, 2, 3, 5])
     assert run["summary"]["episodes"] == 1  # of the last step

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ import trustme
 
 import needs
 from agentgym_gym.local_servers import LocalServer
+from clock import wait_until
 
 TOKEN, USER, PASSWORD = "s3cret-token", "me", "p@ss/w%rd"
 
@@ -85,39 +85,40 @@ server {{
 """
 
 
-def free_ports(number):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [each.getsockname()[1] for each in sockets]
+def listening(number):
+    """Return sockets that listen on ports of their own, for an nginx to take over."""
+    sockets = [socket.create_server(("127.0.0.1", 0), backlog=511) for _ in range(number)]
     for each in sockets:
-        each.close()
-    return ports
+        each.setblocking(False)
+    return sockets
 
 
-def wait_for(port, process):
-    for _ in range(200):
-        assert process.poll() is None, "it ended at once"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"nothing listens on port {port}")
+def port_of(listening):
+    return listening.getsockname()[1]
 
 
 @contextlib.contextmanager
-def running_nginx(folder, http, *ports):
-    """An nginx with the block ``http``, which listens on the ports."""
+def running_nginx(folder, http, *sockets):
+    """An nginx with the block ``http``, whose ports are those of the sockets."""
     program = needs.path_of("nginx")
     as_root = "user root;" if os.geteuid() == 0 else ""
     (folder / "http.conf").write_text(http)
     (folder / "nginx.conf").write_text(MAIN.format(user=as_root, folder=folder))
-    process = subprocess.Popen([program, "-c", folder / "nginx.conf", "-p", folder, "-e", folder / "log"])
+    files = [each.fileno() for each in sockets]
+    process = subprocess.Popen(
+        [program, "-c", folder / "nginx.conf", "-p", folder, "-e", folder / "log"],
+        pass_fds=files,
+        env={**os.environ, "NGINX": "".join(f"{each};" for each in files)},  # as after its own upgrade
+    )
+    for each in sockets:
+        each.close()
     try:
-        for port in ports:
-            wait_for(port, process)
+        wait_until(lambda: process.poll() is not None or (folder / "nginx.pid").exists(), 60)
+        assert process.poll() is None, (folder / "log").read_text()
         yield
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 @pytest.fixture(scope="session")
@@ -136,14 +137,15 @@ def nginx(textcraft_url):
             issued.private_key_pem.write_to_path(folder / f"{which}.key")
         (folder / "users").write_text(f"{USER}:{{PLAIN}}{PASSWORD}\n")
         names = ("certificate", "basic", "bearer", "http2", "cookies")
-        ports = dict(zip(names, free_ports(len(names)), strict=True))
+        sockets = listening(len(names))
+        ports = dict(zip(names, map(port_of, sockets), strict=True))
         http = GATEWAYS.format(folder=folder, token=TOKEN, one=textcraft_url, two=second.url, **ports)
         urls = {
             name: f"http{'s' if name in {'certificate', 'http2'} else ''}://127.0.0.1:{port}"
             for name, port in ports.items()
         }
         try:
-            with running_nginx(folder, http, *ports.values()):
+            with running_nginx(folder, http, *sockets):
                 yield SimpleNamespace(folder=folder, token=TOKEN, user=USER, password=PASSWORD, **urls)
         finally:
             second.stop()
@@ -155,8 +157,9 @@ def passing_host(tmp_path):
     with contextlib.ExitStack() as stack:
 
         def start(url):
-            [port] = free_ports(1)
-            stack.enter_context(running_nginx(tmp_path, PASSING_HOST.format(port=port, url=url), port))
+            [taken] = listening(1)
+            port = port_of(taken)
+            stack.enter_context(running_nginx(tmp_path, PASSING_HOST.format(port=port, url=url), taken))
             return f"http://127.0.0.1:{port}"
 
         yield start
@@ -166,7 +169,8 @@ def passing_host(tmp_path):
 def replicas(tmp_path, textcraft_url):
     """Starts deploy/nginx.conf before two servers; returns its URLs of both, and the second server."""
     second = LocalServer("textcraft")
-    [port] = free_ports(1)
+    [taken] = listening(1)
+    port = port_of(taken)
     http = (Path(__file__).resolve().parents[2] / "deploy" / "nginx.conf").read_text("utf-8")
     for old, new in (
         ("127.0.0.1:36001", urlsplit(textcraft_url).netloc),
@@ -176,37 +180,45 @@ def replicas(tmp_path, textcraft_url):
         assert http.count(old) == 1
         http = http.replace(old, new)
     try:
-        with running_nginx(tmp_path, http, port):
+        with running_nginx(tmp_path, http, taken):
             yield [f"http://127.0.0.1:{port}/{number}" for number in (1, 2)], second
     finally:
         second.stop()
 
 
 class ForwardProxy:
-    """A forward proxy on a port of its own, which may be stopped and started again."""
+    """A forward proxy, which may be stopped, and started again at its port."""
 
-    def __init__(self):
-        [self.port] = free_ports(1)
-        self.url = f"http://127.0.0.1:{self.port}"
+    def __init__(self, folder):
+        self._file = folder / "port"
+        self._port = "0"
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._port}"
 
     def start(self):
-        options = ["--hostname", "127.0.0.1", "--port", str(self.port), "--num-workers", "1"]
+        self._file.unlink(missing_ok=True)
+        options = ["--hostname", "127.0.0.1", "--port", self._port, "--port-file", self._file]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "proxy", *options, "--log-level", "ERROR"],
+            [sys.executable, "-m", "proxy", *options, "--num-workers", "1", "--log-level", "ERROR"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        wait_for(self.port, self._process)
+        wait_until(lambda: self._process.poll() is not None or self._file.exists(), 60)
+        assert self._process.poll() is None, "it ended at once"
+        wait_until(lambda: self._file.read_text().endswith("\n"))
+        self._port = self._file.read_text().strip()
 
     def stop(self):
         self._process.terminate()
-        self._process.wait(10)
+        self._process.wait(60)
 
 
 @pytest.fixture
-def proxy():
+def proxy(tmp_path):
     pytest.importorskip("proxy", reason=needs.reason("proxy"))
-    started = ForwardProxy()
+    started = ForwardProxy(tmp_path)
     started.start()
     yield started
     started.stop()

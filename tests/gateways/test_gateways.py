@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -14,6 +11,7 @@ import pytest
 
 import needs
 from agentgym_gym import AgentGymEnv, errors
+from doc_blocks import blocks_of, run_python
 
 pytestmark = pytest.mark.slow  # each starts an nginx or another gateway
 
@@ -23,7 +21,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "gateways.md").read_text("utf-8")
 def programs(heading):
     """Return the Python blocks below a heading of the page."""
     section = re.split(r"^##+ ", PAGE.split(f" {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
-    return re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    return blocks_of(section, "python")
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +39,7 @@ def run(tmp_path):
         for module in modules:
             name = re.match(r"# (\w+\.py)\n", module)[1]
             (tmp_path / name).write_text(module)
-        ran = subprocess.run(
-            [sys.executable, "-W", "error", "-c", program],
-            cwd=tmp_path,
-            env={**os.environ, **{name: str(value) for name, value in variables.items()}},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        ran = run_python(program, tmp_path, **{name: str(value) for name, value in variables.items()})
         assert (ran.returncode, ran.stderr) == (0, "")
         return ran.stdout.split("\n")[:-1]
 
@@ -138,7 +128,7 @@ def test_a_proxy_that_is_away_takes_nobody_s_environment(textcraft_url, proxy):
     def client():
         return httpx.Client(proxy=proxy.url)
 
-    options = {"server": textcraft_url, "http_client": client, "timeout": {"connect": 2, "step": 2}}
+    options = {"server": textcraft_url, "http_client": client, "timeout": {"connect": 20, "step": 20}}
     with AgentGymEnv("TextCraft", **options) as one, AgentGymEnv("TextCraft", **options) as two:
         for env in (one, two):
             env.reset(options={"task_id": 0})

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agentgym_gym.evaluate import EpisodeRecord
+from report_runs import episode
 
 
 @pytest.fixture
@@ -14,23 +14,14 @@ def record():
     """Makes a record out of what matters in a test."""
 
     def make(task_id=0, sample=0, *, score=1.0, fault=None, agent_fault=None, **others):
-        whole = fault is None and agent_fault is None
         fields = {
-            "env_id": "agentgym/TextCraft-v0",
             "agent": "some-model",
-            "task_id": task_id,
             "sample": sample,
             "goal": f"goal {task_id}",
-            "score": score if whole else None,
-            "success": score == 1.0 if whole else None,
-            "return_": score if whole else 0.0,
-            "turns": 2,
-            "terminated": whole,
+            "score": score,
             "truncated": fault is not None,
-            "parse_errors": {},
             "fault": {"kind": fault, "message": "the server failed"} if fault else None,
             "agent_fault": {"kind": agent_fault, "message": "the model failed"} if agent_fault else None,
-            "seconds": 2.5,
             "rewards": (0.0, score),
             "messages": (
                 {"role": "user", "content": f"Goal: goal {task_id}."},
@@ -40,7 +31,7 @@ def record():
                 {"role": "user", "content": "Crafted it"},
             ),
         }
-        return EpisodeRecord(**{**fields, **others})
+        return episode(task_id, **{**fields, **others})
 
     return make
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 import zipfile
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+import inside
 import needs
 from agentgym_gym import ToolCall
-from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import EpisodeRecord, read_run, summarise
-from agentgym_gym.evaluate import _inspect_export as module
+from agentgym_gym.evaluate import EpisodeRecord, summarise
+from command_line import run
 
 pytest.importorskip("inspect_ai", reason=needs.reason("inspect_ai"))
 
@@ -24,8 +22,13 @@ from inspect_ai.event import ErrorEvent, InfoEvent, ModelEvent, ScoreEvent
 from inspect_ai.log import list_eval_logs, read_eval_log, read_eval_log_sample_summaries
 
 
-def export(*folders, out, **options):
-    return module.export_to_inspect([read_run(each) for each in folders], out, **options)
+def export(*folders, out, options=()):
+    """Export runs by the command; return the paths that it prints, and what it printed of an error."""
+    result = run("export", *folders, "--to", "inspect", "--out", out, *options)
+    assert result.exit_code == (2 if result.stderr else 0)
+    lines = result.stdout.splitlines()
+    assert all(line.startswith("Written to ") for line in lines)
+    return [Path(line.removeprefix("Written to ").removesuffix(".")) for line in lines], result.stderr
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def log(folder, tmp_path):
     """Exports records, and reads the log by inspect_ai's own reader."""
 
     def read(records, **facts):
-        (path,) = export(folder(records, **facts), out=tmp_path / "logs")
+        (path,), _ = export(folder(records, **facts), out=tmp_path / "logs")
         return read_eval_log(str(path), resolve_attachments=True)
 
     return read
@@ -195,7 +198,7 @@ def test_the_success_rate_is_that_of_the_summary(log, record):
 
 def test_scores_and_endings_can_be_read_without_the_conversations(folder, record, tmp_path):
     records = [record(0), record(1, terminated=False, truncated=True, score=0.0, turns=20)]
-    (path,) = export(folder(records), out=tmp_path / "logs")
+    (path,), _ = export(folder(records), out=tmp_path / "logs")
     first, second = read_eval_log_sample_summaries(str(path))
     assert (first.metadata["ending"], second.metadata["ending"]) == ("terminated", "truncated")
     assert (first.limit, second.limit) == (None, "turn")
@@ -227,7 +230,7 @@ def test_passwords_and_headers_do_not_stand_in_it(folder, record, tmp_path):
         "headers": {"Authorization": "Bearer hunter2"},
         "agent_settings": {"base_url": "https://me:hunter2@host/v1", "headers": {"X": "hunter2"}},
     }
-    (path,) = export(folder([record()], **secrets), out=tmp_path / "logs")
+    (path,), _ = export(folder([record()], **secrets), out=tmp_path / "logs")
     with zipfile.ZipFile(path) as file:
         parts = [file.read(name) for name in file.namelist()]
     assert any(b"some-model" in part for part in parts)
@@ -303,9 +306,9 @@ def test_no_arguments_of_a_call_keep_a_log_from_being_written(log, record, argum
 
 
 def test_a_long_run_becomes_several_logs(folder, record, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_EPISODES", 5)
+    inside.limit_exported_log(monkeypatch, 5)
     records = [record(task, sample, score=float(task < 2)) for task in range(4) for sample in (0, 1)]
-    paths = export(folder(records), out=tmp_path / "logs")
+    paths, _ = export(folder(records), out=tmp_path / "logs")
     logs = [read_eval_log(str(path)) for path in paths]
     # The samples of a task stay together.
     assert [len(each.samples) for each in logs] == [4, 4]
@@ -318,9 +321,10 @@ def test_a_long_run_becomes_several_logs(folder, record, tmp_path, monkeypatch):
 
 
 def test_a_task_of_more_samples_than_a_log_holds_is_divided(folder, record, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MOST_EPISODES", 3)
+    inside.limit_exported_log(monkeypatch, 3)
     records = [record(0, sample) for sample in range(7)] + [record(1)]
-    logs = [read_eval_log(str(path)) for path in export(folder(records), out=tmp_path / "logs")]
+    paths, _ = export(folder(records), out=tmp_path / "logs")
+    logs = [read_eval_log(str(path)) for path in paths]
     found = [(sample.id, sample.epoch) for each in logs for sample in each.samples]
     assert sorted(found) == [(each.task_id, each.sample + 1) for each in records]
     assert max(len(each.samples) for each in logs) <= 3
@@ -329,22 +333,25 @@ def test_a_task_of_more_samples_than_a_log_holds_is_divided(folder, record, tmp_
 def test_a_log_that_is_there_is_not_written_over(folder, record, tmp_path):
     first, second = folder([record()], name="a"), folder([record(score=0.0)], name="b")
     out = tmp_path / "logs"
-    (path,) = export(second, out=out)
+    (path,), _ = export(second, out=out)
     before = path.read_bytes()
-    with pytest.raises(BadOption, match="exists and is not overwritten: pass --overwrite"):
-        export(first, second, out=out)
+    paths, error = export(first, second, out=out)
+    assert paths == []
+    assert f"{path} exists" in error
+    assert "--overwrite" in error
     assert [each.name for each in out.iterdir()] == [path.name]
     assert path.read_bytes() == before
-    assert len(export(first, second, out=out, overwrite=True)) == 2
+    assert len(export(first, second, out=out, options=["--overwrite"])[0]) == 2
     assert sorted(each.suffix for each in out.iterdir()) == [".eval", ".eval"]
 
 
 def test_what_cannot_be_exported_says_why(folder, tmp_path, record):
-    with pytest.raises(BadOption, match="holds no episodes to export"):
-        export(folder([]), out=tmp_path / "logs")
+    empty = folder([])
+    paths, error = export(empty, out=tmp_path / "logs")
+    assert (paths, f"{empty} holds no episodes" in error) == ([], True)
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadOption, match="cannot write to"):
-        export(folder([record()], name="other"), out=tmp_path / "file")
+    paths, error = export(folder([record()], name="other"), out=tmp_path / "file")
+    assert (paths, f"cannot write to {tmp_path / 'file'}" in error) == ([], True)
 
 
 def test_no_facts_and_no_seconds_keep_a_log_from_being_written(log, record):
@@ -364,7 +371,7 @@ def test_a_run_that_goes_on_is_no_success(log, record):
 def test_a_run_without_a_summary_is_exported(folder, record, tmp_path):
     path = folder([record()])
     (path / "summary.json").unlink()
-    (log,) = export(path, out=tmp_path / "logs")
+    (log,), _ = export(path, out=tmp_path / "logs")
     read = read_eval_log(str(log))
     assert (read.eval.task, read.eval.model, read.eval.revision) == (
         "agentgym/TextCraft-v0",
@@ -379,26 +386,12 @@ def test_the_scores_are_shown_in_the_transcript(log, record):
     assert shown == {"success": 0.0, "score": 0.25}
 
 
-def test_the_command_exports_each_run_once(folder, record, tmp_path):
+def test_each_run_is_exported_once(folder, record, tmp_path):
     for name in ("a", "b"):
         folder([record()], name=name)
-    command = [
-        Path(sys.executable).with_name("agentgym"),
-        "export",
-        tmp_path / "runs",
-        tmp_path / "runs" / "a",
-    ]
-    options = ["--to", "inspect", "--out", tmp_path / "logs"]
-    ended = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    written = sorted((tmp_path / "logs").iterdir())
-    assert ended.stdout.split("\n") == [*(f"Written to {path}." for path in written), ""]
-    assert [path.name.rpartition("-")[0] for path in written] == ["run-a", "run-b"]
-    again = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
-    assert again.returncode == 2
-    assert "--overwrite" in again.stderr
-    over = subprocess.run([*command, *options, "--overwrite"], capture_output=True, text=True, check=False)
-    assert over.returncode == 0, over.stderr
+    paths, _ = export(tmp_path / "runs", tmp_path / "runs" / "a", out=tmp_path / "logs")
+    assert paths == sorted((tmp_path / "logs").iterdir())
+    assert [path.name.rpartition("-")[0] for path in paths] == ["run-a", "run-b"]
 
 
 def test_the_log_names_the_world(log, record):

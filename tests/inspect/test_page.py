@@ -19,13 +19,10 @@ from inspect_ai.log import read_eval_log
 
 from agentgym_gym.catalogue import BUILT_IN
 from agentgym_gym.evaluate.inspect_task import TASKS
+from doc_blocks import blocks_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "inspect.md").read_text("utf-8")
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def bash(code, folder, **variables):
@@ -44,7 +41,7 @@ def bash(code, folder, **variables):
 
 
 def test_the_commands_export_a_run(tmp_path, textcraft_url):
-    played, exported, viewed = blocks("console")[0].splitlines()
+    played, exported, viewed = blocks_of(PAGE, "console")[0].splitlines()
     assert viewed == "inspect view --log-dir logs"  # which would not end
     bash(f"{played}\n{exported}\n", tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
     (path,) = (tmp_path / "logs").iterdir()
@@ -63,7 +60,7 @@ def test_the_arguments_of_a_task_are_those_of_the_page():
 
 
 def test_an_environment_of_ones_own_becomes_a_task(tmp_path):
-    (code,) = blocks("python")
+    (code,) = blocks_of(PAGE, "python")
     (tmp_path / "my_task.py").write_text(code, "utf-8")
     shutil.copy(ROOT / "examples" / "own_environment.py", tmp_path)
     program = "import my_task; print([sample.id for sample in my_task.guessing().dataset])"

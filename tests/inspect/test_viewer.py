@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 import needs
-from agentgym_gym.evaluate import read_run
-from agentgym_gym.evaluate._inspect_export import export_to_inspect
+from command_line import run
 
 pytest.importorskip("inspect_ai", reason=needs.reason("inspect_ai"))
 playwright = pytest.importorskip("playwright.sync_api", reason=needs.reason("playwright.sync_api"))
 
 SCRIPT = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"
-SECONDS = 30
+SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +79,8 @@ def test_the_viewer_shows_scores_faults_and_a_conversation(browser, viewed, fold
         record(3, 1),
         record(4, 0, fault="ServerTimeout"),
     ]
-    (log,) = export_to_inspect([read_run(folder(records))], tmp_path / "logs")
+    run("export", folder(records), "--to", "inspect", "--out", tmp_path / "logs")
+    (log,) = (tmp_path / "logs").iterdir()
     url = viewed(log.parent)
     with contextlib.closing(browser.new_page()) as page:
         page.set_default_timeout(SECONDS * 1_000)

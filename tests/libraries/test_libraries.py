@@ -200,7 +200,7 @@ def test_training_and_evaluation_play_the_same_episodes(case, recipe, one_by_one
     """Play by the agent loop over a stand-in of verl's base class: verl would take gigabytes."""
     pytest.importorskip("jinja2", reason=needs.reason("jinja2"))
     script = (HERE / "play_episodes.py", recipe, case.policy, "process")
-    lines = run(*script, folders=(ENVS, HERE / "stand_in", Path(policies.__file__).parent)).splitlines()
+    lines = run(*script, folders=(ENVS, Path(policies.__file__).parent)).splitlines()
     played = {episode["seed"]: episode for episode in map(json.loads, lines)}
     assert sorted(played) == list(range(CONCURRENCY))
     assert [episode["fault"] for episode in played.values()] == [None] * CONCURRENCY

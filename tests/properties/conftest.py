@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import gymnasium
 import httpx
 import pytest
-from hypothesis import settings
 
 import agentgym_gym
 import inside
+import property_profile  # noqa: F401 - it loads the profile
 from agentgym_gym import catalogue
 from agentgym_gym.envs.textcraft import TEXTCRAFT, TextCraftWire
-
-# Every environment is tested in every format, so `pytest` and `make test` draw few examples for each.
-# `make properties` sets HYPOTHESIS_PROFILE=full; thorough draws the most, and others in each run.
-patient = settings.get_profile("patient")
-settings.register_profile("quick", patient, derandomize=True, max_examples=3)
-settings.register_profile("full", patient, derandomize=True, max_examples=25)
-settings.register_profile("thorough", patient, max_examples=2_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 class FakeTextCraft(httpx.BaseTransport):
@@ -405,11 +397,14 @@ class _NoCloseWire(TextCraftWire):
 
 
 @pytest.fixture
-def new_world_without_close(monkeypatch: pytest.MonkeyPatch) -> Callable[[], World]:
+def new_world_without_close(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], World]]:
     """Return what makes a world whose server frees nothing and fails with HTTP 500, as eight of them do."""
     environment = replace(TEXTCRAFT, name="TextCraftWithoutClose", wire=_NoCloseWire())
-    monkeypatch.setitem(catalogue._known, environment.name, environment)
-    return lambda: _fake_world(environment.name, FakeWithoutClose())
+    inside.forget_registrations(monkeypatch)
+    catalogue.register(environment)
+    yield lambda: _fake_world(environment.name, FakeWithoutClose())
+    for each in environment.ids:
+        del gymnasium.registry[each]
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
-"""Episodes on a local Ray cluster, with the real ray: see noxfile.py."""
+"""Evaluations on a local Ray cluster, with the real ray: see noxfile.py."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-from functools import partial
+import re
 
 import pytest
 
@@ -12,74 +11,84 @@ import needs
 
 ray = pytest.importorskip("ray", reason=needs.reason("ray"))
 
+import command_line  # noqa: E402 - not before it is known that ray is there
 import programs  # noqa: E402
-from agentgym_gym import AsyncAgentGymEnv, find  # noqa: E402 - not before it is known that ray is there
-from agentgym_gym.env import AgentGymEnv  # noqa: E402
-from agentgym_gym.errors import BadOption, SetupError  # noqa: E402
-from agentgym_gym.evaluate import evaluate, load_oracle  # noqa: E402
-from agentgym_gym.evaluate._episode_workers import Job  # noqa: E402
-from agentgym_gym.evaluate._on_ray import RayCluster  # noqa: E402
-from agentgym_gym.evaluate._runner import play_jobs  # noqa: E402
-from ray_agents import Where  # noqa: E402
+from agentgym_gym.evaluate import read_run  # noqa: E402
+
+LOCALLY = ("--ray", "local", "--concurrency", 40)
 
 
-@pytest.fixture(scope="module")
-def cluster():
+@pytest.fixture(scope="module", autouse=True)
+def _cluster():
+    """A cluster of this process, which each evaluation uses."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("PYTHONPATH", programs.environment()["PYTHONPATH"])  # by which its processes import ours
-        with RayCluster("local", concurrency=40, variables={"OF_THE_TEST": "here"}) as cluster:
-            yield cluster
+        ray.init(address="local", log_to_driver=False)
+        yield
+        ray.shutdown()
 
 
-def play(cluster, make_env, make_agent, tasks, concurrency=40):
-    records = []
-    job = Job(make_env, make_agent, [(task, 0) for task in tasks], records.append)
-    asyncio.run(play_jobs([job], concurrency=concurrency, make_worker=cluster.worker))
-    return sorted(records, key=lambda record: record.task_id)
+@pytest.fixture
+def evaluate(textcraft_url, tmp_path):
+    """Returns the result of `agentgym eval` in TextCraft, and the episodes by their tasks."""
+
+    def run(agent, tasks, *options):
+        out = tmp_path / f"run{len(list(tmp_path.iterdir()))}"
+        words = ("--server", textcraft_url, "--agent", agent, "--tasks", tasks, "--out", out)
+        ended = command_line.run("eval", "TextCraft", *words, *options)
+        records = read_run(out).records if ended.exit_code == 0 else ()
+        return ended, sorted(records, key=lambda record: record.task_id)
+
+    return run
 
 
-def test_it_plays_as_without_it(cluster, textcraft_url):
-    oracle = partial(load_oracle, find("TextCraft"))
-    records = play(cluster, partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url), oracle, range(60))
-    alone = evaluate(AgentGymEnv("TextCraft", server=textcraft_url), oracle(), range(60))
-    assert [(r.score, r.messages, r.ending) for r in records] == [
+def test_it_plays_as_without_it(evaluate):
+    (_, on_ray), (_, alone) = evaluate("oracle", "0:60", *LOCALLY), evaluate("oracle", "0:60")
+    assert len(on_ray) == 60
+    assert [(r.score, r.messages, r.ending) for r in on_ray] == [
         (r.score, r.messages, r.ending) for r in alone
     ]
 
 
-def test_it_plays_in_other_processes_which_have_the_variables(cluster, textcraft_url):
-    make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
-    records = play(cluster, make_env, Where, range(40))
-    said = {record.replies[0].split()[2:][0] for record in records}
-    assert len(said) == 2 > len(said & {str(os.getpid())}) == 0
-    assert all(record.replies[0].endswith(" here") for record in records)
+def test_it_plays_in_other_processes_which_have_the_variables(evaluate, monkeypatch):
+    monkeypatch.setenv("AGENTGYM_OF_THE_TEST", "here")
+    _, records = evaluate("ray_agents:Where", "0:40", *LOCALLY)
+    found = {tuple(record.replies[0].split()[2:]) for record in records}
+    assert {text for _, text in found} == {"here"}
+    assert len({process for process, _ in found}) == 2
+    assert str(os.getpid()) not in {process for process, _ in found}
 
 
-def test_a_process_that_dies_loses_no_episode(cluster, textcraft_url, tmp_path):
-    make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
-    records = play(cluster, make_env, partial(Where, tmp_path), range(20), concurrency=6)
+def test_a_process_that_dies_loses_no_episode(evaluate, monkeypatch, tmp_path):
+    monkeypatch.setenv("AGENTGYM_DIES_IN", str(tmp_path))
+    _, records = evaluate("ray_agents:Where", "0:20", "--ray", "local", "--concurrency", 6)
+    assert (tmp_path / "died").exists()
     assert [record.task_id for record in records] == list(range(20))
     assert all(record.scored for record in records)
 
 
-class NotThere(Where):
-    """An agent in a module that the processes cannot import."""
+def test_what_the_machines_cannot_import_is_told(evaluate, monkeypatch, tmp_path):
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "only_here.py").write_text(
+        "from ray_agents import Where\n\nclass NotThere(Where):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(modules)
+    ended, _ = evaluate("only_here:NotThere", "1", *LOCALLY)
+    assert ended.exit_code == 2
+    assert re.search(r"cannot use the Ray cluster.*No module named", " ".join(ended.stderr.split()))
 
 
-def test_what_the_machines_cannot_import_is_told(cluster, textcraft_url):
-    make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
-    with pytest.raises(SetupError, match=r"cannot use the Ray cluster.*No module named"):
-        play(cluster, make_env, NotThere, [1])
+def test_a_mistake_in_the_set_up_is_told_as_without_it(evaluate):
+    (on_ray, _), (alone, _) = (evaluate("ray_agents:Refuses", "1", *more) for more in (LOCALLY, ()))
+    assert on_ray.exit_code == alone.exit_code == 2
+    assert "the agent has no key" in on_ray.stderr
+    assert "Ray" not in on_ray.stderr
 
 
-def test_a_mistake_in_the_set_up_is_told_as_without_it(cluster, textcraft_url):
-    make_env = partial(AsyncAgentGymEnv, "TextCraft", server=textcraft_url)
-    with pytest.raises(BadOption, match="no task 999"):
-        play(cluster, make_env, Where, [999])
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "ray://127.0.0.1:9"])
-def test_where_there_is_no_cluster(address):
-    with pytest.raises(SetupError, match="there is no Ray cluster at"):
-        RayCluster(address)
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_where_there_is_no_cluster(evaluate, address):
+    ended, _ = evaluate("oracle", "1", "--ray", address)
+    assert ended.exit_code == 2
+    assert f"there is no Ray cluster at '{address}'" in " ".join(ended.stderr.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,10 +19,9 @@ import needs
 
 ray = pytest.importorskip("ray", reason=needs.reason("ray"))
 
+import command_line  # noqa: E402 - not before it is known that ray is there
 import programs  # noqa: E402
-from agentgym_gym._cli.ray_servers import RayServers  # noqa: E402 - not before it is known that ray is there
 from agentgym_gym.env import AgentGymEnv  # noqa: E402
-from agentgym_gym.errors import NoServer, UnknownEnvironment  # noqa: E402
 from clock import wait_until  # noqa: E402
 
 # Ray leaves sockets open, which the collection of garbage then finds in some later test.
@@ -72,63 +73,81 @@ def listens(url):
         return client.connect_ex((urlsplit(url).hostname, urlsplit(url).port)) == 0
 
 
-def test_each_machine_serves_the_same_tasks(cluster):
-    with RayServers(cluster.address, "textcraft", per_machine=2, arguments=["--max-envs", "7"]) as servers:
-        urls = servers.urls
-        assert len(set(urls)) == 4
-        assert len({first_observation(url) for url in urls}) == 1
-        assert servers.check() == []
+@contextlib.contextmanager
+def serving(address, *options, number=signal.SIGTERM):
+    """Serve TextCraft by the command; yields its addresses, and the lines that it prints after them."""
+    command = [sys.executable, "-m", "agentgym_gym", "serve", "textcraft", "--ray", address, *options]
+    variables = programs.environment() | {
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        "RAY_worker_niceness": "0",
+    }
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as program:
+        lines, urls = iter(program.stdout), []
+        for line in lines:
+            if not line.startswith("serving textcraft on "):
+                break
+            urls.append(line.split()[-1])
+        assert line == f"all addresses: {','.join(urls)}\n"
+        try:
+            yield urls, lines
+        finally:
+            os.kill(program.pid, number)
+            assert program.wait(timeout=100) == 0
     wait_until(lambda: not any(map(listens, urls)), 60)  # Ray ends the servers, and does not wait for them
 
 
+def listener(url):
+    """Return the process that listens at an address."""
+    port = f":{urlsplit(url).port:04X}"
+    table = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in table if row[1].endswith(port) and row[3] == "0A"}
+    for file in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):  # it has ended, or is another's
+            if str(file.readlink()) in sockets:
+                return int(file.parts[2])
+    return None
+
+
+def test_each_machine_serves_the_same_tasks(cluster):
+    with serving(cluster.address, "--per-machine", "2", "--max-envs", "7") as (urls, _):
+        assert len(set(urls)) == 4
+        assert len({first_observation(url) for url in urls}) == 1
+
+
 def test_a_server_that_ends_is_started_again_on_its_port(cluster):
-    with RayServers(cluster.address, "textcraft") as servers:
-        first, second = servers.urls
-        killed = servers._hosts[first].__ray_call__
-        ray.get(killed.remote(lambda host: (host._server.process.kill(), host._server.process.wait())))
-        assert not listens(first)
-        assert servers.check() == [f"started {first} again"]
-        assert servers.check() == []
+    with serving(cluster.address) as ((first, second), lines):
+        os.kill(listener(first), signal.SIGKILL)
+        assert next(lines) == f"started {first} again\n"
         assert first_observation(first) == first_observation(second)
 
 
 def test_a_machine_that_is_gone_is_said_once(cluster):
     machine = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
-    with RayServers(cluster.address, "textcraft") as servers:
-        assert len(servers.urls) == 3
+    with serving(cluster.address) as (urls, lines):
+        assert len(urls) == 3
         processes = processes_of(machine)
         cluster.remove_node(machine)
         for process in processes:
             process.wait(60)
-        (change,) = servers.check()
-        assert change.startswith("lost http://")
-        assert len(servers.urls) == 2
-        assert servers.check() == []
-        assert all(map(listens, servers.urls))
+        word, lost = next(lines).split()[:2]
+        assert (word, lost.rstrip(":") in urls) == ("lost", True)
+        left = [url for url in urls if url != lost.rstrip(":")]
+        os.kill(listener(left[0]), signal.SIGKILL)
+        assert next(lines) == f"started {left[0]} again\n"  # nothing more of the other
+        assert all(map(listens, left))
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "error"),
-    [("chess", [], UnknownEnvironment), ("textcraft", ["--seed", "1"], NoServer)],
+    ("words", "reason"), [(["chess"], "'chess'"), (["textcraft", "--seed", "1"], "takes no seed")]
 )
-def test_a_server_that_cannot_start_is_told(cluster, name, arguments, error):
-    with pytest.raises(error):
-        RayServers(cluster.address, name, arguments=arguments)
+def test_a_server_that_cannot_start_is_told(cluster, words, reason):
+    ended = command_line.run("serve", *words, "--ray", cluster.address)
+    assert ended.exit_code == 2
+    assert reason in ended.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_a_signal(number):
-    command = [sys.executable, "-m", "agentgym_gym", "serve", "textcraft", "--ray", "local"]
-    variables = programs.environment() | {
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-        "RAY_worker_niceness": "0",
-    }
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as program:
-        lines = iter(program.stdout)
-        url = next(line for line in lines if line.startswith("serving textcraft on ")).split()[-1]
-        assert next(lines) == f"all addresses: {url}\n"
+    with serving("local", number=number) as ((url,), _):
         assert first_observation(url).startswith("Crafting commands:")
-        os.kill(program.pid, number)
-        assert program.wait(timeout=100) == 0
-    wait_until(lambda: not listens(url), 60)

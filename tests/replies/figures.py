@@ -14,9 +14,9 @@ COLUMNS = (
     ("refused", lambda e, verdict: e.kind == "action" and verdict == "refused"),
     ("own words", lambda e, verdict: e.kind == "action" and verdict == "forwarded"),
     ("wrong", lambda e, verdict: e.kind == "action" and verdict == "wrong"),
-    ("nothing", lambda e, _: e.kind == "nothing"),
-    ("played", lambda e, verdict: e.kind == "nothing" and verdict == "wrong"),
-    ("own words", lambda e, verdict: e.kind == "nothing" and verdict == "forwarded"),
+    ("nothing", lambda e, _: e.sends_nothing),
+    ("played", lambda e, verdict: e.sends_nothing and verdict == "wrong"),
+    ("own words", lambda e, verdict: e.sends_nothing and verdict == "forwarded"),
     ("either", lambda e, _: e.kind == "either"),
     ("wrong", lambda e, verdict: e.kind == "either" and verdict == "wrong"),
 )

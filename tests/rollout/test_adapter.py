@@ -418,7 +418,7 @@ def test_arguments_are_checked(arguments, message):
 
 def test_what_is_no_environment_is_refused():
     envs = gymnasium.make_vec("FrozenLake-v1", num_envs=2)
-    with pytest.raises(TypeError, match=r"not the vector environment SyncVectorEnv; wrap each"):
+    with pytest.raises(TypeError, match="not the vector environment"):
         TextAdapter(envs)
     envs.close()
     for env, name in (
@@ -708,7 +708,7 @@ def test_other_types_need_a_function():
         with pytest.raises(TypeError, match="has no default text; pass observe="):
             TextAdapter(Recorded(spaces.Discrete(2), observation)).reset()
     assert TextAdapter(Recorded(spaces.Discrete(2), {1}), observe=str).reset()[0] == "{1}"
-    with pytest.raises(TypeError, match="observe returned int; it should return str"):
+    with pytest.raises(TypeError, match="observe returned int"):
         TextAdapter(Recorded(spaces.Discrete(2)), observe=lambda _: 3).reset()
 
 

@@ -11,8 +11,8 @@ from typing import ClassVar
 import gymnasium
 import pytest
 
+import inside
 from agentgym_gym.rollout import EnvMaker, close_all
-from agentgym_gym.rollout import _workers as workers
 from clock import wait_until
 from task_play import begin, play
 from verl_bridge.tasks import EnvTask
@@ -45,6 +45,8 @@ class Awaited(gymnasium.Env):
         self.loops.add(id(asyncio.get_running_loop()))
         if action == "cancel":
             raise asyncio.CancelledError
+        if action == "fail":
+            raise RuntimeError("it failed")
         await asyncio.sleep(100 if action == "long" else 0.01)
         return action, 1.0, action == "end", False, {}
 
@@ -113,7 +115,7 @@ def test_coroutines_are_awaited_in_the_event_loop():
 
 
 def test_an_environment_is_closed_although_its_event_loop_is_busy(monkeypatch, caplog):
-    monkeypatch.setattr(workers, "CLOSE_SECONDS", 0.2)
+    inside.limit_close(monkeypatch, 0.2)
     seen = []
 
     async def close(env):
@@ -126,8 +128,12 @@ def test_an_environment_is_closed_although_its_event_loop_is_busy(monkeypatch, c
 
     async def work():
         episode = await begin(EnvTask(AWAITED))
-        episode._worker.broken = True  # so that it is not reused
-        ending = asyncio.ensure_future(episode.end())
+
+        async def fail():
+            await episode.step("fail")  # so that the environment is not reused
+            await episode.end()
+
+        ending = asyncio.ensure_future(fail())
         while not seen:  # noqa: ASYNC110 - of no event that could be awaited
             await asyncio.sleep(0)
         time.sleep(0.5)  # noqa: ASYNC251 - others' work that does not let go of the loop

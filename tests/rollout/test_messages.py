@@ -8,11 +8,25 @@ import gymnasium
 import pytest
 
 from agentgym_gym.rollout import EnvMaker, Pool, drop_blank_system, row_messages
-from agentgym_gym.rollout._env_facts import describe_env, system_prompt_of
-from agentgym_gym.rollout._messages import system_message
 from counting_env import Count, Instructed
 
 INSTRUCTED = "counting_env:bridge/Instructed-v0"
+
+TASK = {"role": "user", "content": "Count from 0 to 3."}
+
+
+def first_chat(env, **options):
+    """Return the messages with which an episode begins."""
+
+    async def work():
+        pool = Pool(env, **options)
+        try:
+            async with pool.episode(task=4) as episode:
+                return episode.chat()
+        finally:
+            await pool.close()
+
+    return asyncio.run(work())
 
 
 class Prompted(gymnasium.Wrapper):
@@ -43,32 +57,19 @@ class Failing(gymnasium.Wrapper):
     ],
 )
 def test_the_system_prompt_is_that_of_the_outermost_wrapper(make, prompt):
-    env = make()
-    assert system_prompt_of(env) == describe_env(env).system_prompt == prompt
-    env.close()
+    system = [] if prompt is None else [{"role": "system", "content": prompt}]
+    assert first_chat(make) == [*system, TASK]
 
 
 @pytest.mark.parametrize("isolate", ["thread", "process"])
 def test_an_episode_has_the_system_prompt_of_a_wrapper(isolate):
-    async def work():
-        pool = Pool(INSTRUCTED, isolate=isolate)
-        try:
-            async with pool.episode(task=4) as episode:
-                return episode.chat(), system_prompt_of(episode.env)
-        finally:
-            await pool.close()
-
-    messages, prompt = asyncio.run(work())
-    assert prompt == EnvMaker(INSTRUCTED).facts().system_prompt == Instructed.system_prompt
-    assert messages == [
-        {"role": "system", "content": prompt},
-        {"role": "user", "content": "Count from 0 to 3."},
-    ]
+    assert EnvMaker(INSTRUCTED).facts().system_prompt == Instructed.system_prompt
+    system = {"role": "system", "content": Instructed.system_prompt}
+    assert first_chat(INSTRUCTED, isolate=isolate) == [system, TASK]
 
 
 @pytest.mark.parametrize("prompt", [None, "", " \n"])
 def test_without_a_system_prompt_a_row_has_a_blank_message_that_no_model_sees(prompt):
-    assert system_message(prompt) == []
     assert row_messages(prompt) == [{"role": "system", "content": ""}]
     assert drop_blank_system(row_messages(prompt)) == []
 

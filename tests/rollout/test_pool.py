@@ -11,6 +11,7 @@ from typing import ClassVar
 import gymnasium
 import pytest
 
+import counting_env
 from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout import CallerPool, Episode, Pool, close_all
 
@@ -296,3 +297,12 @@ def test_the_facts_are_known_while_all_places_are_taken(make_env):
     facts, observation = asyncio.run(work())
     assert (facts.env_id, observation) == (f"{__name__}:{make_env.__name__}", "go")
     assert make_env.made == 1
+
+
+@pytest.mark.parametrize("env", ["counting_env:bridge/Count-v0", "bridge/Count-v0"])
+def test_the_id_of_its_environments(env):
+    assert Pool(env).env_id == "bridge/Count-v0"
+
+
+def test_a_function_has_no_id():
+    assert Pool(counting_env.Count).env_id == ""

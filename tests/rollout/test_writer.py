@@ -8,8 +8,8 @@ import os
 import threading
 from dataclasses import replace
 
+import inside
 from agentgym_gym.rollout import EpisodeWriter
-from agentgym_gym.rollout import _writer as writer
 from report_runs import episode as record
 
 
@@ -19,8 +19,7 @@ def lines(folder):
 
 def test_a_disk_that_does_not_answer_holds_up_no_episode(tmp_path, monkeypatch, caplog):
     answers, real = threading.Event(), os.write
-    monkeypatch.setattr(writer, "PATIENCE", 0.01)
-    monkeypatch.setattr(writer, "MOST_WAITING", 2)
+    inside.limit_writing(monkeypatch, seconds=0.01, waiting=2)
 
     def slow(file, data):
         assert answers.wait(60)
@@ -30,13 +29,12 @@ def test_a_disk_that_does_not_answer_holds_up_no_episode(tmp_path, monkeypatch, 
 
     async def work():
         with monkeypatch.context() as patch:
-            patch.setattr(writer.os, "write", slow)
+            patch.setattr(os, "write", slow)
             for number in range(3):
                 await folder.write(record(number))
             assert not lines(tmp_path)
             answers.set()
-            patch.setattr(writer, "PATIENCE", 60)
-            patch.setattr(writer, "MOST_WAITING", 9)
+            inside.limit_writing(patch, seconds=60, waiting=9)
             await folder.write(record(3))  # after those that wait
 
     asyncio.run(work())

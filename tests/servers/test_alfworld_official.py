@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import itertools
 import os
 import random
 import signal
@@ -23,12 +22,9 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_gym.local_servers import server_kind
-from agentgym_servers.alfworld._game import MAX_STEPS, Game
-from agentgym_servers.alfworld._goals import TYPES
 from agentgym_servers.alfworld._official import games_of
-from agentgym_servers.alfworld._player import searching
-from agentgym_servers.alfworld._tasks import task_of
-from household_games import write_game
+from household_games import write_games
+from local_game import LocalGame
 from process_tree import alive, descendants
 
 HAS_TEXTWORLD = all(importlib.util.find_spec(name) for name in ("textworld", "fast_downward"))
@@ -37,10 +33,14 @@ needs_textworld = pytest.mark.skipif(
 )
 
 
-def one_of_each_type():
-    """Return a test task of each type, the first of them."""
-    tasks = [task_of(0, task_id) for task_id in range(2420, 2620)]
-    return [next(task for task in tasks if task.goal.type == name) for name in TYPES]
+TYPES = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
 
 
 def empty_game(folder: Path, name: str, text: str = "{}") -> None:
@@ -75,7 +75,7 @@ def test_the_sizes_of_the_splits_are_alfworlds_own():
 
 
 def test_a_folder_without_games_is_refused(tmp_path):
-    with pytest.raises(BadOption, match=r"there is no game.tw-pddl below any of .*valid_unseen"):
+    with pytest.raises(BadOption, match=r"no game\.tw-pddl"):
         games_of(tmp_path)
 
 
@@ -87,20 +87,33 @@ def test_without_textworld_the_extra_is_named(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def tasks():
-    return one_of_each_type()
+def own():
+    """The generated world, in this process."""
+    with LocalGame("ALFWorld") as game:
+        game.reset(0)
+        yield game
+
+
+def reset_own(game, task):
+    return game.post("/reset", id=game.id, game=task, world_type="Text").json()
 
 
 @pytest.fixture(scope="module")
-def folder(tasks, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("alfworld")
-    for task in tasks:
-        write_game(folder / "json_2.1.1" / "valid_unseen", task)
-    return folder
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("alfworld")
 
 
 @pytest.fixture(scope="module")
-def server(folder):
+def official(own, folder):
+    """Write the first test task of each type into the folder; return its id there by its own id."""
+    first = {}
+    for task in ALFWORLD.split("test"):
+        first.setdefault(reset_own(own, task)["task_type"].partition("-")[0], task)
+    return write_games(folder, [first[name] for name in TYPES])
+
+
+@pytest.fixture(scope="module")
+def server(folder, official):
     """The process of a server with the games of a folder, and its URL."""
     command = [
         sys.executable,
@@ -148,33 +161,32 @@ def structure(text):
 
 @needs_textworld
 @pytest.mark.slow
-@pytest.mark.parametrize("index", range(len(TYPES)), ids=list(TYPES))
-def test_textworld_and_our_engine_play_the_same_game(client, tasks, index):
+@pytest.mark.parametrize("index", range(len(TYPES)))
+def test_textworld_and_our_engine_play_the_same_game(client, own, official, index):
     """The same admissible commands, observations of the same structure, and the same end."""
-    tasks = sorted(tasks, key=lambda task: task.name)  # the order of the files
-    task = tasks[index]
-    env_id, reply = started(client, 30_000 + index)
-    assert reply["task_type"] == task.name
-    ours = Game(task)
-    assert structure(reply["observation"]) == structure(ours.last.observation)
-    assert reply["available_actions"] == list(ours.last.available_actions)
+    task = list(official)[index]
+    solution = list(map(str, own.win(task)[0]))
+    env_id, reply = started(client, official[task])
+    ours = reset_own(own, task)
+    assert reply["task_type"] == ours["task_type"]
+    assert structure(reply["observation"]) == structure(ours["observation"])
+    assert reply["available_actions"] == ours["available_actions"]
     draw = random.Random(index)  # noqa: S311 - nothing secret
-    solution = [text for text, _ in searching(task, ALFWORLD.max_turns)]
-    drawn = 0
-    while not ours.last.done:
+    drawn, done = 0, False
+    while not done:
         # Between the actions of the solution, some that change nothing which it needs, and one unknown.
-        others = [text for text in ours.last.available_actions if text.split()[0] in HARMLESS] + ["dance"]
+        others = [text for text in ours["available_actions"] if text.split()[0] in HARMLESS] + ["dance"]
         aside = drawn < 8 and draw.random() < 0.4
         action = draw.choice(others) if aside else solution.pop(0)
         drawn += aside
-        theirs, turn = play(client, env_id, action), ours.play(action)
+        theirs, ours = play(client, env_id, action), own.post("/step", id=own.id, action=action).json()
         if action != "help":
-            assert structure(theirs["observation"]) == structure(turn.observation), action
-        assert (theirs["reward"], theirs["done"]) == (turn.reward, turn.done), action
-        assert theirs["available_actions"] == list(turn.available_actions), action
-    assert ours.last.reward == 1
-    over = {"error": f"The task with environment {env_id} has finished."}
-    assert play(client, env_id, "look") == over
+            assert structure(theirs["observation"]) == structure(ours["observation"]), action
+        assert (theirs["reward"], theirs["done"]) == (ours["reward"], ours["done"]), action
+        assert theirs["available_actions"] == ours["available_actions"], action
+        done = ours["done"]
+    assert ours["reward"] == 1
+    assert "has finished" in play(client, env_id, "look")["error"]
 
 
 HARMLESS = {"look", "inventory", "help", "examine"}
@@ -182,11 +194,11 @@ HARMLESS = {"look", "inventory", "help", "examine"}
 
 @needs_textworld
 @pytest.mark.slow
-def test_our_environment_plays_the_folder_by_its_split(server, tasks):
+def test_our_environment_plays_the_folder_by_its_split(server, own, official):
     env = AgentGymEnv("ALFWorld", server=server[1], split="valid_unseen", timeout=300)
     with contextlib.closing(env):
         _, info = env.reset(options={"task_id": 30_000})
-        assert info["goal"] == min(tasks, key=lambda task: task.name).goal.text
+        assert info["goal"] == own.reset(next(iter(official))).goal
         assert info["served_by"].endswith("(ALFWorld, data)")
         assert env.step("Thought:\nI look.\n\nAction:\nlook")[0].startswith(
             "You are in the middle of a room."
@@ -197,8 +209,8 @@ def test_our_environment_plays_the_folder_by_its_split(server, tasks):
 @pytest.mark.slow
 def test_a_game_ends_after_fifty_actions_and_unknown_games_are_refused(client):
     env_id, _ = started(client, 2421)
-    replies = [play(client, env_id, "dance") for _ in range(MAX_STEPS)]
-    assert [reply["done"] for reply in replies] == [False] * (MAX_STEPS - 1) + [True]
+    replies = [play(client, env_id, "dance") for _ in range(50)]
+    assert [reply["done"] for reply in replies] == [False] * 49 + [True]
     for task_id in (-1, 5, 30_006):
         reply = client.post("/reset", json={"id": env_id, "game": task_id, "world_type": "Text"}).json()
         assert reply == {"error": "There is no such game in the folder of this server."}
@@ -222,7 +234,7 @@ def test_a_killed_process_is_replaced_at_the_next_reset(server, client):
 
 @needs_textworld
 @pytest.mark.slow
-def test_no_process_outlives_a_killed_server(folder):
+def test_no_process_outlives_a_killed_server(folder, official):
     command = [sys.executable, "-m", "agentgym_servers", "alfworld", "--data", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         url = process.stdout.readline().rpartition(" ")[2].strip()
@@ -240,16 +252,16 @@ def test_no_process_outlives_a_killed_server(folder):
 
 @needs_textworld
 @pytest.mark.slow
-def test_environments_play_their_own_games_at_once(client, tasks):
-    tasks = sorted(tasks, key=lambda task: task.name)
-    games = [(index, *started(client, 30_000 + index)) for index in range(len(tasks)) for _ in range(2)]
-    solutions = [[text for text, _ in searching(task, ALFWORLD.max_turns)] for task in tasks]
+def test_environments_play_their_own_games_at_once(client, own, official):
+    solutions = [list(map(str, own.win(task)[0])) for task in official]
+    games = [
+        (solution, started(client, theirs)[0])
+        for theirs, solution in zip(official.values(), solutions, strict=True)
+        for _ in range(2)
+    ]
     won = set()
-    for turn in itertools.count():
-        playing = [(index, env_id) for index, env_id, _ in games if turn < len(solutions[index])]
-        if not playing:
-            break
-        for index, env_id in playing:
-            if play(client, env_id, solutions[index][turn])["reward"] == 1:
+    for turn in range(max(map(len, solutions))):
+        for solution, env_id in games:
+            if turn < len(solution) and play(client, env_id, solution[turn])["reward"] == 1:
                 won.add(env_id)
     assert len(won) == len(games)

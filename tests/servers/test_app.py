@@ -68,9 +68,9 @@ def test_a_number_out_of_range_is_refused(wrong, must_be):
 @each_server
 def test_a_server_takes_the_options_that_it_says_and_no_other(name, tmp_path):
     kind = server_kind(name)
-    for option, value in (("seed", 0), ("data", tmp_path), ("speed", 1)):
+    for option, value in (("seed", 0), ("data", tmp_path), ("twin", True), ("speed", 1)):
         if option not in kind.takes:
-            with pytest.raises(BadOption, match=f"the {kind.title} server takes no {option}"):
+            with pytest.raises(BadOption, match=f"{kind.title} server takes no {option}"):
                 kind.app(**{option: value})
 
 
@@ -102,6 +102,48 @@ def test_what_nobody_asks_for_makes_place(name):
 
 def as_fields(made):
     return made if isinstance(made, dict) else {"id": made}
+
+
+def test_ids_count_up_and_are_not_used_again():
+    app = server_kind("textcraft").app(max_envs=2)
+    create, close = ("/create", {}), ("/close", {"id": 0})
+    replies = posted(app, create, create, close, close, create, ("/step", {"id": 0, "action": "inventory"}))
+    one, other, *closed, third, gone = [reply.json() for reply in replies]
+    assert ([each["id"] for each in (one, other, third)], closed) == ([0, 1, 2], [True, False])
+    assert gone == {"error": "The id 0 is not valid."}
+    assert listed("textcraft", app) == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["sqlgym", "webshop"])
+def test_where_ids_are_to_be_new_they_begin_anywhere(name):
+    ids = [
+        reply.json() for _ in range(2) for reply in posted(server_kind(name).app(), *[("/create", {})] * 2)
+    ]
+    assert len(set(ids)) == 4
+    assert (ids[1] - ids[0], ids[3] - ids[2]) == (1, 1)
+
+
+def test_what_nobody_asks_for_is_forgotten_when_another_is_made(monkeypatch):
+    now, clock = [0.0], time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + now[0])
+    app = server_kind("textcraft").app(keep_seconds=6_000)
+    posted(app, *[("/create", {})] * 4)
+    now[0] = 5_000.0
+    posted(app, ("/step", {"id": 1, "action": "inventory"}))
+    now[0] = 6_000.0
+    assert listed("textcraft", app) == [0, 1, 2, 3]
+    posted(app, ("/create", {}))
+    assert listed("textcraft", app) == [1, 4]
+    now[0] = 11_000.0
+    posted(app, ("/create", {}))
+    assert listed("textcraft", app) == [4, 5]
+
+
+def test_an_environment_that_cannot_be_made_takes_no_place():
+    app = server_kind("sheet").app(max_envs=1)
+    *failed, made = posted(app, *[("/create", {"id": 999})] * 3, ("/create", {"id": 0}))
+    assert [reply.status_code for reply in failed] == [500] * 3
+    assert listed("sheet", app) == [made.json()]
 
 
 # --- what is read ---

@@ -15,13 +15,12 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.errors import JudgeFailed, ServerError
 from agentgym_gym.evaluate import evaluate
-from agentgym_gym.local_servers import LocalServer, ServerOptions
+from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import Episode, Pool
 from agentgym_gym.testing import ScriptedAgent
-from agentgym_servers._frame.app import CannotJudge, new_app
 from bird_folder import DATABASE, FIRST_TASK, write_bird
 from fake_server import FakeServer, as_json, http
-from in_process import in_process
+from local_game import LocalGame
 from process_tree import descendants
 
 RIGHT = "SELECT 2"
@@ -142,25 +141,13 @@ def test_an_evaluation_does_not_score_it_and_training_does_not_replay_it(url):
     assert asyncio.run(play()) == (True, False)
 
 
-def failing_app(**options):
-    app = new_app("Any", ServerOptions(), **options)
-
-    @app.post("/step", response_model=None)
-    async def step():
-        raise CannotJudge(3, "its check is broken")
-
-    return app
-
-
-@pytest.mark.parametrize("plain", [True, False])
-def test_each_family_of_servers_answers_in_its_form(plain):
-    (reply,) = in_process(failing_app(plain_errors=plain), ("POST", "/step", {}))
-    message = "task 3 cannot be judged: its check is broken"
-    assert reply.headers["agentgym-judge"] == "failed"
-    if plain:
-        assert (reply.status_code, reply.text) == (500, f"Internal Server Error: {message}")
-    else:
-        assert (reply.status_code, reply.json()) == (200, {"error": message})
+def test_the_reply_names_the_task_and_has_a_header_of_its_own(folder):
+    """The servers that answer failures with JSON are in the tests of MiniWoB."""
+    with LocalGame("SQLGym", data=folder) as game:
+        game.reset(GOOD)
+        reply = game.post("/reset", env_idx=game.id, item_id=NO_TABLE)
+    assert (reply.status_code, reply.headers["agentgym-judge"]) == (500, "failed")
+    assert reply.text.startswith(f"Internal Server Error: task {NO_TABLE} cannot be judged: ")
 
 
 @pytest.mark.parametrize(

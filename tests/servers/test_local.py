@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -28,7 +29,6 @@ from agentgym_gym.local_servers import (
 )
 from agentgym_servers import serve
 from agentgym_servers.__main__ import main
-from agentgym_servers._frame.listening import listen, url_of
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
 
@@ -129,11 +129,11 @@ def test_it_can_be_killed_and_come_back_on_its_port():
 
 
 def test_a_port_in_use_is_named():
-    with listen("127.0.0.1", 0) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(BadOption, match=f"port {port} of 127.0.0.1 is in use.*another port"):
-            listen("127.0.0.1", port)
-        with pytest.raises(NoServer, match=f"status 2.*port {port} of 127.0.0.1 is in use"):
+        with pytest.raises(BadOption, match=f"port {port} of 127.0.0.1 is in use"):
+            serve("textcraft", port=port)
+        with pytest.raises(NoServer, match=f"status 2.*port {port} of 127.0.0.1"):
             LocalServer("textcraft", port=port).start()
 
 
@@ -142,26 +142,29 @@ def test_a_port_in_use_is_named():
     [
         ("127.0.0.1", 65536, "port 65536 is out of range"),
         ("127.0.0.1", -1, "port -1 is out of range"),
-        ("192.0.2.1", 0, "cannot listen on port 0 of 192.0.2.1"),  # an address kept for documentation
-        ("no such host", 0, "cannot listen on port 0 of no such host"),
+        ("192.0.2.1", 0, "port 0 of 192.0.2.1"),  # an address kept for documentation
+        ("no such host", 0, "port 0 of no such host"),
     ],
 )
 def test_where_no_server_can_listen(host, port, message):
     with pytest.raises(BadOption, match=message):
-        listen(host, port)
+        serve("textcraft", host=host, port=port)
 
 
 @posix
 @pytest.mark.parametrize(
-    ("script", "message"),
-    [("echo boom >&2; exit 3", "status 3.*: boom"), ("echo slow >&2; exec sleep 60", "within 0.3 s.*: slow")],
+    ("script", "start_seconds", "message"),
+    [
+        ("echo boom >&2; exit 3", 60, "status 3.*: boom"),
+        ("echo slow >&2; exec sleep 60", 3, "within 3 s.*: slow"),
+    ],
 )
-def test_a_server_that_does_not_start_says_why(monkeypatch, tmp_path, script, message):
+def test_a_server_that_does_not_start_says_why(monkeypatch, tmp_path, script, start_seconds, message):
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    server = LocalServer("textcraft", start_seconds=0.3)
+    server = LocalServer("textcraft", start_seconds=start_seconds)
     with pytest.raises(NoServer, match=message):
         server.start()
     assert not server.is_alive()
@@ -187,7 +190,7 @@ def test_a_signal_ends_it_cleanly_after_one_line(run):
         with httpx.Client(base_url=line.split()[-1]) as client:
             client.get("/")  # an idle connection does not hold it back
             process.send_signal(number)
-            assert process.communicate(timeout=5) == ("", "")
+            assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == 0
 
 
@@ -203,16 +206,18 @@ def test_an_error_is_one_line(monkeypatch, capsys):
     assert main() == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "error: port 70000 is out of range; it must be from 0, which takes any free one, to 65535\n"
+    assert (err[:35], err.count("\n")) == ("error: port 70000 is out of range; ", 1)
 
 
 def test_ipv6_addresses_are_written_as_in_urls():
     try:
-        listener = listen("::1", 0)
-    except BadOption:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
         pytest.skip("this machine has no IPv6")
-    with listener:
-        assert url_of(listener) == f"http://[::1]:{listener.getsockname()[1]}"
+    server = LocalServer("textcraft", arguments=("--host", "::1"))
+    assert re.fullmatch(r"http://\[::1\]:\d+", server.start())
+    assert answers(server.url)
+    server.stop()
 
 
 # --- what can be started ---
@@ -226,16 +231,20 @@ def test_an_unknown_server_is_refused_with_the_list():
     assert "chess" in available("chess")
 
 
-def test_a_missing_extra_is_named(monkeypatch):
-    assert available("TextCraft") is None
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else object())
-    assert "'uvicorn'" in available("textcraft")
-    for start in (
-        LocalServer("textcraft").start,
-        lambda: serve("textcraft"),
-        server_kind("textcraft").app,
-    ):
-        with pytest.raises(MissingExtra, match=r"pip install '\.\[servers\]'"):
+@pytest.mark.parametrize(
+    ("name", "module", "extra"),
+    [
+        ("textcraft", "uvicorn", "servers"),
+        ("textcraft", "textcraft", "servers"),
+        ("sciworld", "scienceworld", "servers-sciworld"),
+        ("miniwob", "miniwob", "servers-miniwob"),
+    ],
+)
+def test_a_missing_extra_is_named(monkeypatch, name, module, extra):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda each: None if each == module else object())
+    assert f"'{module}'" in available(name)
+    for start in (LocalServer(name).start, lambda: serve(name), server_kind(name).app):
+        with pytest.raises(MissingExtra, match=rf"\[{extra}\]"):
             start()
 
 
@@ -265,7 +274,7 @@ def test_a_server_of_all_lists_those_that_are_missing():
 def test_asking_imports_nothing_heavy(run):
     code = "import sys; from agentgym_gym import local_servers as local; local.available('textcraft')\n"
     code += "print(sorted({'fastapi', 'pydantic', 'starlette', 'textcraft', 'uvicorn'} & set(sys.modules)))"
-    assert run("-c", code).communicate(timeout=10) == ("[]\n", "")
+    assert run("-c", code).communicate(timeout=60) == ("[]\n", "")
 
 
 # --- one for each process ---
@@ -302,19 +311,19 @@ print(local_server_url("textcraft"), flush=True)
 @posix
 def test_a_parent_killed_outright_leaves_no_orphan(run):
     # Not even where a forked child lives on, which holds copies of all that its parent had open.
-    fork = "import os\nif os.fork() == 0: os.close(1); os.close(2); time.sleep(5); os._exit(0)\n"
+    fork = "import os\nif os.fork() == 0: os.close(1); os.close(2); time.sleep(60); os._exit(0)\n"
     parent = run("-c", f"{START}{fork}print('forked', flush=True)\ntime.sleep(60)")
     url = parent.stdout.readline().strip()
     assert parent.stdout.readline() == "forked\n"
     assert answers(url)
     parent.kill()
-    assert within(3, lambda: not answers(url))
+    assert within(30, lambda: not answers(url))
 
 
 @pytest.mark.slow
 def test_a_parent_that_ends_stops_its_server(run):
     parent = run("-c", START)
-    out, err = parent.communicate(timeout=10)
+    out, err = parent.communicate(timeout=60)
     assert (err, parent.returncode) == ("", 0)
     assert not answers(out.strip())
 
@@ -344,4 +353,4 @@ print("status", status)
 @pytest.mark.slow
 @posix
 def test_a_forked_child_starts_its_own_and_leaves_its_parents(run):
-    assert run("-c", FORK).communicate(timeout=20) == ("status 0\n", "")
+    assert run("-c", FORK).communicate(timeout=120) == ("status 0\n", "")

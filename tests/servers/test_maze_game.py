@@ -1,4 +1,4 @@
-"""The games of Maze, without a server."""
+"""The games of Maze on a server in this process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections import deque
 
 import pytest
 
+from agentgym_gym import errors
 from agentgym_gym.envs.maze import MAZE
-from agentgym_servers.maze._game import ACTIONS, MAX_STEPS, TASKS, Game, GameTurn
+from agentgym_gym.wire import Outcome
+from local_game import LocalGame
 
 WALLS = re.compile(r"to your right|to your left|above you|below you")
 TOWARDS = {
@@ -18,6 +20,13 @@ TOWARDS = {
     "move down": "below you",
 }
 STEPS = {"move right": (0, 1), "move left": (0, -1), "move up": (-1, 0), "move down": (1, 0)}
+FAILED = Outcome("Failure\n", -1.0, done=True)
+
+
+@pytest.fixture(scope="module")
+def game():
+    with LocalGame("Maze") as game:
+        yield game
 
 
 def place(observation: str) -> tuple[int, int]:
@@ -25,52 +34,33 @@ def place(observation: str) -> tuple[int, int]:
     return int(row), int(column)
 
 
-def played(task: int, actions: list[str]) -> Game:
-    game = Game(task)
-    for action in actions:
-        game.play(action)
-    return game
+def test_each_task_says_where_the_goal_is(game):
+    starts = [game.reset(task).observation for task in MAZE.task_ids]
+    assert len(set(map(place, starts))) == len(starts) == 25
+    assert all(start.startswith("The goal is at position 8, 6. ") for start in starts)
 
 
-def test_there_are_as_many_tasks_as_the_environment_has():
-    assert range(TASKS) == MAZE.splits["all"]
-
-
-def test_each_task_starts_at_a_place_of_its_own_and_says_where_the_goal_is():
-    told = [Game(task).last for task in range(TASKS)]
-    assert len({place(each.observation) for each in told}) == TASKS
-    assert all(each.observation.startswith("The goal is at position 8, 6. ") for each in told)
-    assert {(each.reward, each.done) for each in told} == {(0, False)}
-
-
-@pytest.mark.parametrize("task", [-1, -26, TASKS, 10**30])
-def test_there_is_no_other_task(task):
-    with pytest.raises(ValueError, match=f"no task {task}: they go from 0 to 24"):
-        Game(task)
-
-
-def test_the_walls_that_are_told_are_the_walls_that_there_are():
-    for task in range(TASKS):
-        for action in ACTIONS:
-            game = Game(task)
-            before = game.last.observation
-            after = game.play(action)
+def test_the_walls_that_are_told_are_the_walls_that_there_are(game):
+    for task in MAZE.task_ids:
+        for action, (down, right) in STEPS.items():
+            before = game.reset(task).observation
+            after = game.step(action)
             if TOWARDS[action] in WALLS.findall(before):
-                assert after == GameTurn(before)
+                assert after == Outcome(before, 0.0, done=False)
             elif not after.done:
-                (row, column), (down, right) = place(before), STEPS[action]
+                row, column = place(before)
                 assert place(after.observation) == (row + down, column + right)
 
 
-def test_every_place_but_the_goal_is_a_task_and_leads_to_the_goal():
-    starts = {place(Game(task).last.observation) for task in range(TASKS)}
+def test_every_place_but_the_goal_is_a_task_and_leads_to_the_goal(game):
+    starts = {place(game.reset(task).observation) for task in MAZE.task_ids}
     ways: deque[list[str]] = deque([[]])
-    reached = {place(Game(0).last.observation)}
+    reached = {place(game.reset(0).observation)}
     wins = []
     while ways:  # a walk in breadth, by nothing but what a player sees
         way = ways.popleft()
-        for action in ACTIONS:
-            last = played(0, [*way, action]).last
+        for action in STEPS:
+            last = game.play(0, [*way, action])
             if last.done:
                 wins.append([*way, action])
             elif place(last.observation) not in reached:
@@ -80,32 +70,30 @@ def test_every_place_but_the_goal_is_a_task_and_leads_to_the_goal():
     assert wins == [["move right"] * 2 + ["move down"] * 4 + ["move right"] * 3 + ["move down"] * 3]
 
 
-def test_the_goal_ends_the_game():
-    game = played(18, ["move down"])
-    assert game.last == GameTurn("Success\n", reward=1.0, done=True)
-    with pytest.raises(ValueError, match="over"):
-        game.play("move up")
+def test_the_goal_ends_the_game(game):
+    assert game.play(18, ["move down"]) == Outcome("Success\n", 1.0, done=True)
+    with pytest.raises(errors.EnvironmentFailed, match="has finished"):
+        game.step("move up")
 
 
-@pytest.mark.parametrize("action", [*ACTIONS[:1], "", "jump", "\ud800"])
-def test_the_step_after_the_fiftieth_fails_the_game_whatever_it_is(action):
-    game = played(0, [action] * MAX_STEPS)
-    assert (game.last.reward, game.last.done) == (0, False)
-    assert game.play("move right") == GameTurn("Failure\n", reward=-1.0, done=True)
-    with pytest.raises(ValueError, match="over"):
-        game.play("move right")
+@pytest.mark.parametrize("action", ["move left", "", "jump", "\ud800"])
+def test_the_step_after_the_fiftieth_fails_the_game_whatever_it_is(game, action):
+    fiftieth = game.play(0, [action] * 50)
+    assert (fiftieth.reward, fiftieth.done) == (0, False)
+    assert game.step("move right") == FAILED
+    with pytest.raises(errors.EnvironmentFailed, match="has finished"):
+        game.step("move right")
 
 
-def test_the_goal_can_be_reached_by_the_fiftieth_step():
-    assert played(18, [""] * 49 + ["move down"]).last.reward == 1
-    assert played(18, [""] * 50 + ["move down"]).last.reward == -1
+def test_the_goal_can_be_reached_by_the_fiftieth_step(game):
+    assert game.play(18, [""] * 49 + ["move down"]).reward == 1
+    assert game.play(18, [""] * 50 + ["move down"]) == FAILED
 
 
 @pytest.mark.parametrize(
     "action", ["", "move", "Move left", "move left\n", " move left", "left", "go left", "move left right"]
 )
-def test_only_the_four_moves_are_read_and_only_to_the_letter(action):
-    game = Game(9)
-    before = game.last
-    assert game.play(action) == before
-    assert place(game.play("move left").observation) == (1, 10)
+def test_only_the_four_moves_are_read_and_only_to_the_letter(game, action):
+    before = game.reset(9).observation
+    assert game.step(action) == Outcome(before, 0.0, done=False)
+    assert place(game.step("move left").observation) == (1, 10)

@@ -1,144 +1,109 @@
-"""The Movie world: its films, its functions, its tasks and their solutions, without a server."""
+"""What the functions of Movie return, and which answers are right."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
+import ast
 import json
-from typing import TYPE_CHECKING
+import re
 
 import pytest
 
-from agentgym_gym.envs.movie import MOVIE
-from agentgym_servers._frame.tools import ActionInput, ToolError
-from agentgym_servers.movie._films import FILMS
-from agentgym_servers.movie._service import MovieTools
-from agentgym_servers.movie._world import world_of
+from agentgym_gym import find
 from clock import cpu_seconds
+from local_game import LocalGame
 
-if TYPE_CHECKING:
-    from agentgym_servers._frame.tool_world import ToolWorld
-
-DIGEST = "c8c5569774eee711d26a66b3ac3e5cb9b53aad7eba4552496917350e33326caf"
+MOVIE = find("Movie")
 
 
-def tools_of(task_id: int = 0, seed: int = 0) -> MovieTools:
-    world = world_of(seed)
-    return MovieTools(world.setting, world.tasks[task_id])
+@pytest.fixture(scope="module")
+def game():
+    with LocalGame("Movie") as game:
+        game.reset(0)
+        yield game
 
 
-def call(name: str, **arguments: object) -> object:
-    return tools_of().call(name, ActionInput(arguments))
+@pytest.fixture(scope="module")
+def solutions(game):
+    """The goal of each task, the actions that win it, and what is observed."""
+    return {task: (game.reset(task).goal, game.win(task)[0], game.seen[1:]) for task in MOVIE.task_ids}
 
 
-def everything(world: ToolWorld) -> str:
-    """Return all that the functions tell of all films and people, and all tasks, as text."""
-    tools = MovieTools(world.setting, world.tasks[0])
-    told = [
-        tools.call(name, ActionInput({"movie_id": film} if "movie" in name else {"person_id": film}))
-        for name in MovieTools.names
-        if name.startswith("get_") and "search" not in name
-        for film in (world.setting.films if "movie" in name else world.setting.people)
-    ]
-    return json.dumps([told, [(task.goal, task.answer, task.solution) for task in world.tasks]])
+@pytest.fixture(scope="module")
+def names(solutions):
+    """The films and people that solutions search for."""
+    actions = [action for _, each, _ in solutions.values() for action in each]
+    return tuple(
+        list(dict.fromkeys(getattr(action, name) for action in actions if hasattr(action, name)))
+        for name in ("movie_name", "person_name")
+    )
 
 
-# --- the world ---
+@pytest.fixture(scope="module")
+def films(game, names):
+    """The ids of these films by their titles."""
+    return {title: value(game, "get_search_movie", movie_name=title)[0]["id"] for title in names[0]}
 
 
-def test_the_world_is_the_same_everywhere():
-    said = everything(world_of(0))
-    assert hashlib.sha256(said.encode()).hexdigest() == DIGEST
-
-
-def test_there_is_a_task_of_its_own_for_each_id():
-    tasks = world_of(0).tasks
-    assert range(len(tasks)) == MOVIE.splits["all"]
-    assert len({task.goal for task in tasks}) == len(tasks)
-    assert len({json.dumps(task.answer) for task in tasks}) > 180
-
-
-def test_another_seed_is_another_world():
-    one, other = world_of(0), world_of(1)
-    assert not {task.goal for task in one.tasks} & {task.goal for task in other.tasks}
-    assert [film.title for film in one.setting.films.values()] != [
-        film.title for film in other.setting.films.values()
-    ]
-
-
-def test_it_is_made_quickly():
-    assert cpu_seconds(lambda: world_of.__wrapped__(1), enough=5) <= 5
-
-
-def test_titles_and_names_are_those_of_one():
-    library = world_of(0).setting
-    assert len({film.title.casefold() for film in library.films.values()}) == len(library.films) == FILMS
-    assert len({person.name for person in library.people.values()}) == len(library.people)
-
-
-def test_nothing_is_cut_off():
-    """A function shows ten credits, and nobody has more: what is not shown cannot be asked for."""
-    library = world_of(0).setting
-    for each in (*library.films.values(), *library.people.values()):
-        assert len(each.cast) <= 10
-        assert len(each.crew) <= 10
-    assert all(len(film.cast) >= 6 and len(film.crew) >= 6 for film in library.films.values())
-    assert all(person.cast or person.crew for person in library.people.values())
-
-
-def test_people_are_grown_up_when_their_films_come_out():
-    for film in world_of(0).setting.films.values():
-        for credit in (*film.cast, *film.crew):
-            assert film.release_date.year - credit.person.birthday.year > 16
-
-
-def test_a_cast_and_its_people_tell_the_same():
-    library = world_of(0).setting
-    of_films = {(f.id, c.person.id, c.role) for f in library.films.values() for c in (*f.cast, *f.crew)}
-    of_people = {(c.film.id, p.id, c.role) for p in library.people.values() for c in (*p.cast, *p.crew)}
-    assert of_films == of_people
+def value(game, function, **arguments):
+    return ast.literal_eval(game.call(function, **arguments))
 
 
 # --- the functions ---
 
 
-def test_a_film_is_found_by_its_title_its_beginning_or_its_words():
-    film = next(f for f in world_of(0).setting.films.values() if " of " in f.title)
-    first, last = film.title.split()[1], film.title.split()[-1]
-    for words in (film.title, f"  {film.title.upper()} ", film.title[:-1], f"{last} {first}"):
-        (found,) = call("get_search_movie", movie_name=words)
+def test_a_film_is_found_by_its_title_its_beginning_or_its_words(game, films):
+    title = next(each for each in films if " of " in each)
+    first, last = title.split()[1], title.split()[-1]
+    for words in (title, f"  {title.upper()} ", title[:-1], f"{last} {first}"):
+        (found,) = value(game, "get_search_movie", movie_name=words)
         assert list(found) == ["id", "overview", "title"]
-        assert (found["title"], found["id"]) == (film.title, film.id)
+        assert (found["title"], found["id"]) == (title, films[title])
 
 
-def test_every_title_and_name_finds_its_own():
-    library = world_of(0).setting
-    for film in library.films.values():
-        assert call("get_search_movie", movie_name=film.title)[0]["id"] == film.id
-    for person in library.people.values():
-        assert call("get_search_person", person_name=person.name) == [{"id": person.id, "name": person.name}]
+def test_every_title_and_name_finds_its_own(game, names):
+    assert len(names[0]) > 100
+    for title in names[0]:
+        assert value(game, "get_search_movie", movie_name=title)[0]["title"] == title
+    for name in names[1]:
+        assert [each["name"] for each in value(game, "get_search_person", person_name=name)] == [name]
 
 
-def test_what_there_is_not_is_said_as_by_the_movie_database():
-    with pytest.raises(ToolError) as missing:
-        call("get_search_movie", movie_name="Nothing of that name")
-    assert (missing.value.kind, missing.value.text) == ("IndexError", "list index out of range")
-    assert call("get_search_person", person_name="Nobody") == []
-    for told in (call("get_movie_details", movie_id="1"), call("get_person_cast", person_id=-5)):
-        assert (json.loads(told)["success"], json.loads(told)["status_code"]) == (False, 34)
-    with pytest.raises(ToolError) as without:
-        call("get_movie_cast", person_id="1")
-    assert (without.value.kind, without.value.text) == ("KeyError", "'movie_id'")
+def test_a_film_and_its_people_tell_the_same(game, films):
+    """Nobody has more than the ten credits that are shown, and all were grown up at the time."""
+    for film in list(films.values())[::20]:
+        released = value(game, "get_movie_details", movie_id=film)["release_date"]
+        for kind, role in (("cast", "character"), ("crew", "job")):
+            credited = value(game, f"get_movie_{kind}", movie_id=film)[kind]
+            assert 6 <= len(credited) <= 10
+            for each in credited:
+                own = value(game, f"get_person_{kind}", person_id=each["id"])[kind]
+                assert len(own) <= 10
+                assert (film, each[role]) in {(one["id"], one[role]) for one in own}
+                born = value(game, "get_person_details", person_id=each["id"])["birthday"]
+                assert int(released[:4]) - int(born[:4]) > 16
 
 
-def test_the_replies_are_those_of_the_movie_database():
-    film = next(iter(world_of(0).setting.films.values()))
+def test_what_there_is_not_is_said_as_by_the_movie_database(game):
+    assert game.call("get_search_movie", movie_name="Nothing of that name") == (
+        "ERROR | IndexError(list index out of range)"
+    )
+    assert game.call("get_search_person", person_name="Nobody") == "[]"
+    for name, given in (("get_movie_details", {"movie_id": "1"}), ("get_person_cast", {"person_id": -5})):
+        told = json.loads(game.call(name, **given))
+        assert (told["success"], told["status_code"]) == (False, 34)
+    assert game.call("get_movie_cast", person_id="1") == "ERROR | KeyError('movie_id')"
 
-    def told(what: str) -> dict:
-        assert call(f"get_movie_{what}", movie_id=str(film.id)) == call(f"get_movie_{what}", movie_id=film.id)
-        return call(f"get_movie_{what}", movie_id=film.id)
 
-    kinds = {name: type(value) for name, value in told("details").items()}
+def test_the_replies_are_those_of_the_movie_database(game, films):
+    film = next(iter(films.values()))
+
+    def told(what):
+        assert game.call(f"get_movie_{what}", movie_id=str(film)) == game.call(
+            f"get_movie_{what}", movie_id=film
+        )
+        return value(game, f"get_movie_{what}", movie_id=film)
+
+    kinds = {name: type(each) for name, each in told("details").items()}
     assert kinds == {
         "title": str,
         "budget": int,
@@ -164,99 +129,70 @@ def test_the_replies_are_those_of_the_movie_database():
     assert list(translation["data"]) == ["homepage", "overview", "runtime", "tagline"]
 
 
-def test_the_replies_of_people_are_those_of_the_movie_database():
-    library = world_of(0).setting
-    actor = next(person for person in library.people.values() if person.cast)
-    maker = next(person for person in library.people.values() if person.crew)
-    details = call("get_person_details", person_id=actor.id)
+def test_the_replies_of_people_are_those_of_the_movie_database(game, films):
+    film = next(iter(films.values()))
+    actor = value(game, "get_movie_cast", movie_id=film)["cast"][0]["id"]
+    maker = value(game, "get_movie_crew", movie_id=film)["crew"][0]["id"]
+    details = value(game, "get_person_details", person_id=actor)
     assert list(details) == ["name", "biography", "birthday", "place_of_birth"]
-    assert list(call("get_person_cast", person_id=actor.id)["cast"][0]) == ["id", "title", "character"]
-    assert list(call("get_person_crew", person_id=maker.id)["crew"][0]) == ["id", "title", "job"]
-    ids = call("get_person_external_ids", person_id=actor.id)
+    assert list(value(game, "get_person_cast", person_id=actor)["cast"][0]) == ["id", "title", "character"]
+    assert list(value(game, "get_person_crew", person_id=maker)["crew"][0]) == ["id", "title", "job"]
+    ids = value(game, "get_person_external_ids", person_id=actor)
     assert list(ids) == ["imdb_id", "facebook_id", "instagram_id", "twitter_id"]
-
-
-ODD = [None, True, "", "\0", "\ud800", "x" * 100_000, 10**400, "9" * 5000, "²", float("nan"), [], {}, [[1]]]
-
-
-@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-def test_no_argument_does_harm(odd):
-    tools = tools_of()
-    for name in MovieTools.names[:-2]:
-        for given in (
-            ActionInput(dict.fromkeys(("movie_name", "movie_id", "person_name", "person_id"), odd)),
-            ActionInput(odd),
-        ):
-            with contextlib.suppress(ToolError):
-                assert len(str(tools.call(name, given))) < 1000
 
 
 # --- the tasks ---
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 9))])
-def test_the_solution_of_every_task_reaches_the_top_within_the_turns(seed):
-    for task_id, task in enumerate(world_of(seed).tasks):
-        tools = tools_of(task_id, seed)
-        *calls, (last, finish) = task.solution
-        told = [tools.call(name, ActionInput(arguments)) for name, arguments in calls]
-        assert not [text for text in told if isinstance(text, str)]
-        assert (last, tools.finish(ActionInput(finish))[1]) == ("finish", 1.0)
-        assert len(task.solution) <= MOVIE.max_turns
-        assert_told(task, json.dumps(told, ensure_ascii=False))
+def test_nothing_is_asked_by_an_id_and_nothing_answered_that_was_not_told(solutions):
+    for goal, actions, seen in solutions.values():
+        told = ""
+        *calls, last = actions
+        for action, observation in zip(calls, seen, strict=False):
+            (given,) = ast.literal_eval(str(action).partition("Input: ")[2]).values()
+            assert given in goal + told if "search" in action.name() else f"'id': {given}," in told
+            told += observation
+        assert_told(goal, last.answer, told)
 
 
-def assert_told(task, told: str) -> None:
-    """Check that an answer stands in the replies, or follows from numbers that do."""
-    answers = task.answer if isinstance(task.answer, list) else [task.answer]
-    if answers in (["Yes"], ["No"]):
+def assert_told(goal, answer, told):
+    """Check that an answer is in the replies, or follows from numbers in them."""
+    if answer in ("Yes", "No"):
         return
-    if "less its budget" in task.goal:
-        budget, revenue = (
-            int(told.partition(f'"{key}": ')[2].partition(",")[0]) for key in ("budget", "revenue")
-        )
-        assert task.answer == revenue - budget
+    if "less its budget" in goal:
+        budget, revenue = (int(re.search(rf"'{key}': (\d+)", told)[1]) for key in ("budget", "revenue"))
+        assert answer == revenue - budget
         return
-    for answer in answers:
-        assert json.dumps(answer, ensure_ascii=False) in told, task
+    for each in answer if isinstance(answer, tuple) else [answer]:
+        assert repr(each) in told, goal
 
 
-def test_nothing_is_asked_by_an_id_that_was_not_told():
-    for task_id, task in enumerate(world_of(0).tasks):
-        tools, told = tools_of(task_id), ""
-        for name, arguments in task.solution[:-1]:
-            if "search" in name:
-                assert next(iter(arguments.values())) in task.goal + told
-            else:
-                assert f'"id": {next(iter(arguments.values()))},' in told
-            told += json.dumps(tools.call(name, ActionInput(arguments)))
-
-
-def test_yes_and_no_are_both_right_at_times():
-    asked = [task.answer for task in world_of(0).tasks if "the same as the director" in task.goal]
+def test_yes_and_no_are_both_right_at_times(solutions):
+    asked = [
+        actions[-1].answer for goal, actions, _ in solutions.values() if "the same as the director" in goal
+    ]
     assert {"Yes", "No"} == set(asked)
 
 
-def test_an_answer_must_be_equal_and_of_the_type():
-    tasks = world_of(0).tasks
-    number = next(n for n, task in enumerate(tasks) if type(task.answer) is int)
-    names = next(n for n, task in enumerate(tasks) if type(task.answer) is list and len(task.answer) > 1)
-    text = next(n for n, task in enumerate(tasks) if type(task.answer) is str)
+def test_an_answer_must_be_equal_and_of_the_type(game, solutions):
+    answers = {task: actions[-1].answer for task, (_, actions, _) in solutions.items()}
 
-    def worth(task_id: int, answer: object) -> float:
-        return tools_of(task_id).finish(ActionInput({"answer": answer}))[1]
+    def worth(task, answer):
+        return game.play(task, [f"Action: finish with Action Input: {{'answer': {answer!r}}}"]).reward
 
-    right = tasks[number].answer
+    number = next(n for n, answer in answers.items() if type(answer) is int)
+    right = answers[number]
     assert [worth(number, each) for each in (right, float(right))] == [1.0, 1.0]
     assert [worth(number, each) for each in (str(right), right + 1, [right], None, 10**400)] == [0.0] * 5
-    right = tasks[names].answer
+    names = next(n for n, answer in answers.items() if type(answer) is tuple and len(answer) > 1)
+    right = list(answers[names])
     assert [worth(names, each) for each in (right, right[::-1])] == [1.0, 1.0]
     assert [worth(names, each) for each in (right[1:], [*right, right[0]], str(right), [])] == [0.0] * 4
-    right = tasks[text].answer
+    text = next(n for n, answer in answers.items() if type(answer) is str)
+    right = answers[text]
     assert worth(text, right) == 1.0
     assert [worth(text, each) for each in (f"{right}.", [right], None, "\0", "\ud800")] == [0.0] * 5
 
 
-def test_a_search_is_quick():
-    tools, given = tools_of(), ActionInput({"person_name": "x " * 100})
-    assert cpu_seconds(lambda: tools.call("get_search_person", given), enough=0.05) <= 0.05
+def test_a_search_is_quick(game):
+    assert cpu_seconds(lambda: game.call("get_search_person", person_name="x " * 100), enough=0.05) <= 0.05

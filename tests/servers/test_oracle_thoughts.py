@@ -13,9 +13,7 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.formats import FORMATS, Bare, get_format
-from agentgym_servers.maze._oracle import MazeOracle
-from agentgym_servers.weather._world import world_of
-from agentgym_servers.wordle._oracle import WordleOracle, marks
+from local_game import LocalGame
 from needs import with_needs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,32 +80,37 @@ def test_a_thought_names_only_what_the_player_has_seen(games):
 def test_an_oracle_without_thoughts_is_refused():
     environment = replace(agentgym_gym.find("Maze"), oracle="agentgym_gym.evaluate:RandomAgent")
     assert load_oracle(environment)
-    with pytest.raises(BadOption, match="the oracle of Maze writes no thoughts; use the agent 'oracle'"):
+    with pytest.raises(BadOption, match="writes no thoughts"):
         load_oracle(environment, thoughts=True)
+
+
+def thinking(name, served_by=None):
+    oracle = load_oracle(agentgym_gym.find(name), thoughts=True)
+    oracle.reset(None, "", {"task_id": 0, "served_by": served_by})
+    return oracle
 
 
 def test_the_example_of_the_docs_is_a_reply_of_the_oracle():
     page = (ROOT / "docs" / "trajectories.md").read_text()
-    assert any(call.thought in page for call in world_of(0).tasks[0].solution)
+    with LocalGame("Weather") as game:
+        game.reset(0)
+    oracle = thinking("Weather", game.head)
+    replies = iter(lambda: oracle.act("", {}), None)
+    assert any(reply.thought in page for reply in replies)
 
 
 def test_maze_plans_around_the_walls_that_it_has_seen():
-    oracle = MazeOracle()
     here = (
         "The goal is at position 3, 1. Your current position is at position 1, 1. There is a wall below you."
     )
-    assert str(oracle.act(here, {})) == "move right"
-    assert oracle.thought() == "The goal is 2 down. Free: up, right, left. My way: right 1, down 2, left 1."
+    reply = thinking("Maze").act(here, {})
+    assert str(reply.action) == "move right"
+    assert reply.thought == "The goal is 2 down. Free: up, right, left. My way: right 1, down 2, left 1."
 
 
 def test_wordle_sums_up_its_answers():
-    oracle = WordleOracle()
-    oracle.reset(None, "", {})
-    thoughts = []
-    for answer in ("", marks("solar", "prick"), marks("crimp", "prick")):
-        oracle.act(answer, {})
-        thoughts.append(oracle.thought())
-    assert thoughts == [
+    oracle = thinking("Wordle")
+    assert [oracle.act(answer, {}).thought for answer in ("", "b b b b y", "y g g b y")] == [
         "I know no letter yet. s o l a r has common letters.",
         "Elsewhere: r not 5. Not in it: s, o, l, a. c r i m p fits.",
         "In place: _ r i _ _. Elsewhere: c not 1, p not 5. Not in it: s, o, l, a, m. p r i c k fits.",

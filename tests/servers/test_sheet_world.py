@@ -1,168 +1,157 @@
-"""The sheets and tasks of Sheet, without a server."""
+"""What the functions of Sheet do and return, and what a sheet scores."""
 
 from __future__ import annotations
 
 import ast
-import hashlib
-import json
 import random
 import re
 
 import pytest
 
-from agentgym_gym.envs.sheet import SHEET
-from agentgym_servers._frame.tools import Trial
-from agentgym_servers.sheet._book import Book
-from agentgym_servers.sheet._cells import SheetCell, SheetError, format_value, matcher, value_of
-from agentgym_servers.sheet._server import SheetTools
-from agentgym_servers.sheet._world import TASKS, world_of
+from agentgym_gym import find
 from clock import cpu_seconds
+from local_game import LocalGame
 
-DIGEST = "de9b88c3136346eae05ad11a48147f86b0a11c4a1a094e3c810fba7f8705b8f8"
+SHEET = find("Sheet")
 ROWS = [["Name", "Points"], ["Ada", 3.0], ["bob", 1.5], ["Cy", 20.0]]
+SHOWN = [["Name", "Points"], ["Ada", "3"], ["bob", "1.50"], ["Cy", "20"]]
 
 
-def digest(seed: int) -> str:
-    tasks = world_of(seed).tasks
-    told = [(t.goal, t.first, t.end, t.solution) for t in tasks]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
-
-
-def trial(task_id: int = 0, seed: int = 0) -> Trial:
-    world = world_of(seed)
-    return Trial(task_id, lambda each: SheetTools(world.tasks[each], Book(world.setting)))
+@pytest.fixture(scope="module")
+def game():
+    with LocalGame("Sheet") as game:
+        yield game
 
 
 class Bench:
     """A sheet of three rows, and what its functions say."""
 
-    def __init__(self) -> None:
-        book = Book(
-            {"Sheet1": [[SheetCell(value) for value in row] for row in ROWS], "Other": [[SheetCell("x")]]}
-        )
-        self._trial = Trial(0, lambda _: SheetTools(world_of(0).tasks[0], book))
+    def __init__(self, game: LocalGame) -> None:
+        self._game = game
+        game.reset(0)
         self("open_sheet", name="Sheet1")
+        self("delete_batch_data", dimension="row", index_list=list(range(5, len(self.rows()) + 1)))
+        self("delete_batch_data", dimension="col", index_list=list(range(3, len(self.rows()[0]) + 1)))
+        self("update_range", start_position="A1", end_position="B2", values_list=ROWS[:2])  # not all at once
+        self("update_range", start_position="A3", end_position="B4", values_list=ROWS[2:])
+        assert self.rows() == SHOWN
 
     def __call__(self, function: str, /, **arguments: object) -> str:
-        said = self._trial.step(f"Action: {function} with Action Input: {arguments!r}")["observation"]
-        return said.removeprefix("Observation: ").removesuffix("\nGive me one action.")
+        return self._game.call(function, **arguments)
 
     def values(self, function: str, /, **arguments: object) -> list:
         return ast.literal_eval(self(function, **arguments))
 
+    def rows(self) -> list[list[str]]:
+        return self.values("get_all_values")
+
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench(game) -> Bench:
+    return Bench(game)
 
 
-def test_the_world_of_a_seed_is_the_same_everywhere():
-    assert digest(0) == DIGEST
-    assert digest(1) != DIGEST
+# --- scores ---
 
 
-def test_there_is_another_task_for_each_id():
-    assert range(TASKS) == SHEET.splits["all"]
-    assert len({task.goal for task in world_of(0).tasks}) == TASKS
+def played(game, task, actions, *calls):
+    """Play actions of a solution, call functions, and finish; return the reward."""
+    game.reset(task)
+    for action in actions:
+        game.step(action)
+    for name, arguments in calls:
+        game.call(name, **arguments)
+    outcome = game.step("Action: finish with Action Input: {}")
+    assert outcome.done
+    return outcome.reward
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_each_solution_reaches_1_within_the_turn_limit(seed):
-    for task_id, task in enumerate(world_of(seed).tasks):
-        playing = trial(task_id, seed)
-        for name, arguments in task.solution:
-            outcome = playing.step(f"Action: {name} with Action Input: {arguments!r}")
-            assert "Error" not in outcome["observation"]
-        assert (outcome["reward"], outcome["done"]) == (1, True), task.goal
-        assert len(task.solution) <= SHEET.max_turns
+def test_what_changes_nothing_reaches_0(game):
+    for task in SHEET.task_ids:
+        opened, *_ = game.win(task)[0]
+        assert opened.name() == "open_sheet"
+        for calls in ((), [("get_all_values", {})]):
+            assert played(game, task, [opened], *calls) == 0
+        assert played(game, task, []) == 0
 
 
-def test_what_changes_nothing_reaches_0():
-    for task_id, task in enumerate(world_of(0).tasks):
-        for calls in ([], ["open_sheet"], ["open_sheet", "get_all_values"]):
-            playing = trial(task_id)
-            for name in calls:
-                playing.step(f"Action: {name} with Action Input: {{'name': '{task.sheet}'}}")
-            outcome = playing.step("Action: finish with Action Input: {}")
-            assert (outcome["reward"], outcome["done"]) == (0, True)
+def test_a_part_of_the_way_is_paid_in_part(game):
+    actions, _ = game.win(16)
+    for count in range(3, len(actions) - 1):
+        assert 0 < played(game, 16, actions[:count]) < 1
 
 
-def test_a_part_of_the_way_is_paid_in_part():
-    task = world_of(0).tasks[16]
-    for count in range(3, len(task.solution) - 1):
-        playing = trial(16)
-        for name, arguments in task.solution[:count]:
-            playing.step(f"Action: {name} with Action Input: {arguments!r}")
-        assert 0 < playing.step("Action: finish with Action Input: {}")["reward"] < 1
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("update_cell", {"position": "H1", "value": "x"}),
+        ("insert_rows", {"values_list": [["x"]], "row_idx": 12}),
+        ("delete_batch_data", {"dimension": "row", "index_list": [11]}),
+    ],
+    ids=["another column", "another row", "a row less"],
+)
+def test_a_score_counts_what_should_not_be_there(game, change):
+    *actions, _ = game.win(0)[0]
+    assert played(game, 0, actions) == 1
+    assert 0 < played(game, 0, actions, change) < 1
 
 
-def test_a_score_counts_what_should_not_be_there():
-    task = world_of(0).tasks[0]
-    more = [[*row, "x"] for row in task.end]
-    assert task.score(task.end) == 1
-    assert task.score(task.first) == 0
-    assert task.score(more) < 1
-    assert task.score([*task.end, task.end[0]]) < 1
-    assert task.score(task.end[:-1]) < 1
-    assert task.score([[]]) == task.score([["x"]]) == 0
+def test_an_empty_sheet_scores_nothing(game):
+    opened, *_ = game.win(0)[0]
+    assert (
+        played(
+            game, 0, [opened], ("delete_batch_data", {"dimension": "row", "index_list": list(range(1, 12))})
+        )
+        == 0
+    )
 
 
-def test_the_ends_are_right_by_the_rules_of_the_goals():
-    tasks = world_of(0).tasks
-    for task in tasks:
-        head, *rows = task.end
-        if found := re.search(r'by "(\w+)" in (ascending|descending) order\.$', task.goal):
+def test_the_ends_are_right_by_the_rules_of_the_goals(game):
+    ends, ordered = {}, 0
+    for task in SHEET.task_ids:
+        goal = game.reset(task).goal
+        game.win(task)
+        shown = game.seen[-1].removeprefix("Observation: ").removesuffix("\nGive me one action.")
+        ends[task] = head, *rows = ast.literal_eval(shown)
+        if found := re.search(r'by "(\w+)" in (ascending|descending) order\.$', goal):
             column = [row[head.index(found[1])] for row in rows]
             keys = [float(each) if re.fullmatch(r"[\d.]+", each) else each.lower() for each in column]
-            assert keys == sorted(keys, reverse=found[2] == "descending"), task.goal
-    head, *rows = tasks[3].end
+            assert keys == sorted(keys, reverse=found[2] == "descending"), goal
+            ordered += 1
+    assert ordered > 5
+    _, *rows = ends[3]
     assert all(float(row[2]) * float(row[3]) == pytest.approx(float(row[7])) for row in rows)
-    head, *rows = tasks[8].end
+    _, *rows = ends[8]
     assert all(sum(map(float, row[2:7])) == float(row[7]) == 5 * float(row[8]) for row in rows)
-    head, *rows = tasks[9].end
+    head, *rows = ends[9]
     assert [row[head.index("Rank")] for row in rows] == [str(rank + 1) for rank in range(len(rows))]
-    assert "Completed" not in {each for row in tasks[15].end for each in row}
+    assert "Completed" not in {each for row in ends[15] for each in row}
 
 
 # --- the functions ---
 
+NAMES = [action.name() for action in SHEET.grammar.actions]
+ARGUMENTS = (
+    *("name", "dimension", "num", "row", "col", "values_list", "col_idx", "row_idx", "index_list"),
+    *("position", "value", "operator", "position_list", "result_position", "start_position"),
+    *("end_position", "col_num", "order", "content", "query", "in_row", "in_column"),
+)
 
-def test_a_sheet_must_be_opened_first():
-    for name in (*SheetTools.names[1:-1],):
-        arguments = dict.fromkeys(
-            [
-                "name",
-                "dimension",
-                "num",
-                "row",
-                "col",
-                "values_list",
-                "col_idx",
-                "row_idx",
-                "index_list",
-                "position",
-                "value",
-                "operator",
-                "result_position",
-                "start_position",
-                "end_position",
-                "col_num",
-                "order",
-                "content",
-                "query",
-            ],
-            1,
-        )
-        said = trial().step(f"Action: {name} with Action Input: {arguments!r}")["observation"]
-        assert said == "Observation: Please open a sheet before operating it\nGive me one action.", name
+
+def test_a_sheet_must_be_opened_first(game):
+    game.reset(0)
+    functions = [name for name in NAMES if name not in {"open_sheet", "check_valid_actions", "finish"}]
+    assert len(functions) > 15
+    for name in functions:
+        assert game.call(name, **dict.fromkeys(ARGUMENTS, 1)) == "Please open a sheet before operating it"
 
 
 def test_sheets_are_opened_and_deleted_by_name(bench):
     assert bench("open_sheet", name="Sheet1") == "<Worksheet 'Sheet1' id:0>"
-    assert bench("open_sheet", name="Sheet9") == "WorksheetNotFound('Sheet9')"
+    assert bench("open_sheet", name="Sheet99") == "WorksheetNotFound('Sheet99')"
     assert bench("open_sheet", name=[]) == "WorksheetNotFound('[]')"
-    assert bench("del_sheet", name="Other") == "You have deleted sheet Other successfully"
-    assert bench("open_sheet", name="Other") == "WorksheetNotFound('Other')"
+    assert bench("del_sheet", name="Sheet2") == "You have deleted sheet Sheet2 successfully"
+    assert bench("open_sheet", name="Sheet2") == "WorksheetNotFound('Sheet2')"
     bench("del_sheet", name="Sheet1")
     assert bench("get_all_values") == "Please open a sheet before operating it"
 
@@ -240,11 +229,7 @@ def test_merged_cells_show_the_first(bench):
     ["Ada", "^(Ada|Cy)$", "A", ".*da", "^.d", "o.*b", "1.50", r"1\.5", "a$", "^A.*a$", "b|C", "^20$", "x"],
 )
 def test_patterns_find_what_regular_expressions_find(bench, query):
-    cells = [
-        (f"{'AB'[c]}{r + 1}", format_value(value))
-        for r, row in enumerate(ROWS)
-        for c, value in enumerate(row)
-    ]
+    cells = [(f"{'AB'[c]}{r + 1}", text) for r, row in enumerate(SHOWN) for c, text in enumerate(row)]
     assert bench.values("filter_cells", query=query) == [n for n, text in cells if re.search(query, text)]
 
 
@@ -258,15 +243,17 @@ def test_other_patterns_are_refused(bench, query):
     assert bench("filter_cells", query=query).startswith("error(")
 
 
-def test_no_pattern_takes_long():
-    finds = matcher("^" + "a.*" * 50 + "b$")
-    assert cpu_seconds(lambda: [finds("a" * 200) for _ in range(100)], 1.0) <= 1.0
+def test_no_pattern_takes_long(bench):
+    bench("update_range", start_position="A1", end_position="B1", values_list=[["a" * 200] * 2])
+    query = "^" + "a.*" * 50 + "b$"
+    assert bench("filter_cells", query=query) == "[]"
+    assert cpu_seconds(lambda: [bench("filter_cells", query=query) for _ in range(50)], 1.0) <= 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_called_is_answered_within_bounds(seed):
+def test_whatever_is_called_is_answered_within_bounds(game, seed):
     """Draws calls of odd arguments: each is answered in words, and the sheet stays within its limits."""
-    draw, bench = random.Random(seed), Bench()  # noqa: S311 - nothing secret
+    draw, bench = random.Random(seed), Bench(game)  # noqa: S311 - nothing secret
     odd = [
         *(
             "A1",
@@ -307,7 +294,7 @@ def test_whatever_is_called_is_answered_within_bounds(seed):
             [],
             [[]],
             [[1, "y"]],
-            [["z" * 200] * 26] * 100,
+            [["z" * 200] * 26],
             [[None]],
             [[[1]]],
             ["A1", "B2"],
@@ -316,56 +303,30 @@ def test_whatever_is_called_is_answered_within_bounds(seed):
             "nan",
         ),
     ]
-    names = [
-        "dimension",
-        "num",
-        "row",
-        "col",
-        "values_list",
-        "col_idx",
-        "row_idx",
-        "index_list",
-        "position",
-        "value",
-        "operator",
-        "position_list",
-        "result_position",
-        "start_position",
-        "end_position",
-        "col_num",
-        "order",
-        "content",
-        "query",
-        "in_row",
-        "in_column",
-        "name",
-    ]
+    functions = [name for name in NAMES if name not in {"check_valid_actions", "del_sheet", "finish"}]
     for _ in range(150):
-        name = draw.choice(SheetTools.names[1:-1])
-        given = {each: draw.choice(odd) for each in names}
+        given = {each: draw.choice(odd) for each in ARGUMENTS}
         if draw.random() < 0.5:
             del given["position_list"]
-        said = bench(name, **given) if name != "del_sheet" else ""
+        said = bench(draw.choice(functions), **given)
         assert len(said) < 60_000
         assert "Traceback" not in said
-        values = bench.values("get_all_values")
+        bench("open_sheet", name="Sheet1")
+        values = bench.rows()
         assert len(values) <= 100
         assert sum(len(cell) for row in values for cell in row) <= 20_000
 
 
 @pytest.mark.parametrize("value", [None, [1], {"a": 1}, 10**400, 1e15, float("inf"), "x" * 201])
-def test_what_no_cell_can_hold_is_refused(value):
-    with pytest.raises(SheetError):
-        value_of(value)
+def test_what_no_cell_can_hold_is_refused(bench, value):
+    bench("update_cell", position="A1", value=value)
+    assert bench.rows() == SHOWN
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
     [("nan", "nan"), ("1e400", "1e400"), ("=SUM(A1)", "=SUM(A1)"), ("-0.001", "0"), (True, "1")],
 )
-def test_what_cells_show(value, text):
-    assert format_value(value_of(value)) == text
-
-
-def test_a_world_is_made_in_a_second():
-    assert cpu_seconds(lambda: world_of.__wrapped__(5), 5.0) <= 5.0
+def test_what_cells_show(bench, value, text):
+    bench("update_cell", position="A1", value=value)
+    assert bench("get_cell_value", position="A1") == text

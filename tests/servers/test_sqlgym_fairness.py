@@ -16,9 +16,9 @@ import pytest
 import uvicorn
 
 from agentgym_gym.local_servers import server_kind
-from agentgym_servers.sqlgym._world import world_of
+from local_game import solution
 
-SOLUTION = world_of(0).task(0).sql
+SOLUTION = solution("SQLGym", 0)[0].sql
 BIRD_TASK = 9_428  # the first of the dev split
 WORKERS = min(8, max(2, os.cpu_count() or 1))
 MEGABYTE = "printf('%.*c', 1000000, 'a')"

@@ -14,8 +14,8 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.sqlgym import SQLGYM
 from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import server_kind
-from agentgym_servers.sqlgym._world import world_of
 from in_process import posted
+from local_game import solution
 
 JSON = {"content-type": "application/json"}
 
@@ -34,8 +34,9 @@ def client(url: str) -> Iterator[httpx.Client]:
 def begin(client: httpx.Client, item_id: int) -> int:
     """Make an environment and start a task in it."""
     env_idx = client.post("/create").json()
-    said = client.post("/reset", json={"env_idx": env_idx, "item_id": item_id})
-    assert said.json() == [world_of(0).task(item_id).observation, None]
+    observation, info = client.post("/reset", json={"env_idx": env_idx, "item_id": item_id}).json()
+    assert info is None
+    assert client.get("/observation", params={"env_idx": env_idx}).json() == observation
     return env_idx
 
 
@@ -44,24 +45,24 @@ def step(client: httpx.Client, env_idx: int, action: str) -> dict:
 
 
 def test_no_reply_gives_the_answer_away(client):
-    task = world_of(0).task(77)
+    sql = solution("SQLGym", 77)[0].sql
     env_idx = begin(client, 77)
     said = [
         client.get("/observation", params={"env_idx": env_idx}).text,
         client.post("/step", json={"env_idx": env_idx, "action": "SELECT 1"}).text,
         client.post("/reset", json={"env_idx": env_idx, "item_id": 77}).text,
     ]
-    assert not any(task.sql in text for text in said)
+    assert not any(sql in text for text in said)
     assert json.loads(said[1])["info"] == {"ground_truth": ""}
 
 
 def test_the_first_statement_alone_can_score(client):
-    task, env_idx = world_of(0).task(5), begin(client, 5)
-    assert step(client, env_idx, task.sql)["reward"] == 1.0
-    assert step(client, env_idx, task.sql)["reward"] == 0.0
+    sql, env_idx = solution("SQLGym", 5)[0].sql, begin(client, 5)
+    assert step(client, env_idx, sql)["reward"] == 1.0
+    assert step(client, env_idx, sql)["reward"] == 0.0
     client.post("/reset", json={"env_idx": env_idx, "item_id": 5})
     assert step(client, env_idx, "")["reward"] == 0.0
-    assert step(client, env_idx, task.sql)["reward"] == 0.0
+    assert step(client, env_idx, sql)["reward"] == 0.0
 
 
 def test_no_id_is_given_twice_and_all_are_listed(client):
@@ -82,7 +83,7 @@ def test_hostile_statements_are_answered(client, action):
 def test_a_statement_without_end_is_cut_and_others_do_not_notice(client):
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     hogs, ids = [begin(client, 0) for _ in range(2)], range(8, 9_428, 800)
-    others = [(begin(client, item_id), world_of(0).task(item_id).sql) for item_id in ids]
+    others = [(begin(client, item_id), solution("SQLGym", item_id)[0].sql) for item_id in ids]
     with ThreadPoolExecutor(16) as pool:
         cut = [pool.submit(step, client, env_idx, endless) for env_idx in hogs]
         told = list(pool.map(lambda each: step(client, *each)["reward"], others))

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from agentgym_servers.textcraft._recipes import TASKS, name_in_game, recipe_book
 from in_process import replayed
+from local_game import LocalGame
 
 JSON = {"content-type": "application/json"}
 
@@ -22,7 +22,14 @@ UNLIKE = {
 }
 """Recorded exchanges that are not compared, by path, and why."""
 
-INDEX_OF = {name_in_game(goal): index for index, goal in enumerate(recipe_book().goals)}
+TASKS = 544
+
+
+@pytest.fixture(scope="module")
+def index_of() -> dict[str, int]:
+    """The index of each goal."""
+    with LocalGame("TextCraft") as game:
+        return {goal_of(game.reset(task).observation): task for task in range(TASKS)}
 
 
 @pytest.fixture(scope="module")
@@ -66,20 +73,20 @@ def told(value):
     return value
 
 
-def same_task(exchange: dict) -> dict:
+def same_task(exchange: dict, index_of: dict[str, int]) -> dict:
     """The body to send here: a recorded reset to a task by index is one to the index of its goal here."""
     body = exchange["json_body"]
     if exchange["path"] == "/reset" and exchange["status"] == 200 and type(body.get("data_idx")) is int:
         goal = goal_of(exchange["response_json"].get("observation", ""))
         if goal and 0 <= body["data_idx"] < TASKS:
-            return {**body, "data_idx": INDEX_OF[goal]}
+            return {**body, "data_idx": index_of[goal]}
     return body
 
 
-def test_every_recorded_exchange_is_answered_alike(recordings):
+def test_every_recorded_exchange_is_answered_alike(recordings, index_of):
     compared = 0
     rows = recordings("textcraft.jsonl")
-    replies = replayed("textcraft", [{**row, "json_body": same_task(row)} for row in rows])
+    replies = replayed("textcraft", [{**row, "json_body": same_task(row, index_of)} for row in rows])
     for exchange, reply in zip(rows, replies, strict=True):
         if exchange["path"] in UNLIKE:
             continue
@@ -89,14 +96,14 @@ def test_every_recorded_exchange_is_answered_alike(recordings):
         assert reply.headers["content-type"] == exchange["content_type"], where
         if exchange.get("note") != "data_idx null":  # there, it is Python's own complaint
             assert told(answered) == told(recorded), where
-        if same_task(exchange) != exchange["json_body"]:
+        if same_task(exchange, index_of) != exchange["json_body"]:
             assert goal_of(answered["observation"]) == goal_of(recorded["observation"]), where
         compared += 1
     assert compared == 376 - 5
 
 
 @pytest.mark.slow
-def test_every_recorded_game_goes_the_same_way(shared, recordings):
+def test_every_recorded_game_goes_the_same_way(shared, recordings, index_of):
     env_id = create(shared)
     plain = http.client.HTTPConnection(
         shared.base_url.host, shared.base_url.port
@@ -105,9 +112,8 @@ def test_every_recorded_game_goes_the_same_way(shared, recordings):
     for exchange in recordings("textcraft_all544.jsonl.gz"):
         if exchange["path"] == "/create":
             continue
-        plain.request(
-            "POST", f"/textcraft{exchange['path']}", json.dumps({**same_task(exchange), "id": env_id}), JSON
-        )
+        body = {**same_task(exchange, index_of), "id": env_id}
+        plain.request("POST", f"/textcraft{exchange['path']}", json.dumps(body), JSON)
         answered = json.load(plain.getresponse())
         recorded = exchange["response_json"]
         if exchange["path"] == "/reset":
@@ -129,8 +135,9 @@ def test_commands_and_goal_answer(shared):
     text = shared.post("/reset", json={"id": env_id, "data_idx": 7}).json()["observation"]
     commands = shared.get("/commands", params={"id": env_id}).json()
     goal = shared.get("/goal", params={"id": env_id}).json()
-    assert goal == recipe_book().goals[7]
-    assert text == f"Crafting commands:\n{commands}\n\nGoal: craft {name_in_game(goal)}."
+    name = goal.removeprefix("minecraft:").replace("_", " ")
+    assert goal == f"minecraft:{name.replace(' ', '_')}"
+    assert text == f"Crafting commands:\n{commands}\n\nGoal: craft {name}."
 
 
 @pytest.mark.parametrize(

@@ -1,208 +1,191 @@
-"""The accounts and tasks of TODOList, without a server."""
+"""The questions and orders of TODOList, and what the functions of an account return."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict
+import ast
 from datetime import date, timedelta
 
 import pytest
 
-from agentgym_gym.envs.todolist import TODOLIST
-from agentgym_servers._frame.tool_tasks import CallRefused
-from agentgym_servers._frame.tools import Trial
-from agentgym_servers.todolist._account import Account, is_day
-from agentgym_servers.todolist._questions import QUESTIONS
-from agentgym_servers.todolist._scene import PROJECTS
-from agentgym_servers.todolist._server import TodoTools
-from agentgym_servers.todolist._world import TASKS, world_of
+from agentgym_gym import find
 from clock import cpu_seconds
+from local_game import LocalGame
 
-DIGEST = "b6a5fefca8accfe3330d0dd7597ff46e03c3308ea32059a00f4ab77cab7901a4"
+TODOLIST = find("TODOList")
 KINDS = 30
-ALL = world_of(0).tasks
+"""The number of kinds of questions; a task's kind is its id modulo this."""
 
 
-def digest(seed: int) -> str:
-    told = [
-        (t.goal, t.answer, t.today, t.city, t.solution, [asdict(p) for p in t.projects])
-        for t in world_of(seed).tasks
-    ]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+@pytest.fixture(scope="module")
+def shared():
+    with LocalGame("TODOList") as game:
+        yield game
 
 
-def played(task, calls) -> dict:
-    trial = Trial(0, lambda _: TodoTools(task))
-    for name, arguments in calls:
-        outcome = trial.step(f"Action: {name} with Action Input: {arguments!r}")
-    return outcome
+@pytest.fixture
+def game(shared):
+    shared.reset(0)
+    return shared
 
 
-def todos(task, project=None) -> list:
-    return [t for p in task.projects for t in p.todos if project in {None, p.name}]
+@pytest.fixture(scope="module")
+def solutions(shared):
+    """The actions that win each task."""
+    return {task: shared.win(task)[0] for task in TODOLIST.task_ids}
 
 
-def quoted(task) -> list[str]:
-    return task.goal.split('"')[1::2]
+@pytest.fixture(scope="module")
+def orders(solutions):
+    """Those of the tasks that change the account."""
+    return {task: actions for task, actions in solutions.items() if actions[-1].answer == "done"}
 
 
-def test_the_world_of_a_seed_is_the_same_everywhere():
-    assert digest(0) == DIGEST
-    assert digest(1) != DIGEST
+def value(game, function, **arguments):
+    return ast.literal_eval(game.call(function, **arguments))
 
 
-def test_there_is_another_task_for_each_id():
-    assert range(TASKS) == TODOLIST.splits["all"]
-    assert len({task.goal for task in ALL}) == len(ALL) == TASKS
+def finish(answer):
+    return f"Action: finish with Action Input: {{'answer': {answer!r}}}"
 
 
-def test_no_task_stands_in_two_projects():
-    contents = [chore.content for chores in PROJECTS.values() for chore in chores]
-    assert len(set(contents)) == len(contents)
+def todos(game, project=None):
+    """Return the tasks of the account, or of one of its projects."""
+    projects = value(game, "get_projects")
+    ids = [each["id"] for each in projects if project in {None, each["name"]}]
+    return [todo for each in ids for todo in value(game, "get_tasks", project_id=each)]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 77])
-def test_each_solution_reaches_1_within_the_turn_limit(seed):
-    for task in world_of(seed).tasks:
-        assert played(task, task.solution)["reward"] == 1, task.goal
-        assert len(task.solution) <= TODOLIST.max_turns
+def minutes(game, todo):
+    return int(value(game, "get_task_duration", task_id=todo["id"])["duration"].removesuffix("(minute)"))
 
 
-def test_what_does_nothing_reaches_0():
-    for task in ALL:
+def test_what_does_nothing_does_not_score(shared, solutions, orders):
+    for task, (*_, last) in solutions.items():
         for answer in ("", "done", 0, 1, [], "Yes"):
-            changes = len(task.solution) > 2 and task.answer == "done"
-            right = answer == task.answer and not changes
-            assert (played(task, [("finish", {"answer": answer})])["reward"] == 1) is right, task.goal
+            outcome = shared.play(task, [finish(answer)])
+            right = answer == last.answer and task not in orders
+            assert (outcome.reward == 1, outcome.done) == (right, True), task
 
 
-def test_an_order_is_done_by_its_changes_alone():
-    for task in ALL:
-        if task.answer == "done":
-            *changes, finish = task.solution
-            last = changes.pop()
-            assert played(task, [*changes, finish])["reward"] == 0
-            assert played(task, [*changes, last, ("finish", {"answer": "ready"})])["reward"] == 0
+def test_an_order_is_done_by_its_changes_alone(shared, orders):
+    assert len(orders) > 50
+    for task, (*changes, last, end) in orders.items():
+        assert shared.play(task, [*changes, end]).reward == 0
+        assert shared.play(task, [*changes, last, finish("ready")]).reward == 0
 
 
-def test_a_right_answer_does_not_score_where_the_account_was_changed():
-    task = ALL[0]
-    changed = ("delete_task", {"task_id": todos(task)[-1].todo_id})
-    assert played(task, [changed, *task.solution])["reward"] == 0
+def test_a_right_answer_does_not_score_where_the_account_was_changed(shared, solutions):
+    shared.reset(0)
+    last = todos(shared)[-1]["id"]
+    shared.call("delete_task", task_id=last)
+    for action in solutions[0]:
+        outcome = shared.step(action)
+    assert outcome.reward == 0
 
 
-def test_to_delete_is_not_to_complete():
-    for task in ALL:
-        swapped = [
-            ({"complete_task": "delete_task", "delete_task": "complete_task"}.get(name, name), arguments)
-            for name, arguments in task.solution
-        ]
-        if swapped != list(task.solution):
-            assert played(task, swapped)["reward"] == 0
+SWAP = {"complete_task": "delete_task", "delete_task": "complete_task"}
 
 
-def of_kind(name: str) -> list:
-    number = [each.__name__.removeprefix("_") for each in QUESTIONS].index(name)
-    return list(ALL[number::KINDS])
+def test_to_delete_is_not_to_complete(shared, orders):
+    def swapped(action):
+        name = action.name()
+        return f"Action: {SWAP[name]}{str(action).removeprefix(name)}" if name in SWAP else action
+
+    tasks = [task for task, actions in orders.items() if any(each.name() in SWAP for each in actions)]
+    assert len(tasks) > 20
+    for task in tasks:
+        assert shared.play(task, map(swapped, orders[task])).reward == 0
 
 
-def test_answers_are_right_by_the_account():
-    for task in of_kind("due_date"):
-        content, project = quoted(task)
-        assert [t.due for t in todos(task, project) if t.content == content] == [task.answer]
-    for task in of_kind("all_durations"):
-        assert sum(t.minutes for t in todos(task, *quoted(task))) == task.answer
-    for task in of_kind("count_due_before"):
-        day = task.goal.split("due before ")[1][:10]
-        assert sum(t.due < day for t in todos(task)) == task.answer
-    for task in of_kind("days_left"):
-        (todo,) = [t for t in todos(task) if t.content == quoted(task)[0]]
-        assert date.fromisoformat(task.today) + timedelta(task.answer) == date.fromisoformat(todo.due)
-    for task in of_kind("place"):
-        (todo,) = [t for t in todos(task) if t.content == quoted(task)[0]]
-        assert todo.description.startswith(f"Place: {task.answer}. Bring: ")
+@pytest.mark.parametrize("task", [task for task in TODOLIST.task_ids if task % KINDS in {0, 4, 5, 7, 8}])
+def test_answers_are_right_by_the_account(game, solutions, task):
+    goal, answer = game.reset(task).goal, solutions[task][-1].answer
+    content, *projects = [*goal.split('"')[1::2], None][:2]
+    named = [todo for todo in todos(game, *projects) if todo["content"] == content]
+    kind = task % KINDS
+    if kind == 0:
+        assert [todo["due_date"] for todo in named] == [answer]
+    elif kind == 4:
+        today = date.fromisoformat(game.call("get_user_current_date"))
+        assert [todo["due_date"] for todo in named] == [str(today + timedelta(answer))]
+    elif kind == 5:
+        assert sum(minutes(game, todo) for todo in todos(game, content)) == answer
+    elif kind == 7:
+        day = goal.split("due before ")[1][:10]
+        assert sum(todo["due_date"] < day for todo in todos(game)) == answer
+    else:
+        (todo,) = named
+        told = value(game, "get_task_description", task_id=todo["id"])["description"]
+        assert told.startswith(f"Place: {answer}. Bring: ")
 
 
-def test_overdue_tasks_are_deleted_and_no_others():
-    orders = [task for task in ALL if "were due before today" in task.goal]
-    assert orders
-    for task in orders:
-        left = {t.todo_id for t in task.end[1]}
-        assert left == {t.todo_id for t in todos(task) if t.due >= task.today}
+@pytest.mark.parametrize("task", TODOLIST.task_ids[20::KINDS])
+def test_overdue_tasks_are_deleted_and_no_others(game, solutions, task):
+    assert "were due before today" in game.reset(task).goal
+    today = game.call("get_user_current_date")
+    overdue = {todo["id"] for todo in todos(game) if todo["due_date"] < today}
+    deleted = [action.task_id for action in solutions[task] if action.name() == "delete_task"]
+    assert set(deleted) == overdue
 
 
 # --- the account ---
 
 
-@pytest.fixture
-def account() -> Account:
-    return Account(ALL[0].projects)
-
-
-def test_functions_return_what_todoist_is_recorded_to_return(account):
-    project = ALL[0].projects[0]
-    todo = project.todos[0]
-    head = {"id": project.project_id, "order": 1, "color": "charcoal", "name": project.name}
-    assert account.get_projects()[0] == {**head, "is_favorite": False}
-    shown = {
-        "id": todo.todo_id,
-        "order": 1,
-        "content": todo.content,
-        "is_completed": False,
-        "priority": todo.priority,
-        "due_date": todo.due,
-    }
-    assert account.get_tasks(project.project_id)[0] == shown
-    assert list(account.get_tasks(project.project_id)[0]) == list(shown)
-    assert account.get_task_duration(todo.todo_id)["duration"] == f"{todo.minutes}(minute)"
-    assert account.update_task(todo.todo_id, "2030-01-31") == {
+def test_functions_return_what_todoist_is_recorded_to_return(game):
+    project, todo = value(game, "get_projects")[0], todos(game)[0]
+    assert list(project) == ["id", "order", "color", "name", "is_favorite"]
+    assert list(map(type, project.values())) == [str, int, str, str, bool]
+    assert list(todo) == ["id", "order", "content", "is_completed", "priority", "due_date"]
+    assert list(map(type, todo.values())) == [str, int, str, bool, int, str]
+    assert (project["color"], project["is_favorite"], todo["is_completed"]) == ("charcoal", False, False)
+    assert value(game, "get_task_duration", task_id=todo["id"])["duration"].endswith("(minute)")
+    moved = {**todo, "due_date": "2030-01-31"}
+    assert value(game, "update_task", task_id=todo["id"], due_date="2030-01-31") == {
         "message": "Update the task successfully",
-        "task": {**shown, "due_date": "2030-01-31"},
+        "task": moved,
     }
-    del shown["is_completed"]
-    assert account.complete_task(todo.todo_id)["task"] == {**shown, "due_date": "2030-01-31"}
-    assert todo.todo_id not in {each["id"] for each in account.get_tasks(project.project_id)}
-    assert account.update_project(project.project_id, True)["project"]["is_favorite"] is True
+    del moved["is_completed"]
+    assert value(game, "complete_task", task_id=todo["id"])["task"] == moved
+    assert todo["id"] not in {each["id"] for each in todos(game)}
+    liked = value(game, "update_project", project_id=project["id"], is_favorite=True)
+    assert liked["project"]["is_favorite"] is True
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("get_tasks", ["1"], "Project not found"),
-        ("update_project", ["1", True], "Project not found"),
-        ("get_task_description", ["1"], "Task not found"),
-        ("get_task_duration", ["1"], "Task not found"),
-        ("update_task", ["1", "2030-01-31"], "Task not found"),
-        ("complete_task", ["1"], "Task 1 is not exists."),
-        ("delete_task", ["1"], "Task 1 is not exists."),
+        ("get_tasks", {"project_id": "1"}, "Project not found"),
+        ("update_project", {"project_id": "1", "is_favorite": True}, "Project not found"),
+        ("get_task_description", {"task_id": "1"}, "Task not found"),
+        ("get_task_duration", {"task_id": "1"}, "Task not found"),
+        ("update_task", {"task_id": "1", "due_date": "2030-01-31"}, "Task not found"),
+        ("complete_task", {"task_id": "1"}, "Task 1 is not exists."),
+        ("delete_task", {"task_id": "1"}, "Task 1 is not exists."),
     ],
 )
-def test_what_there_is_not_is_refused_and_nothing_changes(account, name, arguments, words):
-    before = account.state
-    with pytest.raises(CallRefused, match=words):
-        getattr(account, name)(*arguments)
-    assert account.state == before
+def test_what_there_is_not_is_refused_and_nothing_changes(game, name, arguments, words):
+    before = todos(game)
+    assert words in game.call(name, **arguments)
+    assert todos(game) == before
 
 
 @pytest.mark.parametrize(
     "day", ["2024-02-30", "20240101", "2024-1-1", "tomorrow", "", "٢٠٢٤-01-01", "2024-W01"]
 )
-def test_no_day_of_the_calendar(account, day):
-    assert not is_day(day)
-    with pytest.raises(CallRefused, match="Invalid due date"):
-        account.update_task(ALL[0].projects[0].todos[0].todo_id, day)
+def test_no_day_of_the_calendar(game, day):
+    before = todos(game)
+    assert "Invalid due date" in game.call("update_task", task_id=before[0]["id"], due_date=day)
+    assert todos(game) == before
 
 
 @pytest.mark.parametrize(
-    ("value", "observed"),
+    ("written", "observed"),
     [("True", "'is_favorite': True"), (True, "'is_favorite': True"), ("maybe", "Invalid is_favorite")],
 )
-def test_truth_may_be_written_as_text(value, observed):
-    arguments = {"project_id": int(ALL[0].projects[0].project_id), "is_favorite": value}
-    assert observed in played(ALL[0], [("update_project", arguments)])["observation"]
+def test_truth_may_be_written_as_text(game, written, observed):
+    project = int(value(game, "get_projects")[0]["id"])
+    assert observed in game.call("update_project", project_id=project, is_favorite=written)
 
 
-def test_a_step_and_a_reset_take_little():
-    task = ALL[20]
-    assert cpu_seconds(lambda: played(task, task.solution), 0.2) <= 0.2
+def test_a_step_and_a_reset_take_little(shared, solutions):
+    assert cpu_seconds(lambda: shared.play(20, solutions[20]), 0.2) <= 0.2

@@ -1,14 +1,18 @@
-"""The five tool servers; TODOList, Sheet and Academia beside what AgentGym's were recorded to answer."""
+"""The five tool servers: how they read actions and pay answers, beside AgentGym's recorded replies."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
 
+from agentgym_gym.actions import MAX_ACTION_CHARS
+from clock import cpu_seconds
 from in_process import replayed
+from local_game import LocalGame
 
 JSON = {"content-type": "application/json"}
 NAMES = ("academia", "movie", "sheet", "todolist", "weather")
@@ -128,3 +132,206 @@ def test_two_accounts_share_nothing(local_url):
         step(client, first, f"Action: update_project with Action Input: {change}")
         assert step(client, first, "Action: get_projects with Action Input: {}")["observation"] != shown
         assert step(client, second, "Action: get_projects with Action Input: {}")["observation"] == shown
+
+
+# --- how an action is read ---
+
+TITLES = ("Academia", "Movie", "Sheet", "TODOList", "Weather")
+FIRST = {
+    "Academia": ("paperNodeCheck", "node"),
+    "Movie": ("get_search_person", "person_name"),
+    "Sheet": ("open_sheet", "name"),
+    "TODOList": ("get_tasks", "project_id"),
+    "Weather": ("get_latitude_longitude", "name"),
+}
+"""A function of each server and its argument."""
+
+FORMAT_ERROR = "Format error, please response in the format of"
+NOT_PLAIN = "ERROR | Exception(Parameters in action input are not valid"
+
+
+@pytest.fixture(params=TITLES)
+def game(request):
+    with LocalGame(request.param) as game:
+        game.reset(0)
+        yield game
+
+
+def observed(game, text):
+    return game.step(text).observation.removeprefix("Observation: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thought: so\n\nAction: {f} with Action Input: {{\"{x}\": 'no'}}\n",
+        "Action: no\nAction: {f} with Action Input: {{'{x}': 'no'}}",
+        "I think Action: {f}  with  Action Input:\n{{'{x}': 'no'}}",
+        "Action: {f} with Action Input: {{'{x}': 'no', 'y': ' with Action Input: '}}",
+    ],
+)
+def test_an_action_is_read_as_agentgym_reads_it(game, text):
+    function, argument = FIRST[game.environment.name]
+    expected = game.step(f"Action: {function} with Action Input: {{'{argument}': 'no'}}")
+    assert not expected.observation.startswith((FORMAT_ERROR, f"Observation: {NOT_PLAIN}"))
+    assert game.step(text.format(f=function, x=argument)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", FORMAT_ERROR),
+        ("Action: {f}", FORMAT_ERROR),
+        ("Action: {f} with Action Input: {{'{x}': 1}}\n\n", FORMAT_ERROR),
+        ("Action: {f} with Action Input: {{\n'{x}': 1}}", FORMAT_ERROR),
+        ("{f} with Action Input: {{}}", "ERROR | TypeError(cannot unpack"),
+        ("Action: other with Action Input: {{}}", "ERROR | Invalid action: other."),
+        ("Action: {f} with Action Input: {{'other': 1}}", "ERROR | KeyError('{x}')"),
+        ("Action: {f} with Action Input: 5", "ERROR | TypeError('int' object is not"),
+    ],
+)
+def test_what_is_no_action_is_answered_as_by_agentgym(game, text, words):
+    function, argument = FIRST[game.environment.name]
+    seen = observed(game, text.format(f=function, x=argument))
+    assert seen.startswith(words.format(x=argument))
+
+
+def test_the_functions_are_listed(game):
+    listed = game.call("check_valid_actions")  # of Sheet, a mistake that is answered with the list
+    names = {action.name() for action in game.environment.grammar.actions}
+    assert set(re.findall(r"'(\w+)'", listed)) == names
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{'x': __import__('os').getpid()}",
+        "{'x': 1 + 1}",
+        "{'x': true}",
+        "{'x': [i for i in (1,)]}",
+        "{'x': 0x" + "F" * 9_000 + "}",
+        "{'x': " + "9" * 5_000 + "}",
+        "{",
+        "[" * 9_000,
+        "-" * 9_000 + "1",
+        "\0",
+        "{'x': '" + "y" * MAX_ACTION_CHARS + "'}",
+    ],
+    ids=lambda written: written[:20],
+)
+def test_an_input_that_is_no_plain_value_is_not_run_and_not_read(game, written):
+    function, _ = FIRST[game.environment.name]
+    assert observed(game, f"Action: {function} with Action Input: {written}").startswith(NOT_PLAIN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "with Action Input: " * 50_000,
+        " " * 1_000_000,
+        "with" + " " * 1_000_000,
+        "\n" * 500_000,
+        "Action:" * 140_000 + " with Action Input: {}",
+    ],
+    ids=["inputs", "blanks", "blanks behind with", "lines", "actions"],
+)
+def test_a_megabyte_is_read_in_linear_time(text):
+    with LocalGame("Sheet") as game:
+        game.reset(0)
+        assert cpu_seconds(lambda: game.step(text), 1.0) <= 1.0
+
+
+ODD = (
+    *(None, True, "", "\0", "\ud800", "x" * 10_000, 10**400, -1e308, "9" * 5000, "²", float("inf")),
+    *([], {}, [[1]], b"x", {1}, 1j),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Movie", "Weather", "Academia", "TODOList"])
+def test_no_argument_does_harm(name):
+    """Those of Sheet are in the tests of its world."""
+    with LocalGame(name) as game:
+        game.reset(0)
+        actions = [each for each in game.environment.grammar.actions if each.name() != "finish"]
+        names = {key for _, (_, key) in FIRST.items()} | {
+            *("movie_name", "movie_id", "person_id", "latitude", "longitude", "start_date", "end_date"),
+            *("current_date", "air_quality_index", "latitude1", "longitude1", "latitude2", "longitude2"),
+            *("graph", "node1", "node2", "task_id", "due_date", "is_favorite"),
+        }
+        for action in actions:
+            for odd in ODD:
+                assert len(game.call(action.name(), **dict.fromkeys(names, odd))) < 21_000
+                game.step(f"Action: {action.name()} with Action Input: {odd!r}")
+        assert game.win(0)[1].reward == 1
+
+
+# --- how an answer is paid ---
+
+ANSWERED = ("Academia", "Movie", "TODOList", "Weather")  # a sheet is its own answer
+
+
+@pytest.fixture(scope="module", params=ANSWERED)
+def solved(request):
+    """A game, its first tasks with the last actions of their solutions, and the number of a task per type."""
+    with LocalGame(request.param) as game:
+        yield game, {task: game.win(task)[0] for task in list(game.environment.task_ids)[:17]}
+
+
+def play(game, task, actions, answer):
+    return game.play(task, [*actions[:-1], f"Action: finish with Action Input: {{'answer': {answer!r}}}"])
+
+
+def test_the_type_of_an_answer_counts_and_the_order_of_a_list_does_not(solved):
+    game, solutions = solved
+    for task, actions in solutions.items():
+        right = actions[-1].answer
+        if isinstance(right, tuple):
+            right = list(right)
+            worth = {1.0: [right, right[::-1]], 0.0: [right[1:], [*right, right[0]], str(right)]}
+        elif isinstance(right, str):
+            worth = {1.0: [right], 0.0: [right.lower() + "!", [right]]}
+        else:
+            worth = {1.0: [right, float(right)], 0.0: [str(right), [right], right + 1]}
+            worth[0.0] += [True] if right == 1 else []
+        for reward, answers in worth.items():
+            for answer in answers:
+                outcome = play(game, task, actions, answer)
+                assert (outcome.reward, outcome.done) == (reward, True), (task, answer)
+
+
+@pytest.mark.parametrize("given", ["{}", "{'answers': 1}", "3", "{'answer': [1, 'a']}"])
+def test_finish_without_an_answer_does_not_end_the_trial(solved, given):
+    game, _ = solved
+    outcome = game.play(0, [f"Action: finish with Action Input: {given}"])
+    assert outcome.observation.startswith("Observation: ERROR | ")
+    assert (outcome.reward, outcome.done) == (0, False)
+
+
+def test_the_word_finish_elsewhere_does_not_end_the_trial(game):
+    function, argument = FIRST[game.environment.name]
+    for text in (
+        f"I finish. Action: {function} with Action Input: {{'{argument}': 'finish'}}",
+        "Action: Finish with Action Input: {'answer': 'a'}",
+        "Action: foofinish with Action Input: {}",
+    ):
+        assert game.step(text).done is False
+
+
+def test_the_first_answer_alone_is_paid(solved):
+    game, solutions = solved
+    *calls, last = solutions[0]
+    wrong = "Action: finish with Action Input: {'answer': 'nothing'}"
+    for actions, reward in (([*calls, last, wrong], 1.0), ([wrong, *calls, last], 0.0)):
+        outcome = game.play(0, actions)
+        assert (outcome.reward, outcome.done) == (reward, True)
+        assert game.step("hello").done is True
+    game.reset(0)
+    outcome = game.step("hello")
+    assert (outcome.observation.startswith(FORMAT_ERROR), outcome.reward, outcome.done) == (True, 0, False)
+
+
+def test_only_finish_is_paid(solved):
+    game, solutions = solved
+    for task, (*calls, _) in solutions.items():
+        assert (game.play(task, calls).reward, game.play(task, calls).done) == (0, False)

@@ -17,10 +17,9 @@ from agentgym_gym.envs.babyai import BABYAI
 from agentgym_gym.envs.wordle import WORDLE, WORDS
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import evaluate, load_oracle
-from agentgym_gym.local_servers import ServedWorld, server_kind, servers
+from agentgym_gym.local_servers import ServedWorld, server_kind
 from agentgym_servers import serve
 from in_process import in_process, sent
-from needs import with_needs
 
 OPEN_THE_RED_DOOR = 12
 GO_THROUGH = "toggle and go through red closed door 1"
@@ -158,14 +157,6 @@ def test_the_oracle_wins_on_a_twin(environment, twin):
     with contextlib.closing(AgentGymEnv(environment.name, server=url)) as env:
         records = list(evaluate(env, load_oracle(environment), tasks))
     assert [record.task_id for record in records if not record.success] == []
-
-
-@pytest.mark.parametrize(
-    "name", with_needs(name for name in servers() if "twin" not in server_kind(name).takes)
-)
-def test_a_server_without_a_difference_has_no_twin(name):
-    with pytest.raises(BadOption, match=f"the {server_kind(name).title} server takes no twin"):
-        serve(name, twin=True)
 
 
 def test_a_twin_takes_neither_a_seed_nor_data(tmp_path):

@@ -1,100 +1,106 @@
-"""The Weather world: its weather, its functions, its tasks and their solutions, without a server."""
+"""What the functions of Weather return, and which answers are right."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
+import ast
 import json
-import math
 import re
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
 
 import pytest
 
-from agentgym_gym.envs.weather import WEATHER
-from agentgym_servers._frame.tools import ActionInput, ToolError
-from agentgym_servers.weather._climate import Climate, air_quality_level, distance_km, height_at
-from agentgym_servers.weather._places import CITIES, PLACES
-from agentgym_servers.weather._service import WeatherTools, find_places
-from agentgym_servers.weather._world import world_of
+from agentgym_gym import find
 from clock import cpu_seconds
+from local_game import LocalGame
 
-DIGEST = "312c50fbf4ed9daa60da4ec1880572b4b7e5f9c0c269fce8076e9c204f5e632b"
-
-TODAY = world_of(0).tasks[0].today
-
-
-def tools_of(task_id: int = 0, seed: int = 0) -> WeatherTools:
-    world = world_of(seed)
-    return WeatherTools(world.setting, world.tasks[task_id])
+WEATHER = find("Weather")
+CITIES = ("Amsterdam", "Birmingham", "Casablanca", "Hanoi", "Lagos", "Mumbai", "Quito", "Sydney")
+TODAY = "2023-07-21"  # of the first task
 
 
-def call(name: str, **arguments: object) -> object:
-    return tools_of().call(name, ActionInput(arguments))
+@pytest.fixture(scope="module")
+def shared():
+    with LocalGame("Weather") as game:
+        yield game
 
 
-def played(seed: int, task_id: int) -> tuple[list, object, float]:
-    """Return what the calls of a solution return, what its end returns, and the score."""
-    tools, task = tools_of(task_id, seed), world_of(seed).tasks[task_id]
-    *calls, (last, finish) = task.solution
-    assert last == "finish"
-    told = [tools.call(name, ActionInput(arguments)) for name, arguments in calls]
-    return told, *tools.finish(ActionInput(finish))
+@pytest.fixture
+def game(shared):
+    shared.reset(0)
+    return shared
 
 
-# --- the world ---
+@pytest.fixture(scope="module")
+def solutions(shared):
+    """The goal of each task, the actions that win it, and what is observed."""
+    return {
+        task: (shared.reset(task).goal, shared.win(task)[0], shared.seen[1:]) for task in WEATHER.task_ids
+    }
 
 
-def test_the_world_is_the_same_everywhere():
-    world = world_of(0)
-    days = [
-        world.setting.day(place.latitude, place.longitude, date(1990 + n, 1 + n % 12, 1 + n % 28))
-        for n, place in enumerate(PLACES)
-    ]
-    said = repr(
-        (days, [(t.goal, t.today, t.home.name, t.answer, tuple(map(tuple, t.solution))) for t in world.tasks])
-    )
-    assert hashlib.sha256(said.encode()).hexdigest() == DIGEST
+@pytest.fixture(scope="module")
+def answers(solutions):
+    return {task: actions[-1].answer for task, (_, actions, _) in solutions.items()}
 
 
-def test_there_is_a_task_of_its_own_for_each_id():
-    tasks = world_of(0).tasks
-    assert range(len(tasks)) == WEATHER.splits["all"]
-    assert len({task.goal for task in tasks}) == len(tasks)
-    assert len({json.dumps(task.answer) for task in tasks}) > 200
+def value(game, function, **arguments):
+    return ast.literal_eval(game.call(function, **arguments))
 
 
-def test_another_seed_is_another_world():
-    one, other = world_of(0), world_of(1)
-    same = [1 for task, another in zip(one.tasks, other.tasks, strict=True) if task == another]
-    assert not same
-    here = (52.5, 13.4, date(2023, 5, 1))
-    assert one.setting.day(*here) != other.setting.day(*here)
+def place(game, name):
+    """Return the coordinates of a place, as arguments."""
+    found = value(game, "get_latitude_longitude", name=name)["results"][0]
+    return {"latitude": found["latitude"], "longitude": found["longitude"]}
 
 
-def test_it_is_made_quickly():
-    assert cpu_seconds(lambda: world_of.__wrapped__(1), enough=5) <= 5
+def worth(game, task, answer):
+    return game.play(task, [f"Action: finish with Action Input: {{'answer': {answer!r}}}"]).reward
 
 
-@pytest.mark.parametrize("city", CITIES[::12], ids=lambda city: city.name)
-def test_the_weather_is_that_of_the_earth(city):
-    days = Climate(0).days(city.latitude, city.longitude, date(2023, 1, 1), 365)
-    assert all(day.lowest < day.mean < day.highest for day in days)
-    assert all(abs(one.mean - next_.mean) < 9 for one, next_ in pairwise(days))
-    assert -50 < min(day.lowest for day in days) < max(day.highest for day in days) < 55
-    assert 30 < sum(day.rain + day.snow > 0 for day in days) < 250
-    assert all(day.snow == 0 for day in days if day.mean >= 3.1)
-    assert all(day.rain == 0 for day in days if day.mean <= -1.1)
-    assert min(day.air for day in days) > 0
-    summer = sum(day.mean for day in days[170:230]) - sum(day.mean for day in days[:60])
-    assert abs(city.latitude) < 25 or (summer > 0) == (city.latitude > 0)
+# --- the weather ---
 
 
-def test_places_side_by_side_have_like_weather():
-    here, there = (Climate(0).day(lat, 2.3, date(2023, 6, 1)) for lat in (48.8, 48.9))
-    assert abs(here.mean - there.mean) < 1
-    assert Climate(0).day(48.8, 180, date(2023, 6, 1)) == Climate(0).day(48.8, -180, date(2023, 6, 1))
+def year(game, point):
+    """Return the columns of a place's weather in a year."""
+    columns = {}
+    days = [date(2022, 1, 1) + timedelta(n) for n in range(0, 365, 31)]
+    for kind in ("temp", "rain", "snow", "air_quality_index"):
+        for first in days:
+            last = min(first + timedelta(30), date(2022, 12, 31))
+            dates = {"start_date": str(first), "end_date": str(last)}
+            told = value(game, f"get_historical_{kind}", **point, **dates)
+            for name, numbers in told["daily"].items():
+                columns.setdefault(name, []).extend(numbers)
+    return columns
+
+
+@pytest.mark.parametrize("city", CITIES)
+def test_the_weather_is_that_of_the_earth(game, city):
+    point = place(game, city)
+    told = year(game, point)
+    low, mean, high = (told[f"temperature_2m_{name}"] for name in ("min", "mean", "max"))
+    rain, snow, air = told["rain_sum"], told["snowfall_sum"], told["european_aqi_pm2_5"]
+    assert len(low) == len(rain) == len(snow) == len(air) == 365
+    assert all(one < other < another for one, other, another in zip(low, mean, high, strict=True))
+    assert all(abs(one - other) < 9 for one, other in pairwise(mean))
+    assert -50 < min(low) < max(high) < 55
+    assert 30 < sum(one + other > 0 for one, other in zip(rain, snow, strict=True)) < 250
+    assert all(each == 0 for each, warm in zip(snow, mean, strict=True) if warm >= 3.1)
+    assert all(each == 0 for each, warm in zip(rain, mean, strict=True) if warm <= -1.1)
+    assert min(air) > 0
+    summer = sum(mean[170:230]) - sum(mean[:60])
+    assert abs(point["latitude"]) < 25 or (summer > 0) == (point["latitude"] > 0)
+
+
+def test_places_side_by_side_have_like_weather(game):
+    def told(latitude, longitude):
+        point = {"latitude": latitude, "longitude": longitude}
+        return value(game, "get_current_temp", **point, current_date="2023-06-01")["daily"]
+
+    here, there = (told(latitude, 2.3)["temperature_2m_mean"][0] for latitude in (48.8, 48.9))
+    assert abs(here - there) < 1
+    assert told(48.8, 180) == told(48.8, -180)
 
 
 # --- facts of geography ---
@@ -104,19 +110,26 @@ def test_places_side_by_side_have_like_weather():
     ("ends", "km"),
     [
         ((40.71, -74.01, 51.51, -0.13), 5570),  # New York to London
-        ((0, 0, 0, 180), math.pi * 6371.0088),
-        ((90, 0, -90, 0), math.pi * 6371.0088),
+        ((0, 0, 0, 180), 20015),  # half of the way around
+        ((90, 0, -90, 0), 20015),
         ((12, 34, 12, 34), 0),
     ],
 )
-def test_distances_are_those_of_the_globe(ends, km):
-    assert distance_km(*ends) == pytest.approx(km, rel=0.001)
-    assert distance_km(*ends) == distance_km(*ends[2:], *ends[:2])
+def test_distances_are_those_of_the_globe(game, ends, km):
+    names = ("latitude1", "longitude1", "latitude2", "longitude2")
+    there, back = (
+        value(game, "get_distance", **dict(zip(names, each, strict=True)))
+        for each in (ends, (*ends[2:], *ends[:2]))
+    )
+    assert there == pytest.approx(km, rel=0.001)
+    assert there == back
 
 
-def test_a_place_is_as_high_as_it_is_and_between_two_it_is_between():
-    assert [height_at(p.latitude, p.longitude) for p in PLACES] == [p.height for p in PLACES]
-    assert 0 <= height_at(0, -150) <= 4000
+def test_a_place_is_as_high_as_it_is_and_between_two_it_is_between(game):
+    for name, height in (("Amsterdam", 3), ("Belgrade", 117), ("Brussels", 28), ("Casablanca", 30)):
+        assert value(game, "get_elevation", **place(game, name)) == {"elevation": [height]}
+    (height,) = value(game, "get_elevation", latitude=0, longitude=-150)["elevation"]
+    assert 0 <= height <= 4000
 
 
 @pytest.mark.parametrize(
@@ -133,21 +146,20 @@ def test_a_place_is_as_high_as_it_is_and_between_two_it_is_between():
         (10**400, "extremely poor"),
     ],
 )
-def test_air_quality_levels_have_no_gaps(index, level):
-    assert air_quality_level(index) == level
-    assert call("get_air_quality_level", air_quality_index=index) == level
+def test_air_quality_levels_have_no_gaps(game, index, level):
+    assert game.call("get_air_quality_level", air_quality_index=index) == level
 
 
-def test_a_name_finds_the_city_first_and_its_namesakes_after_it():
-    assert find_places(" new york ")["results"] == [
+def test_a_name_finds_the_city_first_and_its_namesakes_after_it(game):
+    def found(name):
+        return value(game, "get_latitude_longitude", name=name)["results"]
+
+    assert found(" new york ") == [
         {"name": "New York", "latitude": 40.71, "longitude": -74.01, "country_code": "US"}
     ]
-    assert [found["country_code"] for found in find_places("Paris, France")["results"]] == ["FR", "US"]
-    assert len(find_places("Ber")["results"]) == 3
-    assert all(find_places(city.name)["results"][0]["latitude"] == city.latitude for city in CITIES)
-    with pytest.raises(ToolError) as missing:
-        find_places("Atlantis")
-    assert (missing.value.kind, missing.value.text) == ("KeyError", "'results'")
+    assert [each["country_code"] for each in found("Paris, France")] == ["FR", "US"]
+    assert len(found("Ber")) == 3
+    assert game.call("get_latitude_longitude", name="Atlantis") == "ERROR | KeyError('results')"
 
 
 # --- the functions ---
@@ -157,8 +169,8 @@ PAST = {"start_date": "2015-01-01", "end_date": "2015-01-03"}
 TO_COME = {"start_date": "2050-01-01", "end_date": "2050-01-03"}
 
 
-def test_the_reply_is_that_of_open_meteo():
-    told = call("get_historical_temp", **HERE, **PAST)
+def test_the_reply_is_that_of_open_meteo(game):
+    told = value(game, "get_historical_temp", **HERE, **PAST)
     assert list(told) == ["latitude", "longitude", "daily_units", "daily"]
     assert (told["latitude"], told["longitude"]) == (31.2, 121.5)
     names = ["temperature_2m_max", "temperature_2m_min", "temperature_2m_mean"]
@@ -166,18 +178,19 @@ def test_the_reply_is_that_of_open_meteo():
     assert told["daily"]["time"] == ["2015-01-01", "2015-01-02", "2015-01-03"]
     assert {name: list(map(type, told["daily"][name])) for name in names} == dict.fromkeys(names, [float] * 3)
     rain, snow, air = (
-        call(f"get_historical_{kind}", **HERE, **PAST) for kind in ("rain", "snow", "air_quality_index")
+        value(game, f"get_historical_{kind}", **HERE, **PAST)
+        for kind in ("rain", "snow", "air_quality_index")
     )
     assert (rain["daily_units"]["rain_sum"], snow["daily_units"]["snowfall_sum"]) == ("mm", "cm")
     assert air["daily"]["time"][0] == "2015-01-01T12:00"
     assert [type(index) for index in air["daily"]["european_aqi_pm2_5"]] == [int] * 3
-    assert type(call("get_elevation", **HERE)["elevation"][0]) is float
+    assert type(value(game, "get_elevation", **HERE)["elevation"][0]) is float
 
 
 @pytest.mark.parametrize("kind", ["temp", "rain", "snow"])
-def test_past_present_and_future_are_of_one_weather(kind):
+def test_past_present_and_future_are_of_one_weather(game, kind):
     dates = {"start_date": "2050-01-02", "end_date": "2050-01-02"}
-    assert call(f"get_current_{kind}", **HERE, current_date="2050-01-02") == call(
+    assert game.call(f"get_current_{kind}", **HERE, current_date="2050-01-02") == game.call(
         f"get_{kind}_forecast", **HERE, **dates
     )
 
@@ -188,13 +201,13 @@ def test_past_present_and_future_are_of_one_weather(kind):
         ("get_historical_temp", {**HERE, **TO_COME}, "Error: start_date should be earlier"),
         (
             "get_historical_rain",
-            {**HERE, **PAST, "end_date": str(TODAY)},
+            {**HERE, **PAST, "end_date": TODAY},
             "Error: end_date should be earlier",
         ),
         ("get_snow_forecast", {**HERE, **PAST}, "Error: start_date should be later"),
         (
             "get_temp_forecast",
-            {**HERE, **TO_COME, "start_date": str(TODAY)},
+            {**HERE, **TO_COME, "start_date": TODAY},
             "Error: start_date should be lat",
         ),
         (
@@ -230,64 +243,23 @@ def test_past_present_and_future_are_of_one_weather(kind):
         ),
     ],
 )
-def test_a_question_without_an_answer_is_told_why(name, arguments, said):
-    told = call(name, **arguments)
-    assert isinstance(told, str)
+def test_a_question_without_an_answer_is_told_why(game, name, arguments, said):
+    assert game.call("get_user_current_date") == TODAY
+    told = game.call(name, **arguments)
     assert told.startswith(said)
     if told.startswith("{"):
         assert json.loads(told)["error"] is True
 
 
-def test_thirty_days_are_told_in_one_call():
-    told = call("get_historical_temp", **HERE, start_date="2015-01-01", end_date="2015-01-31")
+def test_thirty_days_are_told_in_one_call(game):
+    told = value(game, "get_historical_temp", **HERE, start_date="2015-01-01", end_date="2015-01-31")
     assert len(told["daily"]["time"]) == 31
-
-
-ODD = [
-    None,
-    True,
-    "",
-    "\0",
-    "\ud800",
-    "x" * 100_000,
-    10**400,
-    -1e308,
-    float("nan"),
-    float("inf"),
-    [],
-    {},
-    [[1]],
-]
-
-
-@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
-def test_no_argument_does_harm(odd):
-    tools = tools_of()
-    sound = {**HERE, **PAST, "latitude1": 1, "longitude1": 1, "latitude2": 1, "longitude2": 1, "name": "Oslo"}
-    for name in WeatherTools.names[:-2]:
-        for key in [*sound, "current_date", "air_quality_index"]:
-            try:
-                told = tools.call(name, ActionInput({**sound, key: odd}))
-            except ToolError as error:
-                told = error.text
-            assert len(str(told)) < 1000
-        with contextlib.suppress(ToolError):
-            tools.call(name, ActionInput(odd))
 
 
 # --- the tasks ---
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 6))])
-def test_the_solution_of_every_task_reaches_the_top_within_the_turns(seed):
-    for task_id, task in enumerate(world_of(seed).tasks):
-        told, _, score = played(seed, task_id)
-        assert score == 1.0, task
-        assert len(task.solution) <= WEATHER.max_turns
-        assert not [text for text in told if "error" in str(text).lower()], task
-
-
-def daily(reply: dict) -> list:
+def daily(reply):
     (numbers,) = [numbers for name, numbers in reply["daily"].items() if name != "time"]
     return numbers
 
@@ -323,66 +295,52 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("words", ANSWERS)
-def test_the_answer_is_what_the_replies_say(words):
+def test_the_answer_is_what_the_replies_say(shared, solutions, words):
     found = 0
-    for task_id, task in enumerate(world_of(0).tasks):
-        told = re.search(words, task.goal)
-        if told:
-            replies, _, _ = played(0, task_id)
-            assert tools_of(task_id).judge(ANSWERS[words](replies[-1], told)) == 1.0, task
+    for task, (goal, _, seen) in solutions.items():
+        if match := re.search(words, goal):
+            reply = seen[-2].removeprefix("Observation: ").removesuffix("\nGive me one action.")
+            if "level" not in words:
+                reply = ast.literal_eval(reply)
+            assert worth(shared, task, ANSWERS[words](reply, match)) == 1.0, goal
             found += 1
     assert found >= 10
 
 
-def test_what_the_goal_says_is_enough():
+def test_what_the_goal_says_is_enough(solutions):
     """A city of a goal or the user's own: nothing else is looked up."""
-    for task in world_of(0).tasks:
-        for name, arguments in task.solution:
-            if name == "get_latitude_longitude":
-                place = arguments["name"]
-                assert place in task.goal or (
-                    place == task.home.name and ("get_user_current_location", {}) in task.solution
-                )
+    for goal, actions, seen in solutions.values():
+        told = goal
+        for action, observation in zip(actions, seen, strict=True):
+            if action.name() == "get_latitude_longitude":
+                assert action.name_ in told
+            if action.name() == "get_user_current_location":
+                told += observation
 
 
-def by_answer(kind: type) -> int:
-    return next(n for n, task in enumerate(world_of(0).tasks) if type(task.answer) is kind)
+def test_a_number_may_be_rounded_and_must_be_a_number(shared, answers):
+    task, right = next((task, each) for task, each in answers.items() if type(each) is float)
+    assert [worth(shared, task, right + more) for more in (0, 0.05, -0.05)] == [1.0] * 3
+    wrong = [right + 0.06, right - 0.06, str(right), [right], None, True, 10**400, "\0"]
+    assert [worth(shared, task, each) for each in wrong] == [0.0] * len(wrong)
+    infinite = "Action: finish with Action Input: {'answer': 1e999}"
+    assert shared.play(task, [infinite]).reward == 0
 
 
-def test_a_number_may_be_rounded_and_must_be_a_number():
-    task_id = by_answer(float)
-    right = world_of(0).tasks[task_id].answer
-    worth = tools_of(task_id).judge
-    assert [worth(right), worth(right + 0.05), worth(right - 0.05), worth(round(right, 1))] == [1.0] * 4
-    wrong = [right + 0.06, right - 0.06, str(right), [right], None, True, 10**400, math.nan, math.inf, "\0"]
-    assert [worth(each) for each in wrong] == [0.0] * len(wrong)
-
-
-def test_a_list_may_be_in_any_order():
-    task_id = next(
-        n for n, task in enumerate(world_of(0).tasks) if type(task.answer) is list and len(task.answer) > 1
+def test_a_list_may_be_in_any_order(shared, answers):
+    task, right = next(
+        (task, list(each)) for task, each in answers.items() if type(each) is tuple and len(each) > 1
     )
-    right = world_of(0).tasks[task_id].answer
-    worth = tools_of(task_id)
-    assert worth.finish(ActionInput({"answer": right[::-1]}))[1] == 1.0
-    wrong = [right[1:], [*right, right[0]], str(right), tuple(right), [], None]
-    assert [worth.finish(ActionInput({"answer": each}))[1] for each in wrong] == [0.0] * len(wrong)
-    with pytest.raises(ToolError):
-        worth.finish(ActionInput({"answer": [1, "a"]}))
+    assert worth(shared, task, right[::-1]) == 1.0
+    wrong = [right[1:], [*right, right[0]], str(right), tuple(right), [], None, [1, "a"]]
+    assert [worth(shared, task, each) for each in wrong] == [0.0] * len(wrong)
 
 
-def test_a_text_must_be_equal():
-    task_id = by_answer(str)
-    right = world_of(0).tasks[task_id].answer
-    assert [tools_of(task_id).judge(each) for each in (right, right.upper() + "!", [right], 1)] == [
-        1.0,
-        0,
-        0,
-        0,
-    ]
+def test_a_text_must_be_equal(shared, answers):
+    task, right = next((task, each) for task, each in answers.items() if type(each) is str)
+    assert [worth(shared, task, each) for each in (right, f"{right.upper()}!", [right], 1)] == [1, 0, 0, 0]
 
 
-def test_the_longest_call_is_quick():
-    tools = tools_of()
-    longest = ActionInput({**HERE, "start_date": "2015-01-01", "end_date": "2015-01-31"})
-    assert cpu_seconds(lambda: tools.call("get_historical_temp", longest), enough=0.05) <= 0.05
+def test_the_longest_call_is_quick(game):
+    dates = {"start_date": "2015-01-01", "end_date": "2015-01-31"}
+    assert cpu_seconds(lambda: game.call("get_historical_temp", **HERE, **dates), enough=0.05) <= 0.05

@@ -21,10 +21,9 @@ import pytest
 import needs
 import programs
 from agentgym_gym import AgentGymEnv
-from agentgym_gym.errors import BadOption, JudgeFailed
-from agentgym_servers.webarena._sites.state import fresh_state
-from agentgym_servers.webarena._sites.web import signed_in_cookie
-from plain_sites import plain_sites
+from agentgym_gym.errors import BadOption, EnvironmentFailed, JudgeFailed
+from agentgym_gym.local_servers import server_kind
+from plain_sites import fresh_state, plain_sites, signed_in_cookie
 from process_tree import descendants
 
 pytestmark = pytest.mark.needs(*needs.needs_of_server("webarena"))
@@ -70,9 +69,7 @@ def write(folder, tasks, addresses):
 
 
 def load(folder):
-    from agentgym_servers.webarena._data import DataWorld
-
-    return DataWorld(folder)
+    return server_kind("webarena").app(data=folder)
 
 
 @pytest.mark.slow
@@ -116,8 +113,11 @@ def test_a_users_tasks_are_played_and_scored_on_the_users_sites(tmp_path):
 class BrokenShop(BaseHTTPRequestHandler):
     """A shop whose page /error is an error of the server, and whose page /slow never comes."""
 
+    slow_page_asked = threading.Event()
+
     def do_GET(self):
         if self.path == "/slow":
+            self.slow_page_asked.set()
             time.sleep(60)
         self.send_response(503 if self.path == "/error" else 200)
         self.send_header("content-length", "24")
@@ -182,7 +182,7 @@ def test_a_check_that_cannot_be_evaluated_is_a_fault(tmp_path, broken_shop):
                 assert (reward, truncated, info["fault"]["kind"]) == (0.0, True, "JudgeFailed")
                 assert f"task {number} cannot be judged: its check program_html" in info["fault"]["message"]
                 assert expected in info["fault"]["message"]
-        with pytest.raises(JudgeFailed, match=f"task {len(cases)} cannot be judged: its check string_match"):
+        with pytest.raises(JudgeFailed, match="its check string_match"):
             env.reset(options={"task_id": len(cases)})
 
 
@@ -190,13 +190,19 @@ def test_a_check_that_cannot_be_evaluated_is_a_fault(tmp_path, broken_shop):
 def test_a_browser_that_ends_while_it_judges_is_no_fault_of_the_task(tmp_path, broken_shop):
     slow = content(page("__SHOPPING__/slow", "", must_include=["Tea"]))
     write(tmp_path, [task(0, require_login=False, check=slow)], {"__SHOPPING__": broken_shop})
-    with served(tmp_path) as url, AgentGymEnv("WebArena", server=url) as env:
+    with server_of(tmp_path) as (pid, url), AgentGymEnv("WebArena", server=url) as env:
         env.reset(options={"task_id": 0})
-        browsers = [pid for pid in descendants(os.getpid()) if b"--disable-gpu" in command_of(pid)]
-        timer = threading.Timer(2, lambda: [os.kill(pid, signal.SIGKILL) for pid in browsers])
-        timer.start()
+        browsers = [each for each in descendants(pid) if b"--disable-gpu" in command_of(each)]
+
+        def kill():
+            BrokenShop.slow_page_asked.wait(120)
+            for each in browsers:
+                os.kill(each, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
         *_, truncated, info = env.step("Action: ```stop [9]```")
-        timer.join()
+        killer.join()
         assert (truncated, info["fault"]["kind"]) == (True, "EnvironmentFailed")
         env.reset(options={"task_id": 0})
 
@@ -270,10 +276,17 @@ class Player:
 
 @contextlib.contextmanager
 def served(folder):
+    with server_of(folder) as (_, url):
+        yield url
+
+
+@contextlib.contextmanager
+def server_of(folder):
+    """Start a server; yields its process id and its URL."""
     command = [sys.executable, "-m", "agentgym_servers", "webarena", "--data", str(folder), "--port", "0"]
     process = programs.start(command, stdout=subprocess.PIPE, text=True, env=programs.environment())
     try:
-        yield process.stdout.readline().split()[-1]
+        yield process.pid, process.stdout.readline().split()[-1]
     finally:
         process.kill()
         process.communicate()
@@ -294,16 +307,19 @@ def nested(depth):
 ADDRESSES = {"__SHOPPING__": "http://localhost:7770/"}
 
 
-def test_a_file_for_each_task_is_read_too(tmp_path):
+@pytest.mark.slow
+def test_a_file_for_each_task_is_read_too(tmp_path, broken_shop):
     (tmp_path / "config_files").mkdir()
     for number in (3, 8):
-        (tmp_path / "config_files" / f"{number}.json").write_text(json.dumps(task(number)))
-    (tmp_path / "sites.json").write_text(json.dumps(ADDRESSES))
-    world = load(tmp_path)
-    assert world.task(8).start_urls == ("http://localhost:7770",)
-    assert world.task(8).template == "12"
-    with pytest.raises(LookupError):
-        world.task(4)
+        content = json.dumps(task(number, require_login=False))
+        (tmp_path / "config_files" / f"{number}.json").write_text(content)
+    (tmp_path / "sites.json").write_text(json.dumps({"__SHOPPING__": broken_shop}))
+    with served(tmp_path) as url, AgentGymEnv("WebArena", server=url) as env:
+        for number in (3, 8):
+            observation, _ = env.reset(options={"task_id": number})
+            assert broken_shop in observation
+        with pytest.raises(EnvironmentFailed):
+            env.reset(options={"task_id": 4})
 
 
 @pytest.mark.parametrize(
@@ -330,7 +346,7 @@ def test_a_folder_that_is_wrong_is_refused_with_the_reason(tmp_path, tasks, addr
 def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path):
     write(tmp_path, [task(0)], ADDRESSES)
     (tmp_path / "more.json").write_text("[" * 100_000 + "]" * 100_000)
-    with pytest.raises(BadOption, match=r"more.json cannot be read as JSON"):
+    with pytest.raises(BadOption, match=r"more\.json"):
         load(tmp_path)
 
 

@@ -76,6 +76,7 @@ def start(client):
         client.post("/close", json=env.its)
 
 
+@pytest.mark.slow
 def test_a_page_is_as_agentgyms_server_shows_it(start):
     env = start(0)
     assert env.page == (
@@ -148,6 +149,7 @@ FAILING = {
 }
 
 
+@pytest.mark.slow
 def test_an_action_that_fails_leaves_the_page(start):
     env = start(0)
     before = env.page.partition("\nPREVIOUS")[0]
@@ -254,11 +256,10 @@ def test_a_browser_that_died_is_replaced(died):
 FORGETS = """if True:
     import asyncio
     import httpx
-    from agentgym_gym.local_servers import ServerOptions
-    from agentgym_servers.webarena._server import create_app
+    from agentgym_gym.local_servers import server_kind
 
     async def main():
-        app = create_app(ServerOptions(keep_seconds=1))
+        app = server_kind("webarena").app(keep_seconds=1)
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=120) as client:
             async def play():

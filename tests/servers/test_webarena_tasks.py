@@ -4,48 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 
 import pytest
 
 import needs
-from agentgym_gym import find
-from agentgym_servers.webarena._sites.state import STATES, TEST_STATES
-from agentgym_servers.webarena._tasks import TEMPLATES
-from agentgym_servers.webarena._world import FIRST_TEST_TASK, TASKS, world_of
-from text_browser import TextBrowser
+from agentgym_gym.envs.webarena import WEBARENA
 
 pytest.importorskip("playwright", reason=needs.reason("playwright"))
 
-WORLD = world_of(0)
+from text_browser import TEMPLATE_NAMES, begun, met, task_of
+
+TASKS = WEBARENA.task_ids
+STATES = 10
+"""The number of states of the sites; the tasks of the test split have the last of them."""
+
+TEST_STATES = 2
+QUICK = {0, STATES - 1}
 
 
-def met(task, browser, answer):
-    """Return whether the check of a task accepts what was done: as `_evaluation`, without Chromium."""
-    from agentgym_servers.webarena._evaluation import matches_answer, matches_url
-
-    check = task.check
-    parts = {
-        "string_match": lambda: matches_answer(check["reference_answers"], answer),
-        "url_match": lambda: matches_url(check["reference_url"], browser.url),
-        "program_html": lambda: all(has_content(each, browser) for each in check["program_html"]),
-    }
-    return all(parts[kind]() for kind in check["eval_types"])
+@pytest.fixture(scope="module")
+def by_state():
+    """The tasks by the state of their sites."""
+    states = defaultdict(list)
+    for number in TASKS:
+        states[task_of(number).state].append(number)
+    return states
 
 
-def has_content(target, browser):
-    if target["url"] != "last":
-        browser.open(target["url"])
-    selected = browser.select(target["locator"]).lower()
-    return all(text.lower() in selected for text in target["required_contents"]["must_include"])
-
-
-def begun(task):
-    browser = TextBrowser(WORLD.fresh_state(task))
-    browser.open(task.start_urls[0])
-    return browser
-
-
-def play(task):
+def is_won(number):
+    task = task_of(number)
     browser = begun(task)
     for step in task.steps:
         browser.play(step)
@@ -53,44 +41,38 @@ def play(task):
     return met(task, browser, task.steps[-1].text)
 
 
-PLAIN = {0, STATES - 1}
+def is_won_by_doing_nothing(number):
+    task = task_of(number)
+    return met(task, begun(task), "")
 
 
 @pytest.mark.parametrize(
-    "state", [pytest.param(n, marks=() if n in PLAIN else pytest.mark.slow) for n in range(STATES)]
+    "state", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in range(STATES)]
 )
-def test_each_task_is_won_by_its_solution_and_not_by_doing_nothing(state):
-    tasks = [(n, WORLD.task(n)) for n in range(TASKS) if WORLD.task(n).state == state]
-    assert [n for n, task in tasks if not play(task)] == []
-    assert [n for n, task in tasks if met(task, begun(task), "")] == []
+def test_each_task_is_won_by_its_solution_and_not_by_doing_nothing(by_state, state):
+    assert [number for number in by_state[state] if not is_won(number)] == []
+    assert [number for number in by_state[state] if is_won_by_doing_nothing(number)] == []
 
 
-def test_the_splits_share_no_state_and_no_template_is_left_out():
-    train, test = (
-        {WORLD.task(n).state for n in part}
-        for part in (range(FIRST_TEST_TASK), range(FIRST_TEST_TASK, TASKS))
-    )
+def test_the_splits_share_no_state_and_no_template_is_left_out(by_state):
+    train, test = ({task_of(n).state for n in WEBARENA.split(split)} for split in ("train", "test"))
     assert train.isdisjoint(test)
     assert (len(train), len(test)) == (STATES - TEST_STATES, TEST_STATES)
-    templates = {WORLD.task(n).template for n in range(TASKS)}
-    assert templates == {each.name for each in TEMPLATES}
+    assert by_state.keys() == set(range(STATES))
+    templates = {task_of(n).template for n in TASKS}
+    assert templates == TEMPLATE_NAMES
     assert len(templates) >= 60
-    environment = find("WebArena")
-    assert environment.splits["train"] == range(FIRST_TEST_TASK)
-    assert environment.splits["test"] == range(FIRST_TEST_TASK, TASKS)
 
 
 def test_no_two_tasks_are_the_same():
-    keys = {(WORLD.task(n).state, WORLD.task(n).intent) for n in range(TASKS)}
-    assert len(keys) == TASKS
-    with pytest.raises(LookupError):
-        WORLD.task(TASKS)
+    keys = {(task_of(n).state, task_of(n).intent) for n in TASKS}
+    assert len(keys) == len(TASKS) == 812
 
 
 def test_no_solution_is_longer_than_an_episode():
-    assert max(len(WORLD.task(n).steps) for n in range(TASKS)) <= find("WebArena").max_turns
+    assert max(len(task_of(n).steps) for n in TASKS) <= WEBARENA.max_turns
 
 
 def test_the_world_is_the_same_everywhere():
-    text = json.dumps([[WORLD.task(n).intent, WORLD.task(n).check] for n in range(TASKS)])
+    text = json.dumps([[task_of(n).intent, task_of(n).check] for n in TASKS])
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "ae996a15c8f5f935"

@@ -10,7 +10,6 @@ import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.local_servers import server_kind
-from agentgym_servers.wordle._oracle import marks
 from in_process import in_process
 
 JSON = {"content-type": "application/json"}
@@ -92,7 +91,7 @@ def test_neither_server_passes_for_the_other(local_url):
 
 
 def test_a_file_of_the_users_is_played(tmp_path):
-    (tmp_path / "words.txt").write_text("solar\nsugar\n")
+    (tmp_path / "words.txt").write_text("Solar\nsugar\n\nsolar\n")
     _, told, words = in_process(
         server_kind("wordle").app(data=tmp_path),
         ("POST", "/wordle/create", {}),
@@ -102,6 +101,11 @@ def test_a_file_of_the_users_is_played(tmp_path):
     assert told.json()["observation"] == "Let's start Wordle! There are 2 words."
     assert words.json() == ["solar", "sugar"]
     assert told.headers["agentgym-server"].endswith("(Wordle, data)")
+
+
+def marks(guess: str, hidden: str) -> str:
+    pairs = zip(guess, hidden, strict=True)
+    return " ".join("g" if a == b else "y" if a in hidden else "b" for a, b in pairs)
 
 
 def test_the_list_of_words_fits_the_first_message_of_agentgyms_client(shared):

@@ -1,13 +1,18 @@
-"""Flows played by hand: a small wire, and each reply to it, without a server or a socket."""
+"""A small wire made by hand: an environment of it for one test, and its flows without a server."""
 
 from __future__ import annotations
 
-import json
+import itertools
 from dataclasses import replace
+from typing import Any
 
-from agentgym_gym import catalogue, errors
-from agentgym_gym.calls import Call, InThread, Reply
+import gymnasium
+
+import inside
+from agentgym_gym import catalogue
+from agentgym_gym.calls import Call, InThread
 from agentgym_gym.wire import Outcome, Start, Wire
+from fake_server import Answer, FakeServer, Request
 
 GREETING = "This is environment Hand."
 
@@ -61,6 +66,7 @@ class Listing(Endless):
     """Holds two, says which, and gives out ids that never come again."""
 
     capacity = 2
+    repeats_ids = False
 
     def list_envs(self):
         body = (yield Call("observe", "GET", "/list_envs")).body()
@@ -68,41 +74,75 @@ class Listing(Endless):
 
 
 def make(wire: Wire) -> catalogue.Environment:
-    return replace(catalogue.find("TextCraft"), name="Hand", wire=wire)
+    return replace(catalogue.find("TextCraft"), name="Hand", namespace="own", wire=wire)
 
 
-def play(flow, *answers):
-    """Drive a flow by answers, each a stage and JSON or a fault; return its result and the calls."""
-    answers, asked = list(answers), []
-    try:
-        call = next(flow)
-        while True:
-            if isinstance(call, InThread):
-                call = flow.send(call.function())  # no answer is needed for files
-                continue
-            asked.append(call)
-            assert answers, f"nothing was expected after {[c.stage for c in asked]}"
-            stage, answer = answers.pop(0)
-            assert call.stage == stage
-            if isinstance(answer, errors.Fault):
-                call = flow.throw(answer)
-            else:
-                call = flow.send(Reply(call, 200, json.dumps(answer).encode()))
-    except StopIteration as stop:
-        assert not answers, f"never asked for {answers}"
-        return stop.value, asked
+def register(environment: catalogue.Environment, monkeypatch) -> None:
+    """Register an environment until the end of the test."""
+    inside.forget_registrations(monkeypatch)
+    monkeypatch.setitem(gymnasium.registry, environment.id, None)
+    catalogue.register(environment)
 
 
-IDENTIFY = ("identify", GREETING)
 SEEN = {"observation": "seen"}
 STEPPED = {"observation": "on", "reward": 0, "done": False}
-DOWN = errors.ServerUnreachable("down", refused=True)
-LOST = errors.ConnectionLost("lost")
 
 
-def created(env_id):
-    return ("create", {"id": env_id})
+class HandServer(FakeServer):
+    """A server of the wires made by hand.
+
+    Args:
+        ids: The ids that it assigns, in order; by default the integers from 0.
+
+    Attributes:
+        there: The ids of the environments that were created and not closed.
+        asked: The path and the body of each request.
+        bad: The answer to a path instead of the usual one.
+        at: Called for a path before it is answered.
+    """
+
+    def __init__(self, ids=None):
+        self.ids = iter(itertools.count() if ids is None else ids)
+        self.there: list[int] = []
+        self.asked: list[tuple[str, Any]] = []
+        self.bad: dict[str, Answer] = {}
+        self.at = {}
+        super().__init__(self._answer)
+
+    def used(self, path: str) -> list[int]:
+        """Return the ids of the environments that a path was asked for."""
+        return [body["id"] for asked, body in self.asked if asked == path]
+
+    def times(self, path: str) -> int:
+        """Return how often a path was asked for."""
+        return [asked for asked, _ in self.asked].count(path)
+
+    def _answer(self, request: Request) -> Answer:
+        path, body = request.path, request.json
+        self.asked.append((path, body))
+        if path in self.at:
+            self.at[path]()
+        if path in self.bad:
+            return self.bad[path]
+        if path == "/":
+            return GREETING
+        if path == "/create":
+            self.there.append(next(self.ids))
+            return {"id": self.there[-1]}
+        if path == "/list_envs":
+            return self.there
+        if path == "/close":
+            self.there.remove(body["id"])
+            return True
+        return SEEN if path == "/reset" else STEPPED
 
 
-def listed(*env_ids):
-    return ("observe", list(env_ids))
+def play(flow):
+    """Run a flow that needs no request, only files."""
+    try:
+        operation = next(flow)
+        while isinstance(operation, InThread):
+            operation = flow.send(operation.function())
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError(f"{operation} was not expected")

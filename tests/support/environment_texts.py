@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from functools import cache
-from importlib import import_module
 
 import agentgym_gym
-from agentgym_servers.textcraft._recipes import name_in_game, recipe_book
-from agentgym_servers.wordle._world import WORDS
+from local_game import LocalGame
 
 # Tasks of environments without a local server, as in their data sets, and of those with a single task.
 _WRITTEN_GOALS = {
@@ -131,56 +130,30 @@ def goals(name):
     return tuple(dict.fromkeys(itertools.islice(_goals(name), _GOALS)))
 
 
+_STEPS = {
+    "SQLGym": 8,
+    "SearchQA": 101,
+}  # from one task to the next: of one database, which takes time to make
+_FORMS = {"TextCraft": "Goal: craft {}.", "BabyAI": "Your goal: {}"}
+
+
 def _goals(name):
-    if name in _OWN_GOALS:
-        return _OWN_GOALS[name]()
-    world = import_module(f"agentgym_servers.{name.lower()}._world").world_of(0)
-    return (task.goal for task in world.tasks)
-
-
-def _of_textcraft():
-    book = recipe_book()
-    return (f"Goal: craft {name_in_game(book.task(task).goal)}." for task in range(_GOALS))
-
-
-def _of_babyai():
-    new_level = import_module("agentgym_servers.babyai._levels").new_level
-    return (f"Your goal: {new_level(task)[0].mission}" for task in range(_GOALS))
-
-
-def _of_webshop():
-    goals_ = import_module("agentgym_servers.webshop._world").world_of(0).goals
-    return (goals_[task].instruction for task in range(_GOALS))
-
-
-def _of_sqlgym():
-    databases = import_module("agentgym_servers.sqlgym._databases").TRAIN
-    world = import_module("agentgym_servers.sqlgym._world").world_of(0)
-    tasks = (
-        world.task(number * len(databases)) for number in range(_GOALS)
-    )  # of one: to fill each takes time
-    return (task.observation.rpartition("\n")[2] for task in tasks)
-
-
-def _of_searchqa():
-    world = import_module("agentgym_servers.searchqa._world").world_of(0)
-    return (world.question(number * 101).text for number in range(_GOALS))
-
-
-_OWN_GOALS = {
-    "TextCraft": _of_textcraft,
-    "BabyAI": _of_babyai,
-    "WebShop": _of_webshop,
-    "SQLGym": _of_sqlgym,
-    "SearchQA": _of_searchqa,
-}
+    with LocalGame(name) as game:
+        for task in game.environment.task_ids[:: _STEPS.get(name, 1)][:_GOALS]:
+            yield _FORMS.get(name, "{}").format(game.reset(task).goal)
 
 
 def _items(name):
     if name == "TextCraft":
-        return [name_in_game(item) for item in sorted(recipe_book().items)][::12]
+        with LocalGame(name) as game:
+            recipes = "".join(game.reset(task).observation for task in range(0, 544, 8))
+        found = re.findall(r"\d+ ([a-z' ]+?)(?= using|,|\n)", recipes)
+        return sorted(set(found))[::8]
     if name == "Wordle":
-        return [*WORDS[::100], *(" ".join(word) for word in WORDS[50::200])]
+        with LocalGame(name) as game:
+            game.reset(0)
+            words = game.get("/wordle/filtered_vocab", id=game.id, whole=True).json()
+        return [*words[::100], *(" ".join(word) for word in words[50::200])]
     return []
 
 

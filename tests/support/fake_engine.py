@@ -17,7 +17,7 @@ VERSIONS = {"sglang": "0.5.23", "vllm": "0.33.0", "transformers": "5.23.0"}
 
 MODULES = {
     "sglang": ["sglang/launch_server", "torch"],
-    "vllm": ["vllm/entrypoints/cli/main", "torch"],
+    "vllm": ["vllm/entrypoints/cli/main", "vllm/entrypoints/openai/api_server", "torch"],
     "transformers": [
         "transformers/cli/transformers",
         *("torch", "accelerate", "fastapi", "uvicorn", "openai", "pydantic"),
@@ -26,7 +26,14 @@ MODULES = {
 
 
 def install(folder, kind, *, version=None, without=()):
-    """Make an engine that can be imported from a folder, which runs this file; leave some modules out."""
+    """Make an engine that can be imported from a folder, which runs this file.
+
+    Args:
+        folder: The folder.
+        kind: The engine.
+        version: Its version; "" for a build that is installed under another name.
+        without: Modules that it lacks.
+    """
     for module in MODULES[kind]:
         *packages, name = module.split("/")
         if module in without:
@@ -37,6 +44,8 @@ def install(folder, kind, *, version=None, without=()):
             (package / "__init__.py").touch()
         runs = f"import runpy\nrunpy.run_path({__file__!r}, run_name='__main__')\n" if packages else ""
         folder.joinpath(*packages, f"{name}.py").write_text(runs)
+    if version == "":
+        return
     version = version or VERSIONS[kind]
     info = folder / f"{kind}-{version}.dist-info"
     info.mkdir()

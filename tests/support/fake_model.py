@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate import ChatAgent
 
 
+TOOLS = [{"type": "function", "function": {"name": "get", "parameters": {"type": "object"}}}]
+"""What an environment with one function offers."""
+
+
 def completion(
     content: Any = "Action: look",
     *calls: dict[str, Any],

@@ -8,19 +8,71 @@ documents and the texts of the recorded games.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_gym.envs.alfworld import ALFWORLD
+from agentgym_servers.alfworld._game import Game
+from agentgym_servers.alfworld._goals import Goal
+from agentgym_servers.alfworld._house import House, State
+from agentgym_servers.alfworld._player import searching
 from agentgym_servers.alfworld._tasks import task_of
 from agentgym_servers.alfworld._things import LAMP, OPENABLE, TOOLS, camel_case, kind_of, thing
 
 if TYPE_CHECKING:
-    from agentgym_servers.alfworld._goals import Goal
     from agentgym_servers.alfworld._tasks import Task
 
-__all__ = ["write_game", "write_games"]
+__all__ = ["RECORDED_GOALS", "game_of", "recorded_game", "search_with_one", "write_games"]
+
+# The house of the recorded games, which were written by hand.
+_RECEPTACLES = ("countertop 1", "desk 1", "drawer 1", "fridge 1", "microwave 1", "sinkbasin 1")
+_PLACES = {"apple 1": "countertop 1", "book 1": "drawer 1", "desklamp 1": "desk 1", "mug 1": "countertop 1"}
+
+RECORDED_GOALS = {
+    "put a mug in desk": ("pick_and_place_simple", "mug", "desk"),
+    "put a hot apple in countertop": ("pick_heat_then_place_in_recep", "apple", "countertop"),
+    "look at book under the desklamp": ("look_at_obj_in_light", "book", "desklamp"),
+    "put a clean mug in drawer": ("pick_clean_then_place_in_recep", "mug", "drawer"),
+}
+"""The goals of the recorded games: the type, the object and the receptacle or lamp of each."""
+
+
+def game_of(text: str, goal: tuple[str, str, str], places: Mapping[str, str], *empty: str) -> Game:
+    """Return a game with a text of its goal.
+
+    Args:
+        text: The text.
+        goal: The type, the object and the receptacle.
+        places: Where each object is.
+        empty: Further receptacles.
+    """
+    placed = dict(sorted(places.items()))
+    house = House(tuple(sorted({*placed.values(), *empty})), tuple(placed))
+    start = State(tuple(placed.values()))
+    return Game(replace(task_of(0, 0), house=house, start=start, goal=Goal(*goal, text)))
+
+
+def recorded_game(text: str, **places: str) -> Game:
+    """Return a game in the recorded house, with further objects such as ``knife="desk 1"``."""
+    more = {f"{kind} 1": place for kind, place in places.items()}
+    return game_of(text, RECORDED_GOALS[text], {**_PLACES, **more}, *_RECEPTACLES)
+
+
+def search_with_one(task_id: int, name: str, place: str) -> list[str]:
+    """Return what the oracle does in a task with one object of a kind, such as ``potato 1``, at a place."""
+    task = task_of(0, task_id)
+    placed = {
+        each: where
+        for each, where in zip(task.house.objects, task.start.places, strict=True)
+        if kind_of(each) != kind_of(name)
+    }
+    placed = dict(sorted({**placed, name: place}.items()))
+    house = House(task.room.receptacles, tuple(placed))
+    moved = replace(task, house=house, start=State(tuple(placed.values())))
+    return [text for text, _ in searching(moved, ALFWORLD.max_turns)]
+
 
 _TREATMENTS = {"clean": "cleanable", "heat": "heatable", "cool": "coolable", "slice": "sliceable"}
 

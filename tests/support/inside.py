@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
 import agentgym_gym
-from agentgym_gym import AgentGymEnv, _base_env, _exit
-from agentgym_gym._http import abandoned, retry
+from agentgym_gym import AgentGymEnv, _base_env, _exit, _threads, catalogue
+from agentgym_gym._http import abandoned, connection_ids, limits, retry
 from agentgym_gym._http.httpx_client import BlockingClient
+from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import circuit_breaker, recognition, slots, state_folder
 from agentgym_gym._leasing import journal as journals
@@ -20,6 +22,10 @@ from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import ServerUnreachable
+from agentgym_gym.evaluate import _inspect_export
+from agentgym_gym.evaluate._chat import client as chat_client
+from agentgym_gym.evaluate._engines import engine
+from agentgym_gym.rollout import _pool, _specs, _workers, _writer
 from agentgym_gym.rollout._messages import estimate
 
 if TYPE_CHECKING:
@@ -31,15 +37,31 @@ if TYPE_CHECKING:
 __all__ = [
     "LeasePool",
     "SyncDriver",
+    "advance_clock",
+    "choose_engine_port",
     "directly",
     "estimate",
+    "forget_certificates",
     "forget_held",
+    "forget_registrations",
+    "forget_threads",
     "given_up",
     "is_closed_at_exit",
     "journals",
     "keep_files_in",
+    "limit_close",
+    "limit_copied_sockets",
+    "limit_engine",
+    "limit_exported_log",
+    "limit_idle",
+    "limit_progress",
+    "limit_replies",
+    "limit_slow",
+    "limit_unasked",
+    "limit_writing",
     "never_open_circuits",
     "note_given_up",
+    "pause_model",
     "pool_at",
     "records",
     "release_all",
@@ -48,6 +70,7 @@ __all__ = [
     "slots",
     "state_folder",
     "wait_for_background",
+    "warn_again",
 ]
 
 
@@ -106,9 +129,19 @@ def forget_held() -> None:
     journals._leave_all()
 
 
+def warn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have it logged again in this process where leases cannot be saved."""
+    monkeypatch.setattr(journals, "_warned", set())
+
+
 def release_all() -> None:
     """Release what this process holds, as when it ends."""
     _exit.release_all()
+
+
+def forget_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the threads that read and write files, so that new ones have to be started."""
+    monkeypatch.setattr(_threads, "_files", _threads._Workers("agentgym-files", 4))
 
 
 def wait_for_background() -> None:
@@ -123,6 +156,96 @@ def pool_at(environment: str, server: str) -> LeasePool:
     return pool_of(agentgym_gym.find(environment), server)
 
 
+def advance_clock(environment: str, server: str, seconds: float) -> None:
+    """Let seconds pass for what this process knows of a server."""
+    pool = pool_at(environment, server)
+    now = pool.clock
+    pool.clock = pool.breaker.clock = lambda: now() + seconds
+
+
 def is_closed_at_exit(env: AgentGymEnv) -> bool:
     """Whether an environment would be closed if the program ended now."""
     return env in _base_env._live
+
+
+def forget_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget after the test which environments its modules register."""
+    monkeypatch.setattr(catalogue, "_known", dict(catalogue._known))
+    monkeypatch.setattr(_specs, "_registrations", copy.deepcopy(_specs._registrations))
+    monkeypatch.setattr(_specs, "_observed", set(_specs._observed))
+
+
+def limit_idle(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Limit how many environments a pool of the rollout keeps for later episodes."""
+    monkeypatch.setattr(_pool, "MAX_IDLE", number)
+
+
+def limit_copied_sockets(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Limit how many sockets are copied to show whether a server still runs."""
+    monkeypatch.setattr(connection_ids, "_MOST_KEPT", number)
+
+
+def limit_close(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Limit the seconds in which the rollout closes an environment."""
+    monkeypatch.setattr(_workers, "CLOSE_SECONDS", seconds)
+
+
+def limit_writing(monkeypatch: pytest.MonkeyPatch, *, seconds: float, waiting: int) -> None:
+    """Limit the seconds that an episode waits to be written, and how many episodes wait."""
+    monkeypatch.setattr(_writer, "PATIENCE", seconds)
+    monkeypatch.setattr(_writer, "MOST_WAITING", waiting)
+
+
+def pause_model(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set the pause before a model's server gets a request for the second time."""
+    monkeypatch.setattr(chat_client, "FIRST_PAUSE_SECONDS", seconds)
+
+
+def forget_certificates() -> None:
+    """Forget the certificate authorities that requests to models trust, to read them again."""
+    tls_context.cache_clear()
+
+
+def limit_engine(monkeypatch: pytest.MonkeyPatch, *, grace: float, poll: float) -> None:
+    """Set the seconds that an engine has to end, and those between two looks at whether it is ready."""
+    monkeypatch.setattr(engine, "GRACE_SECONDS", grace)
+    monkeypatch.setattr(engine, "POLL_SECONDS", poll)
+
+
+def limit_exported_log(monkeypatch: pytest.MonkeyPatch, episodes: int) -> None:
+    """Limit the episodes of one log that is exported to inspect_ai."""
+    monkeypatch.setattr(_inspect_export, "MOST_EPISODES", episodes)
+
+
+def choose_engine_port(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
+    """Have an engine choose this port first, as if another program had taken it meanwhile."""
+    chosen, free = [port], engine._free_port
+    monkeypatch.setattr(engine, "_free_port", lambda: chosen.pop() if chosen else free())
+
+
+def limit_progress(monkeypatch: pytest.MonkeyPatch, *, look: float, line: float) -> None:
+    """Set the seconds between two looks of `agentgym eval` at its progress, and between two lines of it."""
+    from agentgym_gym._cli import progress
+
+    monkeypatch.setattr(progress, "BAR_SECONDS", look)
+    monkeypatch.setattr(progress, "LINE_SECONDS", line)
+
+
+def limit_slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Set the seconds after which the progress names an environment that does not reply."""
+    from agentgym_gym._cli import runs
+
+    monkeypatch.setattr(runs, "SLOW_SECONDS", seconds)
+
+
+def limit_unasked(monkeypatch: pytest.MonkeyPatch, episodes: int) -> None:
+    """Limit the episodes of a model that `agentgym eval` plays without a confirmation."""
+    from agentgym_gym._cli import budgets, runs
+
+    for module in (budgets, runs):
+        monkeypatch.setattr(module, "MOST_UNASKED", episodes)
+
+
+def limit_replies(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Limit the bytes of a reply."""
+    monkeypatch.setattr(limits, "MAX_REPLY_BYTES", size)

@@ -1,4 +1,4 @@
-"""A game on a local server in this process, without a socket, played as its environment plays it."""
+"""A game on a local server, played as its environment plays it, mostly without a socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx
 from agentgym_gym import find
 from agentgym_gym.calls import Call, Flow, Reply
 from agentgym_gym.evaluate import load_oracle
-from agentgym_gym.local_servers import server_kind
+from agentgym_gym.local_servers import ServedWorld, server_kind
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -28,20 +28,23 @@ class LocalGame:
 
     Args:
         name: The name of the environment.
-        options: The options of the server, such as ``seed=1``, ``data=folder`` or ``twin=True``.
+        url: The URL of a running server; None for a new one in this process.
+        options: The options of the new server, such as ``seed=1``, ``data=folder`` or ``twin=True``.
 
     Attributes:
         environment: The environment.
+        seen: The observations since the last reset, the first one included.
         head: The header of the last reply that names the served world.
     """
 
-    def __init__(self, name: str, **options: Any) -> None:
+    def __init__(self, name: str, *, url: str | None = None, **options: Any) -> None:
         self.environment = find(name)
+        self.seen: list[str] = []
         self.head = ""
         self._id: int | None = None
         self._loop = asyncio.new_event_loop()
-        transport = httpx.ASGITransport(server_kind(name.lower()).app(**options))
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://server")
+        app = None if url else httpx.ASGITransport(server_kind(name.lower()).app(**options))
+        self._client = httpx.AsyncClient(transport=app, base_url=url or "http://server", timeout=60)
 
     def __enter__(self) -> Self:
         return self
@@ -56,14 +59,23 @@ class LocalGame:
         wire = self.environment.wire
         if self._id is None:
             self._id = self.drive(wire.create(task))
-        return self.drive(wire.reset(self._id, task))
+        start = self.drive(wire.reset(self._id, task))
+        self.seen = [start.observation]
+        return start
 
     def step(self, action: object) -> Outcome:
         """Do an action: a typed one, or the text that the server is to get."""
         wire = self.environment.wire
         text = action if isinstance(action, str) else wire.render(action)
         assert self._id is not None, "reset it first"
-        return self.drive(wire.step(self._id, text))
+        outcome = self.drive(wire.step(self._id, text))
+        self.seen.append(outcome.observation)
+        return outcome
+
+    def call(self, function: str, /, **arguments: object) -> str:
+        """Call a function of a tool server; return what it returns, without the words around it."""
+        shown = self.step(f"Action: {function} with Action Input: {arguments!r}").observation
+        return shown.removeprefix("Observation: ").removesuffix("\nGive me one action.")
 
     def win(self, task: int) -> tuple[list[Any], Outcome]:
         """Begin a task, and let the oracle play it; return its actions, and what the last one led to."""
@@ -115,10 +127,24 @@ class LocalGame:
         return self._id
 
     def _reply(self, call: Call) -> Reply:
-        reply = self._ask(call.method, call.path, params=call.query, json=call.body)
+        headers = {"content-type": "application/json"} if call.content else {}
+        reply = self._ask(call.method, call.path, params=call.query, content=call.content, headers=headers)
         return Reply(call, reply.status_code, reply.content, dict(reply.headers))
 
     def _ask(self, method: str, path: str, **sent: Any) -> httpx.Response:
         reply = self._loop.run_until_complete(self._client.request(method, path, **sent))
         self.head = reply.headers.get("agentgym-server", "")
         return reply
+
+
+def solution(name: str, task: int, seed: int = 0, *, twin: bool = False) -> list[Any]:
+    """Return the actions of an oracle that knows the world by its seed, without a game."""
+    environment = find(name)
+    oracle = load_oracle(environment)
+    served_by = str(ServedWorld(environment.name, 1, seed, twin=twin))
+    info = {"task_id": task, "served_by": served_by}
+    oracle.reset(None, "", info)
+    actions = []
+    while (action := oracle.act("", info)) is not None:
+        actions.append(action)
+    return actions

@@ -233,6 +233,18 @@ class Slow(Nasty):
         return super().step(action)
 
 
+class Fails(Nasty):
+    """Fails at its reset with the error of another library."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        """Fail."""
+        raise ValueError(self.text)
+
+
 class Says:
     """An agent that replies with a word."""
 
@@ -248,6 +260,6 @@ class Says:
 
 for _class in (
     *(Nasty, Unseeded, Awaited, Wrapped, EightSessions, OneAtATime, Somewhere),
-    *(HangsBesideAnother, OneSession, GlobalRandom, NoSeed, MainThread, Slow),
+    *(HangsBesideAnother, OneSession, GlobalRandom, NoSeed, MainThread, Slow, Fails),
 ):
     gymnasium.register(f"nasty/{_class.__name__}-v0", _class)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from pyarrow import parquet
-from typer.testing import CliRunner
 
-from agentgym_gym._cli import app
+import command_line
 from agentgym_gym._cli import evaluate as eval_command
 from agentgym_gym._cli.environments import PlannedEnvironment
 from agentgym_gym._cli.resolve_env import resolve
@@ -172,9 +171,7 @@ class Replay:
             working_in(line.folder),
             mock.patch.object(eval_command, "play", lambda plan, **_: plans.append(plan)),
         ):
-            ended = CliRunner().invoke(app, list(line.words))
-            if ended.exception is not None and not isinstance(ended.exception, SystemExit):
-                raise ended.exception
+            ended = command_line.run(*line.words)
             assert ended.exit_code == 0, f"{shlex.join(line.words)}\n{ended.output}"
             for plan in plans:
                 command = self._runs[line.out] = shlex.join(line.words)

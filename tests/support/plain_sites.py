@@ -8,7 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
 from agentgym_servers.webarena._sites import SITES
-from agentgym_servers.webarena._sites.web import Request
+from agentgym_servers.webarena._sites.state import fresh_state
+from agentgym_servers.webarena._sites.web import Request, signed_in_cookie
+
+__all__ = ["fresh_state", "plain_sites", "signed_in_cookie"]
 
 
 def handler_of(site, state):

@@ -12,6 +12,8 @@ from agentgym_gym import FORMATS, errors
 from agentgym_gym.actions import Thought
 
 FOLDER = Path(__file__).resolve().parents[1] / "replies"
+EVERY_FORMAT = "every_format"
+_KINDS = {"nothing", "either", "forward", "error", "thought"}
 
 _ENTRY = re.compile(
     r"^=== (?P<headline>[^|\n]+) \| (?P<family>[^|\n]+) \| (?P<environment>\w+)\n"
@@ -29,17 +31,19 @@ class Entry:
 
     Attributes:
         action_format: The format that the model was told to write.
-        line: The line of its headline in the file of the format, from 1.
+        file: The name of its file: the format, or ``every_format``.
+        line: The line of its headline in the file, from 1.
         headline: A few words about the reply.
         family: The family of models that write so.
         environment: The environment it was written to.
         reply: The text of the model.
-        kind: ``action`` where the rule reads it, ``nothing`` where the rule refuses the reply, or ``either``
-            where the rule allows both.
-        action: The text of the action; empty for ``nothing``.
+        kind: ``action`` where the rule reads it, ``nothing`` where the rule refuses the reply, ``either``
+            where the rule allows both, or ``forward``, ``error`` or ``thought``: see the README.
+        action: The text behind the kind: that of the action; empty for ``nothing``.
     """
 
     action_format: str
+    file: str
     line: int
     headline: str
     family: str
@@ -49,68 +53,94 @@ class Entry:
     action: str
 
     def __str__(self):
-        return f"{self.action_format}.txt:{self.line}: {self.headline}"
+        return f"{self.file}.txt:{self.line}: {self.headline}"
+
+    @property
+    def sends_nothing(self):
+        """Whether the label allows no text to be sent to the server."""
+        return self.kind in {"nothing", "error", "thought"}
 
     @cached_property
+    def reading(self):
+        """The action or thought that the format reads, or its error."""
+        try:
+            return FORMATS[self.action_format].parse(self.reply, self.environment.grammar)
+        except errors.ActionError as error:
+            return error
+
+    @property
     def sent(self):
         """The text that an environment with its default options sends, or None; and whether it is forwarded.
 
         Text is forwarded where the grammar does not know it.
         """
-        try:
-            action = FORMATS[self.action_format].parse(self.reply, self.environment.grammar)
-        except errors.UnknownAction as error:
-            forwarded = self.environment.on_unknown == "forward" and error.text is not None
-            return (error.text if forwarded else None), forwarded
-        except errors.ActionError:
-            return None, False
-        return (None if isinstance(action, Thought) else str(action)), False
+        if isinstance(self.reading, errors.UnknownAction):
+            forwarded = self.environment.on_unknown == "forward" and self.reading.text is not None
+            return (self.reading.text if forwarded else None), forwarded
+        refused = isinstance(self.reading, (errors.ActionError, Thought))
+        return (None if refused else str(self.reading)), False
+
+    @property
+    def is_as_labelled(self):
+        """Whether the error or the thought is that of the label, or the text is forwarded."""
+        if self.kind == "error":
+            name, _, words = self.action.partition(" ")
+            return type(self.reading).__name__ == name and words in str(self.reading)
+        if self.kind == "thought":
+            return self.reading == Thought(self.action)
+        return self.sent == (self.action, True)
 
     def verdict(self):
         """Return ``read``, ``refused``, ``forwarded`` or ``wrong``."""
         text, forwarded = self.sent
         if text is None:
             return "refused"
-        if self.kind != "nothing" and text == self.action:
+        if not self.sends_nothing and text == self.action:
             return "read"
         return "forwarded" if forwarded else "wrong"
 
 
 def entries(action_format):
-    """Return the entries of one format, in the order of its file.
+    """Return the entries of one format: those of its file, and those of every format.
 
     Raises:
-        ValueError: A part of the file is no entry.
+        ValueError: A part of a file is no entry.
     """
-    return _entries(action_format, (FOLDER / f"{action_format}.txt").read_text("utf-8"))
+    return [
+        entry
+        for file in (action_format, EVERY_FORMAT)
+        for entry in _entries(action_format, file, (FOLDER / f"{file}.txt").read_text("utf-8"))
+    ]
 
 
 @cache
-def _entries(action_format, text):
-    found, end = [], 0
+def _entries(action_format, file, text):
+    found, end, line = [], 0, 1
     for match in _ENTRY.finditer(text):
-        line = text.count("\n", 0, match.start()) + 1
         if match.start() != end or _HEADLINE.search(match["reply"]):
-            raise ValueError(f"{action_format}.txt:{line}: an entry is a headline, a reply and its label")
+            raise ValueError(f"{file}.txt:{line}: an entry is a headline, a reply and its label")
+        found.append(_entry(action_format, file, line, match))
         end = match.end()
-        found.append(_entry(action_format, line, match))
+        line += text.count("\n", match.start(), end)
     if end != len(text):
-        raise ValueError(f"{action_format}.txt: the last entry has no label")
+        raise ValueError(f"{file}.txt: the last entry has no label")
     return found
 
 
-def _entry(action_format, line, match):
+def _entry(action_format, file, line, match):
     label = _unescaped(match["label"])
     kind, _, rest = label.partition(" ")
+    kind = kind if kind in _KINDS else "action"
     return Entry(
         action_format=action_format,
+        file=file,
         line=line,
         headline=match["headline"],
         family=match["family"],
         environment=agentgym_gym.find(match["environment"]),
         reply=_unescaped(match["reply"]),
-        kind=kind if kind in {"nothing", "either"} else "action",
-        action="" if kind == "nothing" else rest if kind == "either" else label,
+        kind=kind,
+        action={"action": label, "nothing": ""}.get(kind, rest),
     )
 
 

@@ -55,7 +55,7 @@ HIDDEN = """() => {
 """Returns what is shown, or said by a label, with characters that nobody sees; an emoji may have one."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module")  # its event loop is in the way of tests of other modules
 def browser():
     playwright = pytest.importorskip("playwright.sync_api", reason=needs.reason("playwright.sync_api"))
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -97,7 +97,7 @@ def shown(page, selector):
 
 def until(page, expression):
     """Wait until an expression is true; the page's policy lets `wait_for_function` evaluate no text."""
-    ends = time.monotonic() + 10
+    ends = time.monotonic() + 60
     while not page.evaluate(expression):
         assert time.monotonic() < ends, expression
         page.wait_for_timeout(10)

@@ -34,7 +34,12 @@ HOSTILE = {
 
 
 def episode(task=0, *, agent="someone", score=1.0, fault=None, agent_fault=None, turns=2, **others):
-    """Return a record; what is not given is as in an episode that went well."""
+    """Return a record; what is not given is as in an episode that went well.
+
+    A fault may be named by its kind.
+    """
+    if isinstance(fault, str):
+        fault = {"kind": fault, "message": "it failed"}
     scored = fault is None and agent_fault is None
     messages = [{"role": "user", "content": f"observation 0 of task {task}"}]
     for turn in range(turns):
@@ -123,12 +128,14 @@ def _rich(agent, task, sample, skill, drawn):
 def large_run(folder: Path, episodes=5000, turns=20, characters=500) -> Path:
     """Write a run of many episodes; each turn, its observation and its reply, has so many characters."""
     drawn = random.Random(0)  # noqa: S311
+    # Many more than gzip's window of 32 KB holds, so that repeated ones are not compressed.
+    texts = [_text(drawn, characters) for _ in range(min(2000, episodes * turns))]
     folder.mkdir(parents=True)
     with (folder / "episodes.jsonl").open("w", encoding="utf-8") as file:
         for task in range(episodes):
             messages = [{"role": "user", "content": "Goal: craft"}]
             for _ in range(turns):
-                text = " ".join(drawn.choices(WORDS, k=characters // 5))[:characters].ljust(characters, ".")
+                text = drawn.choice(texts)
                 messages.append({"role": "assistant", "content": text[: characters // 4]})
                 messages.append({"role": "user", "content": text[characters // 4 :]})
             others = {"messages": tuple(messages), "turns": turns, "rewards": (0.0,) * turns}
@@ -137,6 +144,10 @@ def large_run(folder: Path, episodes=5000, turns=20, characters=500) -> Path:
             file.write(json.dumps(record.to_json()) + "\n")
     (folder / "summary.json").write_text(json.dumps({"run": {"finished": True}}), "utf-8")
     return folder
+
+
+def _text(drawn: random.Random, characters: int) -> str:
+    return " ".join(drawn.choices(WORDS, k=characters // 5))[:characters].ljust(characters, ".")
 
 
 def many_runs(folder: Path, *, runs: int, samples: int, tasks: int) -> list[Path]:

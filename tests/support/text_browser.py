@@ -6,12 +6,19 @@ with Chromium.
 
 from __future__ import annotations
 
+import functools
 from html.parser import HTMLParser
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
+from agentgym_servers.webarena._evaluation import matches_answer, matches_url
 from agentgym_servers.webarena._sites import SITES, host_of
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._sites.web import Request, signed_in_cookie
+from agentgym_servers.webarena._tasks import TEMPLATES
+from agentgym_servers.webarena._world import world_of
+
+TEMPLATE_NAMES = frozenset(each.name for each in TEMPLATES)
+"""The names of all templates of tasks."""
 
 VOID = {"input", "br", "meta"}
 
@@ -171,3 +178,34 @@ class TextBrowser:
             if fits.get(css[0], css == node.name) and (not checked or "checked" in its):
                 return self.value(node) if attribute == "value" else node.text
         return ""
+
+
+@functools.cache
+def task_of(number):
+    """Return a task of the generated sites."""
+    return world_of(0).task(number)
+
+
+def begun(task):
+    """Return a browser at the start of a task."""
+    browser = TextBrowser(world_of(0).fresh_state(task))
+    browser.open(task.start_urls[0])
+    return browser
+
+
+def met(task, browser, answer):
+    """Return whether the check of a task accepts what was done: as the server does, without Chromium."""
+    check = task.check
+    parts = {
+        "string_match": lambda: matches_answer(check["reference_answers"], answer),
+        "url_match": lambda: matches_url(check["reference_url"], browser.url),
+        "program_html": lambda: all(_has_content(each, browser) for each in check["program_html"]),
+    }
+    return all(parts[kind]() for kind in check["eval_types"])
+
+
+def _has_content(target, browser):
+    if target["url"] != "last":
+        browser.open(target["url"])
+    selected = browser.select(target["locator"]).lower()
+    return all(text.lower() in selected for text in target["required_contents"]["must_include"])

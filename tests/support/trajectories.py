@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+import report_runs
 from agentgym_gym.data import Message, Trajectory
-from agentgym_gym.evaluate import EpisodeRecord
 
 PROMPT = "You are in a maze."
 ENTRY = {
@@ -31,28 +31,20 @@ FACTS = {
 
 def episode(task_id=0, said="Thought:\nUp.\n\nAction:\nmove up", **fields):
     """A record of one turn of Maze, which succeeded."""
+    texts = ("There are walls to your left.", said, "Success")
+    roles = ("user", "assistant", "user")
     usual = {
-        "env_id": "agentgym/Maze-v0",
-        "agent": "model",
+        "env_id": FACTS["env_id"],
+        "agent": FACTS["agent"],
         "goal": None,
-        "score": 1.0,
         "success": True,
         "return_": 1.0,
-        "turns": 1,
-        "terminated": True,
-        "truncated": False,
-        "parse_errors": {},
-        "fault": None,
-        "seconds": 0.5,
         "rewards": (1.0,),
-        "messages": (
-            {"role": "user", "content": "There are walls to your left."},
-            {"role": "assistant", "content": said},
-            {"role": "user", "content": "Success"},
-        ),
+        "turns": 1,
+        "messages": tuple({"role": role, "content": text} for role, text in zip(roles, texts, strict=True)),
         "steps": ({"action": "move up"},),
     }
-    return EpisodeRecord(task_id=task_id, **{**usual, **fields})
+    return report_runs.episode(task_id, **{**usual, **fields})
 
 
 _texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

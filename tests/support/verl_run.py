@@ -12,9 +12,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import programs
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 1500
@@ -136,23 +138,26 @@ def measured(run: Run, step: int = 1) -> dict[str, float]:
     return {key: float(value) for key, value in re.findall(rf"([\w/@.\-]+):{number}", line)}
 
 
-def compose_all(folders: Mapping[Any, Path], environment: Mapping[str, str]) -> dict[Any, tuple[Path, Any]]:
-    """Have verl compose the settings of folders, all in one process, as importing it takes long.
+def compose(*folders: Path, overrides: Sequence[str] = (), **variables: str) -> dict[Path, Any]:
+    """Return what verl makes of the settings of folders, all in one process, as importing it takes long.
 
     Args:
-        folders: The folders of recipes, by whatever names them.
-        environment: The variables of the process.
-
-    Returns:
-        Each folder, and what verl says of its settings.
+        folders: The folders of recipes.
+        overrides: Further settings, as given to ``run.sh``.
+        variables: Variables of the process beside those of this one.
     """
     ended = subprocess.run(
-        [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders.values())],
+        [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders), "--", *overrides],
         capture_output=True,
         text=True,
         check=True,
         timeout=500,
-        env=environment,
+        env=programs.environment() | variables,
     )
-    answers = map(json.loads, ended.stdout.splitlines())
-    return {name: (folders[name], answer) for name, answer in zip(folders, answers, strict=True)}
+    return dict(zip(folders, map(json.loads, ended.stdout.splitlines()), strict=True))
+
+
+def compose_all(folders: Mapping[Any, Path]) -> dict[Any, tuple[Path, Any]]:
+    """Return each folder with what verl makes of it, by the keys of the folders."""
+    composed = compose(*folders.values())
+    return {key: (folder, composed[folder]) for key, folder in folders.items()}

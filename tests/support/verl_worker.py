@@ -150,6 +150,28 @@ class ScriptedModel:
         return TokenOutput(token_ids=reply, log_probs=logprobs, extra_fields=steps)
 
 
+def count_row(start: int = 0, **kwargs: Any) -> dict[str, Any]:
+    """Return the task of counting from a number, by an environment with these arguments."""
+    return {
+        "env_id": "counting_env:bridge/Count-v0",
+        "env_kwargs": json.dumps(kwargs),
+        "reset_options": json.dumps({"start": start}),
+        "seed": None,
+    }
+
+
+def scripted(*scripts: Any, **options: Any) -> Any:
+    """Return a maker of models with these scripts; its attribute `models` lists those that it made."""
+    models: list[ScriptedModel] = []
+
+    def make(tokenizer: Any) -> ScriptedModel:
+        models.append(ScriptedModel(tokenizer, *scripts, **options))
+        return models[-1]
+
+    make.models = models  # type: ignore[attr-defined]
+    return make
+
+
 class Played:
     """What the worker made of a batch, without padding."""
 

@@ -45,6 +45,12 @@ def make_env(request):
         yield make
 
 
+@pytest.fixture
+def arrives(kind):
+    """Whether the server executes a request that a fault of this kind hits."""
+    return kind in {"lost", "truncate", "garble", "delay"}
+
+
 class Scripted(FakeServer):
     """A server that answers every request by the bytes ``reply``, and then hangs up if it ``ends``."""
 

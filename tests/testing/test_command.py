@@ -37,7 +37,7 @@ def test_it_prints_its_address_and_at_its_end_its_counts(textcraft_url, way):
         else:
             process.send_signal(way)
         counted = json.loads(process.stdout.readline())
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     assert counted["calls"] == {"create": 1, "step": 20, "close": 1}
     assert set(counted["injected"]) == {"error", "lost"}
     assert sum(counted["injected"].values()) == 20
@@ -64,7 +64,7 @@ def test_an_input_that_was_never_open_does_not_end_it(textcraft_url):
 @pytest.mark.parametrize("arguments", [["--share", "2"], ["--kinds", "rest"], ["--port", "70000"]])
 def test_a_mistake_ends_it_by_status_2(arguments):
     with start("http://127.0.0.1:1", *arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        output, error = process.communicate(timeout=10)
+        output, error = process.communicate(timeout=60)
     assert (process.returncode, output) == (2, "")
     assert "error: " in error
 

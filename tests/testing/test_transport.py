@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
 
 import httpx
 import pytest
 
 from agentgym_gym import AgentGymEnv, errors
 from agentgym_gym.testing import KINDS, SEEN_AS, FaultyTransport
-from agentgym_gym.testing._faults import ARRIVES, Faults, stage_of
 
 GET = "Action: get 1 oak logs"
+
+
+class Ids(httpx.HTTPTransport):
+    """A transport that keeps the ids of the environments that requests named."""
+
+    def __init__(self):
+        super().__init__()
+        self.named = []
+
+    def handle_request(self, request):
+        if request.content:
+            self.named.append(json.loads(request.content).get("id"))
+        return super().handle_request(request)
 
 
 @pytest.fixture
@@ -19,8 +32,9 @@ def through(textcraft_url):
     """Makes a transport to the real server, and an environment that goes through it."""
     with contextlib.ExitStack() as stack:
 
-        def make(share=0.0, timeout=300, **faults):
-            transport = stack.enter_context(FaultyTransport(httpx.HTTPTransport(), share, **faults))
+        def make(share=0.0, timeout=300, inner=None, **faults):
+            inner = inner or httpx.HTTPTransport()
+            transport = stack.enter_context(FaultyTransport(inner, share, **faults))
             env = AgentGymEnv(
                 "TextCraft",
                 server=textcraft_url,
@@ -34,15 +48,15 @@ def through(textcraft_url):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_is_seen_as_its_fault(through, kind):
-    transport, env = through(kinds=[kind], stages=["step"], delay=1_000)
+def test_each_kind_is_seen_as_its_fault(through, kind, arrives):
+    transport, env = through(inner=(ids := Ids()), kinds=[kind], stages=["step"], delay=1_000)
     env.reset(options={"task_id": 0})
-    env_id = env._episode.lease.env_id
+    env_id = ids.named[-1]
     transport.faults.share = 1
     assert env.step(GET)[4]["fault"]["kind"] == SEEN_AS[kind]
     assert transport.injected == {kind: 1}
     reply = httpx.post(f"{env.servers[0]}/step", json={"id": env_id, "action": "inventory"}).json()
-    assert ("oak logs" in reply["observation"]) == (kind in ARRIVES)
+    assert ("oak logs" in reply["observation"]) == arrives
     transport.faults.share = 0
     env.reset(options={"task_id": 0})
     assert "fault" not in env.step(GET)[4]
@@ -79,8 +93,12 @@ def test_it_is_a_transport_of_httpx():
 # ------------------------------------------------------------------------------------------------- draws
 
 
+def faults_of(share, **options):
+    return FaultyTransport(httpx.MockTransport(lambda request: httpx.Response(200)), share, **options).faults
+
+
 def drawn(calls=2_000, **options):
-    faults = Faults(0.2, **options)
+    faults = faults_of(0.2, **options)
     return [faults.draw("step") for _ in range(calls)], faults
 
 
@@ -101,8 +119,8 @@ def test_the_share_is_the_share_and_all_kinds_come():
 
 
 def test_calls_of_other_stages_leave_the_draws_as_they_are():
-    faults = Faults(0.5, stages=["step"])
-    alone = Faults(0.5, stages=["step"])
+    faults = faults_of(0.5, stages=["step"])
+    alone = faults_of(0.5, stages=["step"])
     for _ in range(100):
         assert faults.draw("close") is None
         assert faults.draw("step") == alone.draw("step")
@@ -122,4 +140,7 @@ def test_calls_of_other_stages_leave_the_draws_as_they_are():
     ],
 )
 def test_a_path_has_a_stage(path, stage):
-    assert stage_of(path) == stage
+    transport = FaultyTransport(httpx.MockTransport(lambda request: httpx.Response(200)), 0)
+    with httpx.Client(transport=transport, base_url="http://elsewhere.test") as client:
+        client.get(path)
+    assert transport.faults.calls == {stage: 1}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agentgym_gym.rollout
-import verl_bridge._replays
+import inside_bridge
 
 if importlib.util.find_spec("verl") is not None:
     with warnings.catch_warnings():
@@ -53,7 +53,7 @@ def play(model_folder: Callable[[str], Path], tmp_path: Path) -> Callable[..., A
 @pytest.fixture(autouse=True)
 def _by_itself(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give each test a log in which nothing was said yet, and no environment of another."""
-    monkeypatch.setattr(verl_bridge._replays, "_replay_log", verl_bridge._replays._ReplayLog())
+    inside_bridge.forget_logged_retries(monkeypatch)
     yield
     agentgym_gym.rollout.close_all()
 

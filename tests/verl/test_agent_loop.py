@@ -10,39 +10,20 @@ import re
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import counting_env
+import inside_bridge
 import needs
 from agentgym_gym.rollout import close_all
-from verl_bridge import _replays as replays
-from verl_bridge._observations import CutEpisodes
 from verl_bridge.tokens import TokenizedChat
-from verl_worker import CHATML, KEYS, TEMPLATES, ScriptedModel
+from verl_worker import CHATML, KEYS, TEMPLATES, ScriptedModel, scripted
+from verl_worker import count_row as row
 
 agent_loop = pytest.importorskip("verl_bridge.agent_loop", reason=needs.reason("verl"))
 
 COUNT = "counting_env:bridge/Count-v0"
-
-
-def row(start=0, **kwargs):
-    return {
-        "env_id": COUNT,
-        "env_kwargs": json.dumps(kwargs),
-        "reset_options": json.dumps({"start": start}),
-        "seed": None,
-    }
-
-
-def scripted(*scripts, **options):
-    models = []
-
-    def make(tokenizer):
-        models.append(ScriptedModel(tokenizer, *scripts, **options))
-        return models[-1]
-
-    make.models = models
-    return make
 
 
 def record(returned, turns, **more):
@@ -76,11 +57,6 @@ def test_where_verl_does_not_tell_the_step_nothing_is_played(play):
     with pytest.raises(ValueError, match="the training step, which verl does not pass on"):
         play(model, [row()], horizon={"turns": [1, 2], "every": 2}, step=-1)
     assert model.models[0].asked == {}
-
-
-def test_one_limit_is_given_once(play):
-    with pytest.raises(Exception, match="give one of them"):
-        play(scripted(["1"]), [row()], horizon={"turns": 2}, max_turns=2)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -207,7 +183,7 @@ def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
 def test_the_first_episode_of_a_worker_freezes_all_imports(play):
     """A full garbage collection of them would stop the event loop for a quarter of a second."""
     gc.unfreeze()
-    agent_loop._freeze_imports.cache_clear()
+    inside_bridge.freeze_imports_again()
     try:
         before = len(gc.get_objects())
         play(scripted(["1", "2", "3"]), [row(), row()])
@@ -250,7 +226,7 @@ def test_an_episode_is_played_anew_until_the_environment_is_back(play, monkeypat
         if left and left[0] == where:
             raise RuntimeError(f"broken at {left.pop(0)}")
 
-    monkeypatch.setattr(replays, "FIRST_WAIT", 0.01)
+    inside_bridge.retry_episodes_after(monkeypatch, 0.01, 30.0)
     monkeypatch.setattr(counting_env.Count, "_fail", fail)
     model = scripted(["1", "2", "3"])
     played = play(model, [row(start=0)], fault_budget=30)
@@ -263,7 +239,7 @@ def test_an_episode_is_played_anew_until_the_environment_is_back(play, monkeypat
 
 
 def test_an_environment_that_stays_away_is_left_out_when_the_budget_is_used_up(play, monkeypatch):
-    monkeypatch.setattr(replays, "FIRST_WAIT", 0.05)
+    inside_bridge.retry_episodes_after(monkeypatch, 0.05, 30.0)
     began = time.monotonic()
     played = play(scripted(["1", "2", "3"]), [row(faults=["step 1"]), row()], fault_budget=0.5)
     assert 0.5 < time.monotonic() - began < 20
@@ -326,21 +302,9 @@ def test_an_environment_that_nobody_registered_is_an_error(play):
         play(scripted(["1"]), [{"env_id": "bridge/None-v0"}])
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "should"),
-    [
-        ("max_turns", 0, "an integer"),
-        ("max_tokens_per_turn", 1.5, "an integer"),
-        ("fault_budget", -1, "a number of seconds from 0"),
-        ("fault_budget", "ten minutes", "a number of seconds from 0"),
-        ("max_tokens_per_turn", 0, "an integer from 1, or null: write max_tokens_per_turn: null"),
-        ("max_turns", "20", "an integer from 1, or null: write max_turns: 20"),
-        ("hide_reasoning", "no", "true or false"),
-    ],
-)
-def test_a_number_that_cannot_be_is_an_error(play, name, value, should):
-    with pytest.raises(Exception, match=f"{name}={value!r} should be {should}"):
-        play(scripted(["1"]), [row()], **{name: value})
+def test_an_argument_that_cannot_be_is_an_error(play):
+    with pytest.raises(Exception, match="max_turns=0 should be an integer"):
+        play(scripted(["1"]), [row()], max_turns=0)
 
 
 def test_the_extra_info_is_that_of_every_sample(play):
@@ -410,7 +374,7 @@ def test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode(
 ):
     """One token more than there is room for, as many, and one token fewer."""
     prompt, reply, between = lengths(play, besides=" a" * 30)
-    monkeypatch.setattr(agent_loop, "_cut_episodes", CutEpisodes())
+    inside_bridge.forget_cut_episodes(monkeypatch, agent_loop.GymAgentLoop.run)
     whole = reply + between + over + (prompt if limit == "max_model_len" else 0)
     options = {"response_length": 2_000, "max_observation_tokens": 1_000} | {limit: whole}
     model = scripted(["1", "2", "3"])
@@ -455,13 +419,6 @@ def test_a_prompt_with_no_room_for_an_observation_is_refused(play):
     assert played.field(0, "env_fault")["kind"] == "PromptTooLong"
 
 
-def test_few_warnings_of_cut_episodes(caplog):
-    count = CutEpisodes(every=10)
-    for number in range(25):
-        count.count("data.max_response_length=9" if number % 3 == 0 else None)
-    assert [record.args[:2] for record in caplog.records] == [(1, 1), (4, 10), (4, 10)]
-
-
 def test_the_reasoning_is_kept_from_the_environment_if_that_is_asked(play):
     for hidden in (False, True):
         counting_env.heard.clear()
@@ -501,3 +458,54 @@ def test_long_texts_are_encoded_outside_of_the_event_loop(play, monkeypatch):
     play(scripted(["1", "2", "3"]), [row()])
     main = threading.main_thread()
     assert [thread is main for thread in threads] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_the_first_prompt_leaves_room_for_a_reply_in_the_context_of_the_model(play, more):
+    """The context is as long as the prompt may be, one token shorter, or one longer."""
+    rules = "word " * 80
+    length = len(prompt_ids(play(scripted(["1", "2", "3"]), [row(rules=rules)])))
+    model = scripted(["1", "2", "3"])
+    played = play(model, [row(rules=rules)], prompt_length=length, max_model_len=length + more)
+    ((prompt, params), *_) = next(iter(model.models[0].asked.values()))
+    assert params["max_tokens"] >= 1
+    assert len(prompt) + params["max_tokens"] <= length + more
+    assert ("characters left out" in played.prompt(0)) is (more < 1)
+
+
+def test_reasoning_that_is_taken_out_leaves_its_room_to_the_next_turns(play):
+    thought = f"<think>{'hm ' * 60}</think>\n\n1"
+    model = scripted([thought, "2"])
+    play(model, [row(goal=2)], drop_reasoning=True, response_length=2_000)
+    (first, _) = next(iter(model.models[0].said.values()))
+    played = play(
+        scripted([thought, "2"]), [row(goal=2)], drop_reasoning=True, response_length=len(first) + 1
+    )
+    assert played.record(0)["cut"] == 0
+    assert played.score(0) == 2.0
+    assert len(played.ids(0)) < len(first)
+
+
+LAYERS, EXPERTS = 3, 2
+
+
+class Routed(ScriptedModel):
+    """A server that returns the experts of each token of a prompt and its reply."""
+
+    async def generate(self, request_id, *, prompt_ids, **more):
+        output = await super().generate(request_id, prompt_ids=prompt_ids, **more)
+        tokens = len(prompt_ids) + len(output.token_ids)
+        output.routed_experts = np.full((tokens, LAYERS, EXPERTS), 7, dtype=np.uint8)
+        return output
+
+
+def test_an_episode_without_a_reply_has_experts_too(play):
+    """verl's router replay needs those of all episodes of a batch."""
+    rows = [row(), row(faults=["reset"])]
+    for batch in (rows[:1], rows):  # a server has replied before
+        played = play(lambda tokenizer: Routed(tokenizer, ["1", "2", "3"]), batch)
+    experts, kept = played.batch.batch["routed_experts"], played.batch.batch["attention_mask"].bool()
+    assert experts.shape[2:] == (LAYERS, EXPERTS)
+    assert experts[0][kept[0]].unique().tolist() == [7]
+    assert experts[1].unique().tolist() == [0]
+    assert played.record(1)["fault"] == 1

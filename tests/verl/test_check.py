@@ -12,19 +12,17 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+import command_line
+import inside_bridge
 import needs
 import programs
 from check_mistakes import EXTERNAL, MISTAKES, config, loop, make_folder, replace
 
 pytest.importorskip("verl", reason=needs.reason("verl"))
 
-from agentgym_gym._cli import app
-from agentgym_gym._cli.verl_players import find_task, players_of
-from verl_bridge._loop_arguments import RULES
-from verl_bridge.recipes import VERSIONS, check
-from verl_bridge.recipes._view import View
+from verl_bridge.recipes import VERSIONS, Finding
+from verl_run import compose
 
 MINOR = ".".join(metadata.version("verl").split(".")[:2])
 pytestmark = pytest.mark.skipif(MINOR not in VERSIONS, reason="recipes are not written for this version")
@@ -39,17 +37,10 @@ def compute(*args, **kwargs):
 """
 
 
-def compose(*folders, overrides=(), **variables):
-    """Return what verl makes of folders, all in one process."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders), "--", *overrides],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=500,
-        env=programs.environment() | variables,
-    )
-    return [json.loads(line) for line in ended.stdout.splitlines()]
+def findings_of(folder):
+    """Return the findings of `agentgym verl check`."""
+    ended = command_line.run("verl", "check", folder, "--json")
+    return [Finding(**finding) for finding in json.loads(ended.stdout)["findings"]]
 
 
 @pytest.fixture(scope="module")
@@ -61,12 +52,10 @@ def results(tmp_path_factory, textcraft_url):
         folders[mistake.text] = folder = make_folder(place / str(number), textcraft_url, MINOR)
         mistake.make(folder)
     answers = compose(*folders.values())
-    scripts = {text: (folder / "run.sh").read_text() for text, folder in folders.items()}
-    for (text, folder), answer in zip(folders.items(), answers, strict=True):
-        if "triner" not in scripts[text]:
+    for folder, answer in answers.items():
+        if "triner" not in (folder / "run.sh").read_text():
             answer["external"] = {}  # of another folder in this process
-        assert folder.is_dir()
-    return dict(zip(folders, zip(folders.values(), answers, strict=True), strict=True))
+    return {text: (folder, answers[folder]) for text, folder in folders.items()}
 
 
 @pytest.fixture
@@ -75,8 +64,8 @@ def checked(results, monkeypatch):
 
     def check_folder(name):
         folder, answer = results[name]
-        monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-        return check(folder, players=players_of, find_task=find_task)[0]
+        inside_bridge.take_composed(monkeypatch, {folder: answer})
+        return findings_of(folder)
 
     return check_folder
 
@@ -120,7 +109,7 @@ def test_the_accepted_names_are_those_of_verl(tmp_path, textcraft_url):
         "actor_rollout_ref.actor.fsdp_config.model_dtype": "fp23",
     }
     config(wrong)(folder)
-    (answer,) = compose(folder)
+    answer = compose(folder)[folder]
     found = {each["key"]: each["allowed"] for each in answer["values"]["wrong"]}
     assert set(found) == set(wrong) - {"algorithm.use_kl_in_reward"}
     core = importlib.import_module("verl.trainer.ppo.core_algos")
@@ -135,23 +124,22 @@ def test_an_estimator_of_a_module_in_the_script_is_known(tmp_path, textcraft_url
     folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
     path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
     estimator = ["algorithm.adv_estimator=own_estimator"]
-    (before,) = compose(folder, overrides=estimator, PYTHONPATH=path)
+    before = compose(folder, overrides=estimator, PYTHONPATH=path)[folder]
     assert [each["value"] for each in before["values"]["wrong"]] == ["own_estimator"]
-    (named,) = compose(
-        folder, overrides=estimator, PYTHONPATH=path, VERL_USE_EXTERNAL_MODULES="own_estimators"
-    )
+    external = {"VERL_USE_EXTERNAL_MODULES": "own_estimators"}
+    named = compose(folder, overrides=estimator, PYTHONPATH=path, **external)[folder]
     script = folder / "run.sh"
     script.write_text(
         script.read_text().replace('="verl_bridge.trainer', '="own_estimators,verl_bridge.trainer')
     )
-    (scripted,) = compose(folder, overrides=estimator, PYTHONPATH=path)
+    scripted = compose(folder, overrides=estimator, PYTHONPATH=path)[folder]
     for answer in (named, scripted):
         assert (answer["external"], answer["values"]["wrong"]) == ({}, [])
 
 
 def test_a_package_of_a_logger_is_missing(tmp_path, textcraft_url):
     folder = make_folder(tmp_path, textcraft_url, MINOR)
-    (answer,) = compose(folder, overrides=["trainer.logger=[console,swanlab]"])
+    answer = compose(folder, overrides=["trainer.logger=[console,swanlab]"])[folder]
     assert answer["values"]["wrong"] == []
     assert [each["package"] for each in answer["skipped"]] == ["swanlab"]
 
@@ -178,21 +166,12 @@ def test_arguments_of_other_loops(tmp_path, textcraft_url):
         "- {name: gym_env, _target_: own_loops.Ours, color: blue, max_turns: 0}\n"
         "- {name: other, _target_: own_loops.Theirs, temperatur: 2}\n"
     )
-    (answer,) = compose(folder, PYTHONPATH=path)
+    answer = compose(folder, PYTHONPATH=path)[folder]
     assert answer["loops"] == [
         "Ours has no argument color; did you mean colour?",
         "max_turns=0 should be an integer from 1, or null: write max_turns: null for no limit",
         "Theirs has no argument temperatur; did you mean temperature?",
     ]
-
-
-def test_each_argument_of_the_loop_has_a_rule():
-    import inspect
-
-    from verl_bridge.agent_loop import GymAgentLoop
-
-    parameters = inspect.signature(GymAgentLoop.__init__).parameters.values()
-    assert {each.name for each in parameters if each.kind is each.KEYWORD_ONLY} == set(RULES)
 
 
 def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
@@ -251,12 +230,12 @@ OF_VERSION = {
 def written(folder, *options):
     arguments = ("verl", "init", "--env", "TextCraft", "--verl", MINOR, *options)
     preset = [] if "--preset" in options else ["--preset", "test"]
-    made = CliRunner().invoke(app, [*arguments, *preset, "--out", str(folder)])
+    made = command_line.run(*arguments, *preset, "--out", folder)
     assert made.exit_code == 0, made.output
     return folder
 
 
-def test_a_right_folder_has_no_problem_without_the_engine(tmp_path, monkeypatch):
+def test_a_right_folder_has_no_problem_without_the_engine(tmp_path, textcraft_url, monkeypatch):
     """Whatever `init` writes: what needs the engine is skipped, with the engine's name."""
     absent = {name for name in ("vllm", "sglang", "cupy") if importlib.util.find_spec(name) is None}
     if not absent:
@@ -265,12 +244,11 @@ def test_a_right_folder_has_no_problem_without_the_engine(tmp_path, monkeypatch)
     if MINOR == "0.7":
         wanted = {name: options for name, options in wanted.items() if name != "adapters"}
     folders = {name: written(tmp_path / name, *options) for name, options in wanted.items()}
-    answers = dict(zip(folders.values(), compose(*folders.values()), strict=True))
-    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answers[view.folder]))
-    monkeypatch.setattr("verl_bridge.recipes._check_tasks.play_first_turns", lambda *_: ([], []))
+    inside_bridge.take_composed(monkeypatch, compose(*folders.values()))
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
     skipped = {}
     for name, folder in folders.items():
-        findings, _ = check(folder, find_task=find_task)
+        findings = findings_of(folder)
         assert [each for each in findings if each.status == "problem"] == [], name
         assert "verl is not installed here" not in str(findings)
         assert any("composes them and has each one" in each.text for each in findings)
@@ -301,9 +279,8 @@ def test_a_package_that_verl_needs_is_named(package, tmp_path, textcraft_url, mo
     folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
     (tmp_path / "sitecustomize.py").write_text(BLOCKER.format(package=package))
     path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
-    (answer,) = compose(folder, PYTHONPATH=path)
-    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-    findings, _ = check(folder, players=players_of, find_task=find_task)
+    inside_bridge.take_composed(monkeypatch, compose(folder, PYTHONPATH=path))
+    findings = findings_of(folder)
     assert not [each for each in findings if each.status == "problem"]
     (found,) = (each for each in findings if each.check == "settings")
     assert (found.status, found.text.startswith(f"{package} is not installed here")) == ("skipped", True)
@@ -317,9 +294,9 @@ def test_a_module_that_needs_a_package_is_skipped(tmp_path, textcraft_url, monke
     replace("run.sh", EXTERNAL, 'MODULES="own_parts,verl_bridge.trainer')(folder)
     config({"algorithm.adv_estimator": "own_estimator"})(folder)
     loop({"_target_": "own_parts.Loop"})(folder)
-    (answer,) = compose(folder, PYTHONPATH=f"{tmp_path}:{programs.environment()['PYTHONPATH']}")
-    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-    findings, _ = check(folder, players=players_of, find_task=find_task)
+    path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
+    inside_bridge.take_composed(monkeypatch, compose(folder, PYTHONPATH=path))
+    findings = findings_of(folder)
     assert [each for each in findings if each.status == "problem"] == []
     texts = [each.text for each in findings if each.status == "skipped"]
     assert sum("package_of_another_machine is not installed here" in text for text in texts) == 2
@@ -329,9 +306,8 @@ def test_a_module_that_needs_a_package_is_skipped(tmp_path, textcraft_url, monke
 def test_a_failed_composition_is_not_a_missing_verl(tmp_path, textcraft_url, monkeypatch):
     folder = make_folder(tmp_path, textcraft_url, MINOR)
     config({"data.train_files": "${foldr}/data/train.parquet"})(folder)
-    (answer,) = compose(folder)
-    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answer))
-    findings, _ = check(folder, players=players_of, find_task=find_task)
+    inside_bridge.take_composed(monkeypatch, compose(folder))
+    findings = findings_of(folder)
     assert any(each.status == "problem" and "foldr" in each.text for each in findings)
     assert any(each.status == "skipped" and "could not be composed" in each.text for each in findings)
     assert "not installed here" not in " ".join(
@@ -355,11 +331,8 @@ def test_a_value_of_another_type_is_named_with_one_that_fits(tmp_path, textcraft
     for number, (key, (value, _)) in enumerate(TYPES.items()):
         folders[key] = make_folder(tmp_path / str(number), textcraft_url, MINOR)
         config({key: value})(folders[key])
-    answers = dict(zip(folders.values(), compose(*folders.values()), strict=True))
-    monkeypatch.setattr(View, "_compose", lambda view: setattr(view, "result", answers[view.folder]))
-    monkeypatch.setattr("verl_bridge.recipes._check_tasks.play_first_turns", lambda *_: ([], []))
+    inside_bridge.take_composed(monkeypatch, compose(*folders.values()))
     for key, folder in folders.items():
-        findings, _ = check(folder, find_task=find_task)
-        (wrong,) = (each for each in findings if each.status == "problem")
+        (wrong,) = (each for each in findings_of(folder) if each.status == "problem")
         assert wrong.text.startswith(f"{key}=")
         assert wrong.advice.endswith(TYPES[key][1])

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from importlib import metadata
 from pathlib import Path
@@ -196,7 +197,7 @@ class TestGenerator:
         assert generator.load_weights(weights) == 0
         weights[name][3, 4] += 0.5
         assert generator.load_weights(weights) == pytest.approx(0.5, rel=1e-4)
-        with pytest.raises(ValueError, match=r"not sent: model\.layers\.0\.mlp\.up_proj\.weight"):
+        with pytest.raises(ValueError, match=r"not sent: model\.layers\.0\.mlp"):
             generator.load_weights({key: value for key, value in weights.items() if key != name})
         with pytest.raises(ValueError, match="does not have: other"):
             generator.load_weights({**weights, "other": torch.zeros(1)})
@@ -276,7 +277,7 @@ class TestServer:
     def test_limits(self, server):
         assert len(ask(server, [(5,)], max_tokens=2)[0].token_ids) <= 2
         assert len(ask(server, [(5,) * 39])[0].token_ids) == 1  # the context is 40
-        with pytest.raises(ValueError, match="a prompt of 40 tokens leaves no room in a context of 40"):
+        with pytest.raises(ValueError, match="a prompt of 40 tokens leaves no room"):
             ask(server, [(5,) * 40])
         with pytest.raises(ValueError, match="only text"):
             asyncio.run(server.generate("x", (5,), {}, image_data=["a picture"]))
@@ -336,6 +337,68 @@ def test_an_idle_server_returns_free_memory(server, monkeypatch):
         assert await asyncio.to_thread(returned.wait, 60)
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("rejects", [False, True])
+def test_aborted_requests_return_what_they_have(server, rejects, capfd):
+    """Those in a batch and those that wait; later ones wait for the gate to open, or are rejected."""
+
+    async def play():
+        started = asyncio.Event()
+        generate, loop = server._generator.generate, asyncio.get_running_loop()
+
+        def late(requests, aborting):  # the second token is drawn after the abort
+            count = iter(range(99))
+
+            def aborted():
+                if next(count) == 1:
+                    loop.call_soon_threadsafe(started.set)
+                    while not aborting():
+                        time.sleep(0.001)
+                return aborting()
+
+            return generate(requests, aborted)
+
+        server._generator.generate = late
+        asked = [
+            asyncio.ensure_future(server.generate(str(i), (5, i), {"logprobs": True})) for i in range(70)
+        ]
+        await started.wait()
+        await server.abort_all_requests(reject_request=rejects)
+        aborted = await asyncio.gather(*asked)
+        server._generator.generate = generate
+        later = asyncio.ensure_future(server.generate("later", (5,), {}))
+        await asyncio.sleep(0.05)
+        waits = not later.done()
+        await server.resume_generation()
+        return aborted, waits, await later
+
+    aborted, waits, later = asyncio.run(play())
+    stopped = [reply for reply in aborted if reply.stop_reason == "aborted"]
+    assert {len(reply.token_ids) for reply in stopped} == {0, 1}  # of two batches
+    assert all(len(reply.log_probs) == len(reply.token_ids) for reply in stopped)
+    assert f"verl_bridge.cpu: {len(stopped)} requests aborted" in capfd.readouterr().out
+    assert waits is not rejects
+    assert (later.stop_reason, later.token_ids == []) == (
+        ("aborted", True) if rejects else ("completed", False)
+    )
+
+
+@pytest.mark.skipif(metadata.version("verl") < "0.9", reason="it has no checkpoint engines")
+def test_a_separate_server_gets_the_weights():
+    from verl_bridge.cpu._transfer import StoreTransfer
+
+    weights = {"a": torch.arange(6.0).reshape(2, 3).T, "b": torch.ones(1, dtype=torch.bfloat16)}
+    sides = StoreTransfer(1, is_master=True), StoreTransfer(1)
+    trainer, server = StoreTransfer.build_topology(1, 1, [side.prepare() for side in sides])
+    for side, arguments in zip(sides, (trainer, server), strict=True):
+        side.init_process_group(**{name: value for name, (value,) in arguments.items()})
+    asyncio.run(sides[0].send_weights(iter(weights.items())))
+    received = dict(sides[1].receive_weights())
+    assert received.keys() == weights.keys()
+    assert all(torch.equal(received[name], tensor) for name, tensor in weights.items())
+    for side in sides:
+        side.finalize()
 
 
 class TestShims:
@@ -475,7 +538,7 @@ class TestOverrides:
         assert (rollout.nnodes, rollout.checkpoint_engine.backend) == (1, "transformers")
 
     def test_an_unknown_trainer_is_refused(self):
-        with pytest.raises(ValueError, match="trainer='async' is not one of sync, colocate_async, separate"):
+        with pytest.raises(ValueError, match="trainer='async'"):
             cpu_overrides("0.9.1", trainer="async")
 
     def test_each_has_a_reason_and_one_line(self):
@@ -485,9 +548,7 @@ class TestOverrides:
             assert len(keys) == len(set(keys))
 
     def test_an_unknown_version_is_refused(self):
-        with pytest.raises(
-            ValueError, match=r"no settings for verl 0\.6\.0 on a CPU: install verl 0\.7, 0\.8 or 0\.9"
-        ):
+        with pytest.raises(ValueError, match=r"no settings for verl 0\.6\.0"):
             cpu_overrides("0.6.0")
 
 

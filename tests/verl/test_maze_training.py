@@ -109,16 +109,3 @@ def test_it_is_drawn_again_from_the_kept_records(trained: Path, tmp_path: Path):
     )
     assert drawn.returncode == 0
     assert (tmp_path / "maze.png").read_bytes() == (trained / "maze.png").read_bytes()
-
-
-def test_a_folder_that_is_there_is_not_written_over(trained: Path):
-    ended = subprocess.run(
-        [sys.executable, EXAMPLE / "train.py", "--quick", "--seed", "7", "--out", trained],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert ended.returncode != 0
-    assert "seed_7 exists already" in ended.stderr

@@ -110,9 +110,3 @@ def test_the_seed_is_reported(made):
         assert found["before"]["episodes"] == PARTS[name]
         assert f"{name}" in said.rpartition("environment  seed")[2]
     assert "TextCraft" in (folder / "report.html").read_text("utf-8")
-
-
-def test_a_folder_that_is_there_is_not_written_over(made):
-    ended = run(made[0].parent)
-    assert ended.returncode != 0
-    assert "seed_7 exists already" in ended.stderr

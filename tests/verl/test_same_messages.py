@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import importlib
 import json
-from types import SimpleNamespace
 
+import gymnasium
 import pytest
 
 import needs
@@ -16,13 +17,11 @@ pytest.importorskip("transformers", reason=needs.reason("transformers"))
 
 from agentgym_gym import AgentGymEnv, find
 from agentgym_gym.data import Item, Recipe, own_prompt, rows
-from agentgym_gym.evaluate import ChatAgent
-from agentgym_gym.evaluate._chat import agent as chat_agent
-from agentgym_gym.evaluate._chat.client import CompletionResult
-from agentgym_gym.evaluate._chat.reply import ChatToolCall, Completion
-from agentgym_gym.evaluate._episode import AgentEpisode, call_here
-from agentgym_gym.rollout import NOT_CARRIED_OUT, Pool, drop_blank_system
+from agentgym_gym.evaluate import ChatAgent, evaluate
+from agentgym_gym.rollout import NOT_CARRIED_OUT, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
+from fake_model import asked, call, completion
+from fake_server import FakeServer
 from tool_templates import TOOL_FAMILIES
 from verl_bridge import recipes
 from verl_bridge.tasks import EnvTask
@@ -58,59 +57,22 @@ def row(textcraft_url):
     return make
 
 
-@pytest.fixture
-def evaluated(monkeypatch):
-    """Plays the task of a row as an evaluation does; returns the messages of each request to the model."""
+def evaluated(row, replies, **options):
+    """Play the task of a row as an evaluation does; return the messages of each request to the model."""
+    task, left = EnvTask.of(row), list(replies)
 
-    def play(row, replies, **options):
-        sent = []
+    def reply(request):
+        content, *calls = left.pop(0)
+        return completion(content, *calls)
 
-        class Client:
-            """Stands for the connection to a model's server."""
-
-            def __init__(self, *args, **kwargs):
-                pass
-
-            def clone(self):
-                return self
-
-            async def complete(self, request, *args):
-                sent.append(copy.deepcopy(request["messages"]))
-                reply = replies[len(sent) - 1]
-                fields = {"content": reply} if isinstance(reply, str) else reply
-                return CompletionResult(Completion(**fields), "", 0)
-
-            async def close(self):
-                pass
-
-        monkeypatch.setattr(chat_agent, "ChatClient", Client)
-        task = EnvTask.of(row)
-        number = row["extra_info"]["interaction_kwargs"]["seed"]
-        number = task.options.get("task_id", number)
-
-        async def work():
-            pool = Pool(task.env_id, task.env_kwargs)
-            try:
-                agent = ChatAgent("m", base_url="http://127.0.0.1:1", **options)
-                turns = SimpleNamespace(name="m", reset=agent.reset, act=limited(agent.act, len(replies)))
-                await AgentEpisode(pool, turns, call_here).play(number)
-            finally:
-                await pool.close()
-
-        asyncio.run(work())
-        return sent
-
-    return play
-
-
-def limited(act, most):
-    """Return a method of an agent that gives up after some turns."""
-    left = list(range(most))
-
-    async def limited_act(observation, info):
-        return await act(observation, info) if left and left.pop(0) is not None else None
-
-    return limited_act
+    number = task.options.get("task_id", row["extra_info"]["interaction_kwargs"]["seed"])
+    limits = {"max_episode_steps": len(replies), "disable_env_checker": True}
+    env = gymnasium.make(task.env_id, **task.env_kwargs, **limits)
+    with FakeServer(reply) as server, contextlib.closing(env):
+        agent = ChatAgent("m", base_url=f"{server.url}/v1", **options)
+        (record,) = evaluate(env, agent, [number])
+        assert (record.fault, record.agent_fault) == (None, None)
+        return [request["messages"] for request in asked(server)]
 
 
 def trained(row, replies, tokenizer, *, native=False):
@@ -136,6 +98,11 @@ def trained(row, replies, tokenizer, *, native=False):
     return asyncio.run(work())
 
 
+def texts(replies):
+    """Return replies without calls."""
+    return [(reply,) for reply in replies]
+
+
 def rendered(tokenizer, messages, tools=None):
     """Return the tokens of a request, as a model's server makes them."""
     text = tokenizer.apply_chat_template(messages, tools=tools, add_generation_prompt=True, tokenize=False)
@@ -143,9 +110,9 @@ def rendered(tokenizer, messages, tools=None):
 
 
 @pytest.mark.parametrize("kind", REPLIES)
-def test_training_and_evaluation_give_a_model_the_same_tokens(row, evaluated, kind):
+def test_training_and_evaluation_give_a_model_the_same_tokens(row, kind):
     made = row(kind)
-    requests = evaluated(made, REPLIES[kind])
+    requests = evaluated(made, texts(REPLIES[kind]))
     assert len(requests) == len(REPLIES[kind])
     assert [each[0]["role"] for each in requests] == ["user" if kind == "none" else "system"] * len(requests)
     different = []
@@ -172,7 +139,7 @@ def scripted(replies, models):
 
 @pytest.mark.parametrize("template", ["chatml", "default_system", "headers"])
 @pytest.mark.parametrize("kind", REPLIES)
-def test_so_does_the_agent_loop(row, evaluated, play, kind, template):
+def test_so_does_the_agent_loop(row, play, kind, template):
     made, replies, models = row(kind), REPLIES[kind], []
     played = play(
         scripted(replies, models),
@@ -183,9 +150,9 @@ def test_so_does_the_agent_loop(row, evaluated, play, kind, template):
         prompt_length=4_096,
         response_length=2_048,
     )
-    (asked,) = models[0].asked.values()
-    requests = evaluated(made, replies)
-    assert [tokens for tokens, _ in asked] == [rendered(played.tokenizer, each) for each in requests]
+    (prompts,) = models[0].asked.values()
+    requests = evaluated(made, texts(replies))
+    assert [tokens for tokens, _ in prompts] == [rendered(played.tokenizer, each) for each in requests]
 
 
 CALLS = [
@@ -202,13 +169,14 @@ CALLS = [
 def with_objects(messages):
     """Return messages with the arguments of calls as objects, as model servers pass them to a template."""
     changed = copy.deepcopy(messages)
-    for call in [call for message in changed for call in message.get("tool_calls") or ()]:
-        call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    for message in changed:
+        for each in message.get("tool_calls") or ():
+            each["function"]["arguments"] = json.loads(each["function"]["arguments"])
     return changed
 
 
 @pytest.mark.parametrize("name", TOOL_FAMILIES)
-def test_native_tool_calls_give_a_model_the_same_tokens(row, evaluated, name):
+def test_native_tool_calls_give_a_model_the_same_tokens(row, name):
     family, made = TOOL_FAMILIES[name], row("agentgym", action_format="tool_calls")
     tokenizer, tools = tokenizer_of(family), AgentGymEnv("TextCraft", action_format="tool_calls").tools
     content = None if name == "deepseek" else ""
@@ -231,10 +199,8 @@ def test_native_tool_calls_give_a_model_the_same_tokens(row, evaluated, name):
     requests = evaluated(
         made,
         [
-            {"content": "", "calls": [ChatToolCall(*call, f"call0000{i}") for i, call in enumerate(calls)]}
-            if calls
-            else {"content": "I wait."}
-            for calls in [[(called, json.dumps(given)) for called, given in calls] for calls in turns]
+            ("", *(call(*each, f"call0000{i}") for i, each in enumerate(calls))) if calls else ("I wait.",)
+            for calls in turns
         ],
         tools="native",
     )
@@ -252,10 +218,10 @@ def test_native_tool_calls_give_a_model_the_same_tokens(row, evaluated, name):
     assert prompts == expected
 
 
-def test_so_does_the_agent_loop_with_native_tool_calls(row, evaluated, play):
+def test_so_does_the_agent_loop_with_native_tool_calls(row, play):
     made, models = row("agentgym", action_format="tool_calls"), []
-    call = '<tool_call>\n{"name": "inventory", "arguments": {}}\n</tool_call>'
-    replies = [call, "I wait.", f"{call}\n{call}", call]
+    written = '<tool_call>\n{"name": "inventory", "arguments": {}}\n</tool_call>'
+    replies = [written, "I wait.", f"{written}\n{written}", written]
 
     played = play(
         scripted(replies, models),
@@ -267,19 +233,19 @@ def test_so_does_the_agent_loop_with_native_tool_calls(row, evaluated, play):
         prompt_length=4_096,
         response_length=2_048,
     )
-    (asked,) = models[0].asked.values()
+    (prompts,) = models[0].asked.values()
     completions = [
-        {"content": "", "calls": [ChatToolCall("inventory", "{}", f"c{i}") for i in range(reply.count("{}"))]}
+        ("", *(call("inventory", {}, f"c{i}") for i in range(reply.count("{}"))))
         if "{}" in reply
-        else reply
+        else (reply,)
         for reply in replies
     ]
     requests = evaluated(made, completions, tools="native")
     tools = AgentGymEnv("TextCraft", action_format="tool_calls").tools
     expected = [rendered(played.tokenizer, with_objects(each), tools) for each in requests]
-    texts = [played.tokenizer.decode(tokens) for tokens, _ in asked]
-    assert texts == [played.tokenizer.decode(each) for each in expected]
-    assert [tokens for tokens, _ in asked] == expected
+    shown = [played.tokenizer.decode(tokens) for tokens, _ in prompts]
+    assert shown == [played.tokenizer.decode(each) for each in expected]
+    assert [tokens for tokens, _ in prompts] == expected
     # The model learns from its replies and their end tokens, and from nothing else.
     ended = [played.tokenizer.encode(reply, add_special_tokens=False) for reply in replies]
     end = played.tokenizer.eos_token_id
@@ -289,7 +255,7 @@ def test_so_does_the_agent_loop_with_native_tool_calls(row, evaluated, play):
 
 def test_the_loop_says_that_an_environment_has_no_tools(row, play):
     verl_worker = importlib.import_module("verl_worker")
-    with pytest.raises(ValueError, match="tool_calls: true needs an environment with the attribute tools"):
+    with pytest.raises(ValueError, match="tool_calls: true needs"):
         play(
             lambda tokenizer: verl_worker.ScriptedModel(tokenizer, ["4"]),
             [row("none")["extra_info"]["interaction_kwargs"]],

@@ -15,15 +15,14 @@ import needs
 pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from pyarrow import parquet
-from typer.testing import CliRunner
 
+import command_line
 from agentgym_gym import AgentGymEnv
-from agentgym_gym._cli import app
 from agentgym_gym.evaluate import read_training
-from verl_bridge._metrics import by_environment, records_of
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 from verl_bridge.recipes import check as check_folder
+from verl_functions import METRICS, wrapped
 from verl_run import Run, measured
 from verl_worker import ScriptedModel
 
@@ -47,7 +46,7 @@ def folder(tmp_path, textcraft_url, monkeypatch):
             *("--env-kwargs", f'{COUNT}={{"goal": 9, "max_episode_steps": 2}}'),
             *("--out", str(tmp_path / "joint"), *options),
         ]
-        written = CliRunner().invoke(app, arguments)
+        written = command_line.run(*arguments)
         assert written.exit_code == 0, written.output
         return tmp_path / "joint"
 
@@ -72,11 +71,12 @@ def plays(tokenizer):
     return ScriptedModel(tokenizer, reply)
 
 
-def check(played, tasks):
+def check(monkeypatch, played, tasks):
     """Each environment has its own numbers, and its own turn limit."""
     count = sum(task["env_id"].endswith(COUNT) for task in tasks)
     assert 0 < count < len(tasks)
-    found = by_environment(records_of(played.batch.non_tensor_batch))
+    module = wrapped(monkeypatch, METRICS, compute_data_metrics=lambda batch: {})
+    found = module.compute_data_metrics(played.batch)
     of = {
         env_id: [
             found[f"env/{env_id}/{name}"] for name in ("episodes", "turns", "score", "success", "faults")
@@ -86,18 +86,18 @@ def check(played, tasks):
     assert of == {COUNT: [count, 2, 2, 0, 0], CRAFT: [len(tasks) - count, 3, 0, 0, 0]}
 
 
-def test_each_environment_of_a_batch_has_its_own_metrics_and_limit(play, folder):
+def test_each_environment_of_a_batch_has_its_own_metrics_and_limit(play, folder, monkeypatch):
     place = folder()
     tasks, told = batch_of(place)
     (loop,) = yaml.safe_load((place / "agent_loop.yaml").read_text("utf-8"))
     options = {name: loop[name] for name in set(loop) - {"name", "_target_", "episodes_dir"}}
     assert options["max_turns"] == 3
     played = play(plays, tasks, system=told, prompt_length=4_096, response_length=2_048, **options)
-    check(played, tasks)
+    check(monkeypatch, played, tasks)
 
 
 @pytest.mark.skipif(interactions is None, reason="this verl has no interactions")
-def test_so_it_is_by_the_interaction(play, folder):
+def test_so_it_is_by_the_interaction(play, folder, monkeypatch):
     place = folder("--verl", "0.7", "--integration", "interaction")
     tasks, told = batch_of(place)
     (entry,) = yaml.safe_load((place / "interaction.yaml").read_text("utf-8"))["interaction"]
@@ -111,7 +111,7 @@ def test_so_it_is_by_the_interaction(play, folder):
         turns=4,
         **entry["config"],
     )
-    check(played, tasks)
+    check(monkeypatch, played, tasks)
 
 
 @pytest.mark.slow  # minutes of training: `make trainings`

@@ -64,7 +64,7 @@ def composed(tmp_path_factory):
             max_length=16_384 if spare else 8_192,
         )
         write_sft(recipe, folders[choice])
-    return compose_all(folders, ENVIRONMENT)
+    return compose_all(folders)
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: "-".join(map(str, choice)))

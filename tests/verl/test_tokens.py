@@ -7,8 +7,8 @@ import re
 
 import pytest
 
+import inside_bridge
 from chat_templates import FAMILIES, tokenizer_of
-from verl_bridge._control_tokens import ControlTokens
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 from verl_worker import CHATML, TEMPLATES
 
@@ -207,8 +207,9 @@ def test_control_tokens_in_full_width_letters():
     mark = made.convert_tokens_to_ids("<tool>")
     assert mark in made.encode(wide)
     conversation = TokenizedChat(made)
-    assert mark not in conversation.after([], f"{wide} <tool>")
-    assert not ControlTokens(made).has_control(ControlTokens(made).escape(f"{wide} <tool> <|im_end|>"))
+    ids, plain = (conversation.after([], text) for text in (f"{wide} <tool> <|im_end|>", "plain"))
+    assert mark not in ids
+    assert ids.count(made.eos_token_id) == plain.count(made.eos_token_id)
 
 
 def test_phrases_of_words_and_runs_of_blanks_stay_single_tokens():
@@ -250,14 +251,7 @@ def test_a_template_that_refuses_a_conversation_is_named_with_what_it_says(writt
 def test_each_observation_is_encoded_once(monkeypatch):
     made = tokenizer_of(FAMILIES["chatml"])
     conversation = TokenizedChat(made)
-    encoded = []
-    encode = ControlTokens.encode
-
-    def counted(self, text):
-        encoded.append(text)
-        return encode(self, text)
-
-    monkeypatch.setattr(ControlTokens, "encode", counted)
+    encoded = inside_bridge.note_encoded_texts(monkeypatch)
     monkeypatch.setattr(type(made), "encode", None)
     monkeypatch.setattr(type(made), "apply_chat_template", None)
     conversation.after([1, 2], "You are at 1. " * 50, 100_000)

@@ -12,24 +12,16 @@ import pytest
 
 import needs
 from agentgym_gym.evaluate import read_training, write_report
-from agentgym_gym.rollout import _writer as writer
+from agentgym_gym.rollout import writer_at
 
 pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from counting_env import Count
-from verl_worker import ScriptedModel
+from verl_worker import count_row as row
+from verl_worker import scripted
 
 WON = ["1", "2", "3"]
 LOST = ["what?", "nothing", "at all"]
-
-
-def row(start=0, **kwargs):
-    options = {"reset_options": json.dumps({"start": start}), "seed": None}
-    return {"env_id": "counting_env:bridge/Count-v0", "env_kwargs": json.dumps(kwargs), **options}
-
-
-def scripted(*scripts):
-    return lambda tokenizer: ScriptedModel(tokenizer, *scripts)
 
 
 def by_start(**scripts):
@@ -49,7 +41,7 @@ def _step_is_told():
 
 @pytest.fixture(autouse=True)
 def _own_folders():
-    writer.writer_at.cache_clear()
+    writer_at.cache_clear()
 
 
 def read(folder):
@@ -140,7 +132,7 @@ def test_a_full_disk_leaves_no_half_line(play, tmp_path, monkeypatch):
         return real(file, data[:10])
 
     with monkeypatch.context() as patch:
-        patch.setattr(writer.os, "write", full)
+        patch.setattr(os, "write", full)
         play(scripted(WON), [row()], episodes_dir="kept", step=2)
     assert len(calls) == 2
     play(scripted(WON), [row()], episodes_dir="kept", step=3)

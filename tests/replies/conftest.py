@@ -1,0 +1,3 @@
+"""The tests of this folder draw as many examples as those of `tests/properties`."""
+
+import property_profile  # noqa: F401 - it loads the profile

@@ -1,0 +1,128 @@
+"""WebArena's judge by its rule: every part of a check counts, the second page and the last text, too."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import needs
+from agentgym_gym import AgentGymEnv
+from agentgym_gym.local_servers import LocalServer
+
+pytestmark = [pytest.mark.needs(*needs.needs_of_server("webarena")), pytest.mark.slow]
+
+
+class Shop(BaseHTTPRequestHandler):
+    """Each page has its path as its text."""
+
+    def do_GET(self):
+        content = f"<title>Shop</title><p>{self.path} costs 12 &amp; more</p>".encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def shop():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as site:
+        site.daemon_threads = True
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{site.server_port}"
+        site.shutdown()
+
+
+def page(path, locator="", **required):
+    return {"url": f"__SHOPPING__{path}", "locator": locator, "required_contents": required}
+
+
+TEXT = "document.querySelector('p').outerText"
+TEA, MILK = (
+    page("/tea", must_include=["/tea", "12"]),
+    page("/milk", TEXT, exact_match="/milk costs 12 & more"),
+)
+NO_MILK = page("/milk", must_include=["/tea"])
+
+CHECKS = [
+    # the check, the agent's actions, and whether the task is solved
+    ({"program_html": [TEA]}, ["stop []"], True),
+    ({"program_html": [TEA, MILK]}, ["stop []"], True),
+    ({"program_html": [TEA, NO_MILK]}, ["stop []"], False),
+    ({"program_html": [NO_MILK, TEA]}, ["stop []"], False),
+    ({"program_html": [page("/tea", must_include=["/tea", "13"])]}, ["stop []"], False),
+    ({"program_html": [page("/tea", must_include=["13 |OR| 12"])]}, ["stop []"], True),
+    ({"program_html": [page("/tea", must_include=["13 |OR| 14"])]}, ["stop []"], False),
+    ({"program_html": [page("/tea", TEXT, exact_match="/tea costs 12 &")]}, ["stop []"], False),
+    ({"reference_url": "__SHOPPING__/tea"}, ["goto [__SHOPPING__/tea]", "stop []"], True),
+    ({"reference_url": "__SHOPPING__/tea"}, ["goto [__SHOPPING__/milk]", "stop []"], False),
+    ({"reference_url": "__SHOPPING__/a |OR| __SHOPPING__/tea"}, ["goto [__SHOPPING__/tea]", "stop []"], True),
+    ({"reference_url": "__SHOPPING__/t?a=1&b=2"}, ["goto [__SHOPPING__/t?b=2&a=1]", "stop []"], True),
+    ({"reference_url": "__SHOPPING__/t?a=1&b=2"}, ["goto [__SHOPPING__/t?a=1&b=3]", "stop []"], False),
+    ({"reference_url": "__SHOPPING__/t?a=1&b=2"}, ["goto [__SHOPPING__/t?a=1]", "stop []"], False),
+    ({"reference_answers": {"must_include": ["12", "tea"]}}, ["stop [Tea for 12]"], True),
+    ({"reference_answers": {"must_include": ["12", "tea"]}}, ["stop [12]"], False),
+    ({"reference_answers": {"must_include": ["12"]}}, ["stop []"], False),
+    ({"reference_answers": {"exact_match": "Green Tea"}}, ["stop [green tea]"], True),
+    ({"reference_answers": {"exact_match": "Green Tea"}}, ["stop [green tea, 12]"], False),
+    ({"reference_answers": {"fuzzy_match": ["green tea", "12"]}}, ["stop [12 for tea, green]"], True),
+    ({"reference_answers": {"fuzzy_match": ["green tea", "12"]}}, ["stop [green tea]"], False),
+    ({"reference_answers": {"exact_match": "tea"}, "program_html": [TEA]}, ["stop [tea]"], True),
+    ({"reference_answers": {"exact_match": "tea"}, "program_html": [NO_MILK]}, ["stop [tea]"], False),
+    ({"reference_answers": {"exact_match": "tea"}, "program_html": [TEA]}, ["stop [milk]"], False),
+]
+KINDS = {"reference_answers": "string_match", "reference_url": "url_match", "program_html": "program_html"}
+
+
+def task(number, check):
+    return {
+        "sites": ["shopping"],
+        "task_id": number,
+        "require_login": False,
+        "storage_state": None,
+        "start_url": "__SHOPPING__",
+        "geolocation": None,
+        "intent_template": "Shop",
+        "instantiation_dict": {},
+        "intent": "Shop",
+        "require_reset": False,
+        "eval": {
+            "eval_types": [KINDS[name] for name in check],
+            "reference_answers": None,
+            "reference_url": "",
+            "program_html": [],
+            **check,
+        },
+        "intent_template_id": 0,
+    }
+
+
+@pytest.fixture(scope="module")
+def env(tmp_path_factory, shop):
+    folder = tmp_path_factory.mktemp("webarena")
+    tasks = [task(number, check) for number, (check, _, _) in enumerate(CHECKS)]
+    (folder / "test.raw.json").write_text(json.dumps(tasks), "utf-8")
+    (folder / "sites.json").write_text(json.dumps({"__SHOPPING__": shop}), "utf-8")
+    server = LocalServer("webarena", arguments=("--data", str(folder)))
+    try:
+        with AgentGymEnv("WebArena", server=server.start()) as env:
+            yield env
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("number", range(len(CHECKS)))
+def test_a_check(env, shop, number):
+    check, actions, solved = CHECKS[number]
+    env.reset(options={"task_id": number})
+    for action in actions:
+        text = action.replace("__SHOPPING__", shop)
+        _, reward, terminated, _, info = env.step(f"Action: ```{text}```")
+    assert (reward, info["success"], terminated) == (float(solved), solved, True), check
+    assert "fault" not in info
