@@ -97,7 +97,6 @@ class RemoteEpisode:
         on_fault: ``"raise"`` raises a fault that ends a task; ``"truncate"`` only ends the task.
 
     Attributes:
-        fault: The fault that ended the current task, if any.
         stats: The metrics object of the driver, which also counts the faults.
         transcript: The texts of the current task: the environment's first, then alternately the agent's and
             the environment's.
@@ -123,7 +122,9 @@ class RemoteEpisode:
         self.action_format = action_format
         self.on_unknown = on_unknown
         self.max_turns = max_turns
-        self.fault: Fault | None = None
+        # Whether a fault ended the task. The fault itself would keep the environment from being collected: its
+        # traceback leads there, and what closes a dropped environment leads here.
+        self._faulted = False
         self.stats = Stats()
         self.transcript: list[str] = []  # only texts, which the garbage collector skips
         self.lease: Lease | None = None
@@ -161,10 +162,10 @@ class RemoteEpisode:
         """
         self._playing = False
         lease = self.lease
-        if lease is not None and (self.fault or lease.maybe_busy or not lease.pool.resume(lease)):
+        if lease is not None and (self._faulted or lease.maybe_busy or not lease.pool.resume(lease)):
             lease = self.lease = None
         yield from self._release(but=lease)
-        self.fault = None
+        self._faulted = False
         start = yield from self._start_task(task_id, servers)
         self._task_id, self._start = task_id, start
         self._turn, self._score, self._agentgym_score, self._ignored = 0, 0.0, 0.0, ()
@@ -181,7 +182,7 @@ class RemoteEpisode:
 
         Returns:
             The result of the turn. A reply without a valid action costs a turn and is not sent to the server.
-            A fault ends the episode as truncated, with reward 0, and is stored in :attr:`fault`.
+            A fault ends the episode as truncated, with reward 0, and is described in ``info["fault"]``.
 
         Raises:
             ResetNeeded: No episode is running.
@@ -377,7 +378,7 @@ class RemoteEpisode:
             Fault: This fault, with ``on_fault="raise"``.
         """
         self._playing = False
-        self.fault, self._available = fault, None
+        self._faulted, self._available = True, None
         observation = f"The environment failed and the episode ends here ({fault.kind})."
         self.transcript.append(observation)
         if self.on_fault == "raise":

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import json
+import logging
 import socket
 import subprocess
 import sys
@@ -269,3 +270,44 @@ def test_a_connection_that_is_given_up_while_it_is_made_leaves_no_socket_open(te
 
     asyncio.run(give_up())
     gc.collect()  # what is not closed by then is warned of, and a warning is an error
+
+
+class Unavailable(CountedServer):
+    """Answers each reset that it is too busy."""
+
+    def _counted(self, request):
+        answer = super()._counted(request)
+        return http(b"", "503 Service Unavailable") if request.path == "/reset" else answer
+
+
+@both
+def test_the_wait_before_a_retry_doubles(started, caplog, kind):
+    caplog.set_level(logging.INFO, "agentgym_gym")
+    env = kind("TextCraft", server=started(Unavailable()).url)
+    with pytest.raises(errors.ServerError, match="503"):
+        env.reset(seed=0)
+    waits = [record.agentgym["wait"] for record in caplog.records if record.agentgym["event"] == "retry"]
+    assert len(waits) == 2
+    assert 0.05 <= waits[0] <= 0.15
+    assert 0.1 <= waits[1] <= 0.3
+    env.close()
+
+
+@pytest.mark.parametrize("fault", ["ServerError", "ConnectionLost", "ServerTimeout"])
+def test_an_environment_that_is_dropped_after_a_fault_is_collected(counted, fault):
+    server = counted()
+    env = AgentGymEnv(
+        "TextCraft", server=server.url, timeout={"step": 0.3 if fault == "ServerTimeout" else 60}
+    )
+    env.reset(seed=0)
+    server.broken = {"/step"} if fault == "ServerError" else set()
+    server.vanish_at = "/step" if fault == "ConnectionLost" else None
+    server.held_up = {"/step"} if fault == "ServerTimeout" else set()
+    assert env.step(LOOK)[4]["fault"]["kind"] == fault
+    dropped = weakref.ref(env)
+    del env
+    gc.collect()
+    assert dropped() is None
+    if fault == "ServerError":  # after the others, the step may still be executed
+        inside.wait_for_background()
+        assert server.open == set()

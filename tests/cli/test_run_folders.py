@@ -1,5 +1,6 @@
 """The output folders of `agentgym eval` without `--out`."""
 
+import os
 import re
 import shlex
 import shutil
@@ -49,6 +50,21 @@ def test_runs_of_the_same_second_do_not_collide(run, at):
     name = "Count-v0-random-20261125T221530Z"
     assert folders() == [name, f"{name}-2", f"{name}-3"]
     assert lengths() == [1, 2, 3]
+
+
+def test_of_runs_that_begin_at_once_each_has_a_folder(run, at, monkeypatch):
+    at(30)
+    name, make = "Count-v0-random-20261125T221530Z", os.mkdir
+
+    def make_after_another(path, *mode):
+        if Path(path).name == name and not Path(path).exists():
+            make(path, *mode)
+        make(path, *mode)
+
+    monkeypatch.setattr(os, "mkdir", make_after_another)
+    assert run(*COUNT, "--tasks", "3").exit_code == 0
+    assert folders() == [name, f"{name}-2"]
+    assert list(Path("runs", name).iterdir()) == []
 
 
 def test_a_run_that_writes_nothing_leaves_no_folder(run):

@@ -52,6 +52,7 @@ INSIDE = {
     "tests/servers/test_request_limits.py": "the limits of half requests have no option",
     "tests/servers/test_sciworld_simulator.py": "which games share a simulator, and its paths",
     "tests/servers/test_serial_thread.py": "the order of calls within one thread",
+    "tests/servers/test_sqlgym_fair_queue.py": "the order of statements, by turns",
     "tests/servers/test_sqlgym_worker.py": "the limits of a process of statements",
     "tests/servers/test_webarena_rules.py": "53 cases, each of which takes Chromium seconds",
     "tests/servers/test_webshop_reward.py": "exact arithmetic of the reward",
