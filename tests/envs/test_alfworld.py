@@ -7,7 +7,6 @@ import json
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
-from agentgym_gym.calls import Reply
 from agentgym_gym.envs.alfworld import (
     ALFWORLD,
     Clean,
@@ -22,6 +21,7 @@ from agentgym_gym.envs.alfworld import (
     Take,
     Use,
 )
+from by_hand import exchange
 from fake_server import FakeServer
 
 ROOM = "You are in the middle of a room. Looking quickly around you, you see a countertop 1, and a desk 1."
@@ -206,18 +206,8 @@ def test_a_busy_server_is_waited_for(house):
 GOOD_RESET = {"id": 0, "observation": "Hm.", "available_actions": ["look"], "task_type": "a/b"}
 
 
-def answered(flow, reply):
-    """Return what a flow of one call makes of a reply."""
-    call = next(flow)
-    try:
-        flow.send(Reply(call, 200, json.dumps(reply).encode()))
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("one call is all there is")
-
-
 def test_without_a_task_there_is_no_goal():
-    start = answered(ALFWORLD.wire.reset(0, 0), GOOD_RESET)
+    start, _ = exchange(ALFWORLD.wire.reset(0, 0), GOOD_RESET)
     assert (start.goal, start.observation) == (None, "Hm.\nAVAILABLE ACTIONS: look")
 
 

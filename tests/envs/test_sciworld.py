@@ -7,23 +7,14 @@ import json
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
-from agentgym_gym.calls import Call, Reply
+from agentgym_gym.calls import Call
 from agentgym_gym.envs import sciworld_actions as sw
 from agentgym_gym.envs.sciworld import SCIWORLD
 from agentgym_gym.wire import Outcome, Start
+from by_hand import exchange
 from fake_server import FakeServer, http
 
 WIRE, GRAMMAR = SCIWORLD.wire, SCIWORLD.grammar
-
-
-def drive(flow, status, said):
-    """Answer the one call of a flow. Returns the call and the flow's result."""
-    call = next(flow)
-    try:
-        flow.send(Reply(call, status, json.dumps(said).encode()))
-    except StopIteration as stop:
-        return call, stop.value
-    raise AssertionError("one call is all there is")
 
 
 def beginning(score=0, **changes):
@@ -67,33 +58,33 @@ class Server(FakeServer):
 
 
 def test_the_first_observation_is_that_of_agentgyms_client():
-    call, start = drive(WIRE.reset(4, 7), 200, beginning(8))
+    start, call = exchange(WIRE.reset(4, 7), beginning(8))
     assert call == Call("reset", "POST", "/reset", {"id": 4, "data_idx": 7})
     assert start.observation == "Your task is to boil water.\nThis room is called the hallway."
     assert start.goal == "Your task is to boil water."
 
 
 def test_create_has_no_body():
-    call, env_id = drive(WIRE.create(7), 200, {"id": 0})
+    env_id, call = exchange(WIRE.create(7), {"id": 0})
     assert (call.path, call.content, env_id) == ("/create", None, 0)
 
 
 @pytest.mark.parametrize("score", [101, -101])
 def test_a_score_out_of_range_is_a_fault(score):
     with pytest.raises(errors.BadReply):
-        drive(WIRE.reset(1, 0), 200, beginning(score))
+        exchange(WIRE.reset(1, 0), beginning(score))
     with pytest.raises(errors.BadReply):
-        drive(WIRE.step(1, "wait"), 200, answer(score))
+        exchange(WIRE.step(1, "wait"), answer(score))
 
 
 def test_a_task_that_is_over_before_it_began_is_a_fault():
     with pytest.raises(errors.EnvironmentFailed, match="over already"):
-        drive(WIRE.reset(1, 0), 200, beginning(done=True))
+        exchange(WIRE.reset(1, 0), beginning(done=True))
 
 
 def test_a_double_close_is_a_fault_of_the_close_alone(started):
     with pytest.raises(errors.ServerError):
-        drive(WIRE.close(1), 500, None)
+        exchange(WIRE.close(1), None, 500)
     server = started(Server(beginning()))
     env = server.env()
     env.reset(options={"task_id": 0})

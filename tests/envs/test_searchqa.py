@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections import deque
 
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
-from agentgym_gym.calls import Reply
+from agentgym_gym.calls import Call
 from agentgym_gym.envs.searchqa import SEARCHQA, Answer, Search, SearchQAWire
 from agentgym_gym.wire import Outcome, Score, Start
+from by_hand import exchange
 from clock import cpu_seconds
 from fake_server import FakeServer
 
 WIRE = SearchQAWire()
 WRONG = Outcome("Sorry", 0.0, done=False)
 RIGHT = Outcome("Congratulations", 1.0, done=True)
-
-
-def play(flow, status, value):
-    """Drive a flow of one call; return its result and the call."""
-    call = next(flow)
-    content = value if isinstance(value, bytes) else json.dumps(value).encode()
-    try:
-        flow.send(Reply(call, status, content))
-    except StopIteration as stop:
-        return stop.value, (call.method, call.path, call.body)
-    raise AssertionError("one call is all there is")
 
 
 # ------------------------------------------------------------------------------------------------ the tags
@@ -107,16 +96,16 @@ def test_looking_for_tags_takes_linear_time(long):
 
 
 def test_the_calls():
-    assert play(WIRE.create(51_713), 200, 0) == (0, ("POST", "/create", {"id": 51_713}))
-    start, call = play(WIRE.reset(0, 3), 200, "You must.\n\n Question: Who wrote it?")
-    assert call == ("POST", "/reset", {"id": 3, "env_idx": 0})
+    assert exchange(WIRE.create(51_713), 0) == (0, Call("create", "POST", "/create", {"id": 51_713}))
+    start, call = exchange(WIRE.reset(0, 3), "You must.\n\n Question: Who wrote it?")
+    assert call == Call("reset", "POST", "/reset", {"id": 3, "env_idx": 0})
     assert start == Start("You must.\n\n Question: Who wrote it?", goal="Who wrote it?")
     said = {"observation": "x", "reward": 0.0, "done": False, "info": {"ground_truth": "gold"}}
-    outcome, call = play(WIRE.step(0, "<search>a</search>"), 200, said)
-    assert call == ("POST", "/step", {"action": "<search>a</search>", "env_idx": 0})
+    outcome, call = exchange(WIRE.step(0, "<search>a</search>"), said)
+    assert call == Call("step", "POST", "/step", {"action": "<search>a</search>", "env_idx": 0})
     assert outcome == Outcome("x", 0.0, done=False)
     assert "gold" not in repr(outcome)
-    assert play(WIRE.close(0), 200, False) == (None, ("POST", "/close", {"env_idx": 0}))
+    assert exchange(WIRE.close(0), False) == (None, Call("close", "POST", "/close", {"env_idx": 0}))
 
 
 # What the server takes each text for: its first pair of tags says.

@@ -11,28 +11,14 @@ import pytest
 import agentgym_gym
 from agentgym_gym import FORMATS, AgentGymEnv, errors
 from agentgym_gym.actions import Verbatim
-from agentgym_gym.calls import Reply
+from agentgym_gym.calls import Call
 from agentgym_gym.envs.sqlgym import SQLGYM, Query, SqlGymWire
 from agentgym_gym.wire import Outcome, Score, Start
+from by_hand import exchange
 from fake_server import FakeServer
 
 WIRE = SqlGymWire()
 READER = SQLGYM.agentgym_readers["react"]
-
-
-def play(flow, *answers):
-    """Drive a flow by its server's answers; return its result and the calls."""
-    calls, answers = [], list(answers)
-    try:
-        call = next(flow)
-        while True:
-            calls.append((call.method, call.path, call.body))
-            status, value = answers.pop(0)
-            content = value if isinstance(value, bytes) else json.dumps(value).encode()
-            call = flow.send(Reply(call, status, content))
-    except StopIteration as stop:
-        assert not answers
-        return stop.value, calls
 
 
 # ------------------------------------------------------------------------------------------ the statement
@@ -177,21 +163,21 @@ def test_a_nul_is_not_sent_as_agentgym_does():
 
 
 def test_the_calls_before_a_reset():
-    assert play(WIRE.create(0), (200, 0)) == (0, [("POST", "/create", None)])
-    assert play(WIRE.list_envs(), (200, [7, 8])) == ((7, 8), [("GET", "/list_envs", None)])
+    assert exchange(WIRE.create(0), 0) == (0, Call("create", "POST", "/create"))
+    assert exchange(WIRE.list_envs(), [7, 8]) == ((7, 8), Call("observe", "GET", "/list_envs"))
 
 
 @pytest.mark.parametrize("listed", [None, {}, 8, "12345678", [None], ["1"], [True], [1.5]])
 def test_a_list_that_is_none_is_a_fault(listed):
     with pytest.raises(errors.BadReply):
-        play(WIRE.list_envs(), (200, listed))
+        exchange(WIRE.list_envs(), listed)
 
 
 def test_reset_tells_the_question():
-    start, calls = play(WIRE.reset(7, 9_428), (200, ["a contains tables.\n\nHow many?", None]))
+    start, call = exchange(WIRE.reset(7, 9_428), ["a contains tables.\n\nHow many?", None])
     assert start == Start("a contains tables.\n\nHow many?", goal="How many?")
-    assert calls == [("POST", "/reset", {"item_id": 9_428, "env_idx": 7})]
-    start, _ = play(WIRE.reset(7, 0), (200, ["How many?", None]))
+    assert call == Call("reset", "POST", "/reset", {"item_id": 9_428, "env_idx": 7})
+    start, _ = exchange(WIRE.reset(7, 0), ["How many?", None])
     assert start.goal is None
 
 
@@ -199,10 +185,10 @@ GOOD = {"state": "[(1,)]", "reward": 1.0, "done": True, "info": {"ground_truth":
 
 
 def test_a_step_does_not_tell_the_gold_statement():
-    outcome, calls = play(WIRE.step(7, "SELECT 1"), (200, GOOD))
+    outcome, call = exchange(WIRE.step(7, "SELECT 1"), GOOD)
     assert outcome == Outcome("[(1,)]", 1.0, done=True)
     assert "gold" not in repr(outcome)
-    assert calls == [("POST", "/step", {"action": "SELECT 1", "env_idx": 7})]
+    assert call == Call("step", "POST", "/step", {"action": "SELECT 1", "env_idx": 7})
     assert WIRE.judge(Start(""), 0.0, "SELECT 1", outcome).score == 1.0
 
 

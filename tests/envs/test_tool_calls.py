@@ -11,23 +11,12 @@ import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, catalogue, errors
 from agentgym_gym.actions import MAX_ACTION_CHARS
-from agentgym_gym.calls import Reply
 from agentgym_gym.envs import academia, sheet, todolist, weather
+from by_hand import exchange
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
 WEATHER = catalogue.find("Weather")
 (Finish,) = (action for action in WEATHER.grammar.actions if action.name() == "finish")
-
-
-def answer(flow, said, status=200):
-    """Send a flow one reply; return the call and what the flow makes of it."""
-    call = next(flow)
-    content = said.encode() if status != 200 else json.dumps(said).encode()
-    try:
-        flow.send(Reply(call, status, content))
-    except StopIteration as stop:
-        return call, stop.value
-    raise AssertionError("one call is all there is")
 
 
 def told(observation="Observation: x", reward=0.0, *, done=False):
@@ -67,7 +56,7 @@ TRICKY = [
 def test_the_server_reads_what_was_meant(text):
     environment = catalogue.find("Sheet")
     action = sheet.UpdateCell("B2", text)
-    call, _ = answer(environment.wire.step(0, environment.wire.render(action)), told())
+    _, call = exchange(environment.wire.step(0, environment.wire.render(action)), told())
     sent = call.body["action"]
     assert sent.startswith("Action: update_cell with Action Input: {")
     assert "finish" not in sent.lower()
@@ -85,7 +74,7 @@ def test_the_server_reads_what_was_meant(text):
 def test_an_answer_keeps_its_type(value):
     environment = catalogue.find("Weather")
     action = Finish(value)
-    call, _ = answer(environment.wire.step(0, environment.wire.render(action)), told(done=True))
+    _, call = exchange(environment.wire.step(0, environment.wire.render(action)), told(done=True))
     _, written = read_by_server(call.body["action"])
     meant = ast.literal_eval(written)["answer"]
     assert repr(meant) == repr(json_of(value))
@@ -380,5 +369,5 @@ def test_of_a_long_reply_the_part_that_the_server_reads_is_sent():
 
 @pytest.mark.parametrize("text", ["", "x", "foo with Action Input: {}", "Thought: a\nAction: get_projects"])
 def test_what_is_not_ours_is_sent_as_it_is(text):
-    call, _ = answer(catalogue.find("TODOList").wire.step(3, text), told())
+    _, call = exchange(catalogue.find("TODOList").wire.step(3, text), told())
     assert list(call.body.items()) == [("env_idx", 3), ("action", text)]

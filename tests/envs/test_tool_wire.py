@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +9,8 @@ import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, catalogue, errors
 from agentgym_gym.actions import Verbatim
-from agentgym_gym.calls import Reply
 from agentgym_gym.wire import Outcome, Start
+from by_hand import exchange
 from fake_server import FakeServer, Request
 
 NAMES = ["Weather", "Movie", "Academia", "Sheet", "TODOList"]
@@ -21,17 +20,6 @@ GOAL = "Now new trial starts.\nYou should perform actions to accomplish the goal
 each = pytest.mark.parametrize("environment", [catalogue.find(name) for name in NAMES], ids=lambda e: e.name)
 
 
-def answer(flow, said, status=200):
-    """Send a flow one reply; return the call and what the flow makes of it."""
-    call = next(flow)
-    content = said.encode() if status != 200 else json.dumps(said).encode()
-    try:
-        flow.send(Reply(call, status, content))
-    except StopIteration as stop:
-        return call, stop.value
-    raise AssertionError("one call is all there is")
-
-
 def told(observation="Observation: x", reward=0.0, *, done=False):
     return {"observation": observation, "reward": reward, "done": done}
 
@@ -39,22 +27,22 @@ def told(observation="Observation: x", reward=0.0, *, done=False):
 @each
 def test_the_calls(environment):
     wire = environment.wire
-    call, env_id = answer(wire.create(4), 0)
+    env_id, call = exchange(wire.create(4), 0)
     assert (call.path, call.body, env_id) == ("/create", {"id": 4}, 0)
-    call, start = answer(wire.reset(0, 4), GOAL)
+    start, call = exchange(wire.reset(0, 4), GOAL)
     assert (call.path, list(call.body.items())) == ("/reset", [("env_idx", 0), ("id", 4)])
     assert start == Start(GOAL, goal="Count.")
-    assert answer(wire.step(0, "x"), told("a", 0.5))[1] == Outcome("a", 0.5, done=False)
+    assert exchange(wire.step(0, "x"), told("a", 0.5))[0] == Outcome("a", 0.5, done=False)
     assert not wire.closes
     with pytest.raises(errors.ServerError):
-        answer(wire.reset(0, 999), "Internal Server Error", 500)
+        exchange(wire.reset(0, 999), b"Internal Server Error", 500)
 
 
 @each
 @pytest.mark.parametrize("reply", [told(reward=1.5), told(reward=-1)])
 def test_a_reward_out_of_range_is_a_fault(environment, reply):
     with pytest.raises(errors.BadReply):
-        answer(environment.wire.step(0, "x"), reply)
+        exchange(environment.wire.step(0, "x"), reply)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +59,9 @@ def test_a_reward_out_of_range_is_a_fault(environment, reply):
 def test_a_service_that_is_down_is_a_fault_and_no_wrong_step(shown):
     reply = told(f"Observation: {shown}\nGive me one action.")
     with pytest.raises(errors.EnvironmentFailed):
-        answer(catalogue.find("Movie").wire.step(0, "x"), reply)
+        exchange(catalogue.find("Movie").wire.step(0, "x"), reply)
     said_by_the_agent = {**reply, "done": True}
-    assert answer(catalogue.find("Movie").wire.step(0, "x"), said_by_the_agent)[1].done
+    assert exchange(catalogue.find("Movie").wire.step(0, "x"), said_by_the_agent)[0].done
 
 
 @pytest.mark.parametrize(
@@ -86,7 +74,7 @@ def test_a_service_that_is_down_is_a_fault_and_no_wrong_step(shown):
     ],
 )
 def test_the_agents_own_mistake_is_no_fault(shown):
-    assert answer(catalogue.find("Movie").wire.step(0, "x"), told(f"Observation: {shown}"))[1].reward == 0
+    assert exchange(catalogue.find("Movie").wire.step(0, "x"), told(f"Observation: {shown}"))[0].reward == 0
 
 
 def judged(environment, *outcomes):

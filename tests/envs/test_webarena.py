@@ -8,7 +8,6 @@ from collections import deque
 import pytest
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
-from agentgym_gym.calls import Reply
 from agentgym_gym.envs.webarena import (
     WEBARENA,
     ClickElement,
@@ -23,6 +22,7 @@ from agentgym_gym.envs.webarena import (
     WebArenaWire,
 )
 from agentgym_gym.wire import Outcome, Start
+from by_hand import answered
 from clock import cpu_seconds
 from fake_server import FakeServer, http
 
@@ -68,22 +68,8 @@ def play(browser, *replies, **options):
     return turns
 
 
-def drive(flow, *answers):
-    """Answer a flow's calls; return its result and the calls."""
-    answers, asked = list(answers), []
-    try:
-        call = next(flow)
-        while True:
-            asked.append(call)
-            status, content = answers.pop(0)
-            call = flow.send(Reply(call, status, content.encode()))
-    except StopIteration as stop:
-        assert not answers
-        return stop.value, asked
-
-
 def step(action, **answer):
-    return drive(WebArenaWire().step(0, action), (200, json.dumps(answer)))
+    return answered(WebArenaWire().step(0, action), (200, answer))
 
 
 # -------------------------------------------------------------------------------------------- the wire
@@ -138,15 +124,15 @@ def test_a_step_that_failed_ends_the_episode_as_a_fault(browser):
 def test_a_reset_that_failed_is_a_fault(object_):
     told = {"observation": "TimeoutError", "sites": "Error", "object": object_}
     with pytest.raises(errors.EnvironmentFailed):
-        drive(WebArenaWire().reset(0, 999), (200, json.dumps(told)))
+        answered(WebArenaWire().reset(0, 999), (200, told))
 
 
 def test_the_first_page_is_what_must_be_there():
-    told = (200, json.dumps({"observation": TREE, "sites": [], "object": "x"}))
+    told = (200, {"observation": TREE, "sites": [], "object": "x"})
     with pytest.raises(errors.ServerError):
-        drive(WebArenaWire().reset(0, 0), told, (500, "<!doctype html>"))
+        answered(WebArenaWire().reset(0, 0), told, (500, b"<!doctype html>"))
     with pytest.raises(errors.BadReply):
-        drive(WebArenaWire().reset(0, 0), told, (200, '{"text": "x"}'))
+        answered(WebArenaWire().reset(0, 0), told, (200, b'{"text": "x"}'))
 
 
 AGENTS = [
@@ -195,19 +181,19 @@ def test_a_reward_out_of_range_is_a_fault(reward):
 
 def test_a_browser_that_does_not_end_is_a_fault():
     close = WebArenaWire().close
-    drive(close(3), (200, '{"closed": "closed"}'))
+    answered(close(3), (200, b'{"closed": "closed"}'))
     for said in ("Close Env 3 time out.", "Close Env 3 Error: x"):
         with pytest.raises(errors.EnvironmentFailed):
-            drive(close(3), (200, json.dumps({"closed": said})))
+            answered(close(3), (200, {"closed": said}))
 
 
 def test_another_server_that_says_ok_is_not_taken_for_it():
     identify = WebArenaWire().identify
-    drive(identify(), (200, "ok"), (404, "<!doctype html>"))
+    answered(identify(), (200, b"ok"), (404, b"<!doctype html>"))
     with pytest.raises(errors.WrongServer):
-        drive(identify(), (200, '"ok"'), (200, '{"paths": {"/step": {}}}'))
+        answered(identify(), (200, b'"ok"'), (200, b'{"paths": {"/step": {}}}'))
     with pytest.raises(errors.WrongServer):
-        drive(identify(), (200, "<!doctype html>"))
+        answered(identify(), (200, b"<!doctype html>"))
 
 
 def test_every_recorded_step_is_read(recordings):
@@ -218,7 +204,7 @@ def test_every_recorded_step_is_read(recordings):
             continue
         flow = WebArenaWire().step(body["env_idx"], body["action"])
         try:
-            outcome, asked = drive(flow, (row["status"], json.dumps(row["response_json"])))
+            outcome, asked = answered(flow, (row["status"], row["response_json"]))
         except errors.EnvironmentFailed:
             kinds[errors.EnvironmentFailed] += 1
             assert row["response_json"]["observation"] == str(body["env_idx"])

@@ -9,9 +9,9 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 from agentgym_gym import FORMATS, AgentGymEnv, errors
-from agentgym_gym.calls import Reply
 from agentgym_gym.envs.webshop import WEBSHOP, Click, Search, WebShopWire
 from agentgym_gym.wire import Outcome, Start
+from by_hand import answered
 from fake_server import FakeServer
 
 GRAMMAR = WEBSHOP.grammar
@@ -64,20 +64,6 @@ def play(shop, *replies, **options):
     return turns
 
 
-def drive(flow, *answers):
-    """Answer a flow's calls; return its result and the calls."""
-    answers, asked = list(answers), []
-    try:
-        call = next(flow)
-        while True:
-            asked.append(call)
-            status, content = answers.pop(0)
-            call = flow.send(Reply(call, status, content.encode()))
-    except StopIteration as stop:
-        assert not answers
-        return stop.value, asked
-
-
 # -------------------------------------------------------------------------------------------- the wire
 
 
@@ -112,50 +98,39 @@ def test_the_available_actions_are_asked_for_where_they_are_wanted():
 
 def test_a_reset_whose_second_call_fails_is_a_fault():
     with pytest.raises(errors.ServerError):
-        drive(WebShopWire().reset(1, 0), (200, '["a page", null]'), (500, "Internal Server Error"))
+        answered(WebShopWire().reset(1, 0), (200, b'["a page", null]'), (500, b"Internal Server Error"))
 
 
-@pytest.mark.parametrize("reward", ["1.5", "-0.1"])
+@pytest.mark.parametrize("reward", [1.5, -0.1])
 def test_a_reward_out_of_range_is_a_fault(reward):
-    told = (200, f'{{"state": "x", "reward": {reward}, "done": true, "info": null}}')
+    told = (200, {"state": "x", "reward": reward, "done": True, "info": None})
     with pytest.raises(errors.BadReply):
-        drive(WebShopWire().step(1, "click[buy now]"), told)
+        answered(WebShopWire().step(1, "click[buy now]"), told)
 
 
 def test_another_server_that_says_ok_is_not_taken_for_it():
     def api(*fields):
-        return json.dumps(
-            {
-                "paths": {
-                    "/reset": {
-                        "post": {
-                            "requestBody": {
-                                "content": {
-                                    "application/json": {"schema": {"$ref": "#/components/schemas/R"}}
-                                }
-                            }
-                        }
-                    }
-                },
-                "components": {"schemas": {"R": {"properties": {field: {} for field in fields}}}},
-            }
-        )
+        content = {"application/json": {"schema": {"$ref": "#/components/schemas/R"}}}
+        return {
+            "paths": {"/reset": {"post": {"requestBody": {"content": content}}}},
+            "components": {"schemas": {"R": {"properties": {field: {} for field in fields}}}},
+        }
 
-    drive(WebShopWire().identify(), (200, '"ok"'), (200, api("env_idx", "session_id")))
+    answered(WebShopWire().identify(), (200, b'"ok"'), (200, api("env_idx", "session_id")))
     with pytest.raises(errors.WrongServer):
-        drive(WebShopWire().identify(), (200, '"ok"'), (200, api("env_idx", "item_id")))
+        answered(WebShopWire().identify(), (200, b'"ok"'), (200, api("env_idx", "item_id")))
     with pytest.raises(errors.WrongServer):  # WebArena's is not JSON
-        drive(WebShopWire().identify(), (200, "ok"))
+        answered(WebShopWire().identify(), (200, b"ok"))
 
 
 def test_the_recorded_server_is_known_by_its_routes(recordings):
     rows = {row["path"]: row for row in recordings("webshop.jsonl")[:2]}
-    told = [(200, json.dumps(rows[path]["response_json"])) for path in ("/", "/openapi.json")]
-    drive(WebShopWire().identify(), *told)
+    told = [(200, rows[path]["response_json"]) for path in ("/", "/openapi.json")]
+    answered(WebShopWire().identify(), *told)
 
 
 def test_a_server_that_lists_nothing_is_used_all_the_same():
-    assert drive(WebShopWire().list_envs(), (404, "{}"))[0] is None
+    assert answered(WebShopWire().list_envs(), (404, {}))[0] is None
 
 
 def test_no_more_is_asked_for_than_the_server_holds():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import gymnasium
 
 import inside
 from agentgym_gym import catalogue
-from agentgym_gym.calls import Call, InThread
+from agentgym_gym.calls import Call, InThread, Reply
 from agentgym_gym.wire import Outcome, Start, Wire
 from fake_server import Answer, FakeServer, Request
 
@@ -135,6 +136,30 @@ class HandServer(FakeServer):
             self.there.remove(body["id"])
             return True
         return SEEN if path == "/reset" else STEPPED
+
+
+def answered(flow, *answers):
+    """Answer the calls of a flow; return its result and the calls.
+
+    Each answer is a status and a value, which is sent as JSON; bytes are sent as they are.
+    """
+    answers, calls = list(answers), []
+    try:
+        call = next(flow)
+        while True:
+            calls.append(call)
+            status, value = answers.pop(0)
+            content = value if isinstance(value, bytes) else json.dumps(value).encode()
+            call = flow.send(Reply(call, status, content))
+    except StopIteration as stop:
+        assert answers == []
+        return stop.value, calls
+
+
+def exchange(flow, value, status=200):
+    """Answer the one call of a flow; return its result and the call."""
+    result, (call,) = answered(flow, (status, value))
+    return result, call
 
 
 def play(flow):
