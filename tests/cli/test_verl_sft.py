@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import needs
-import programs
 from agentgym_gym.data import read_trajectories
 from agentgym_gym.evaluate import RunFolder
+from doc_blocks import run_in_shell
 from trajectories import ENTRY, FACTS, PROMPT, episode
 from verl_bridge.recipes import SFT_PRESETS, VERSIONS
 
@@ -307,14 +307,5 @@ def test_the_script_plays_what_was_trained(sft, tmp_path):
 def test_the_commands_of_the_page_run(tmp_path):
     page = (Path(__file__).resolve().parents[2] / "docs/training/sft.md").read_text("utf-8")
     code = re.findall(r"^```console\n(.*?)^```", page, re.DOTALL | re.MULTILINE)[0]
-    ended = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input=code,
-        cwd=tmp_path,
-        env=programs.environment(PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout[-2_000:] + ended.stderr[-2_000:]
+    run_in_shell(code, tmp_path)
     assert parquet.read_table(tmp_path / "runs/sft/data/train.parquet").num_rows == 64

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -19,31 +17,16 @@ from inspect_ai.log import read_eval_log
 
 from agentgym_gym.catalogue import BUILT_IN
 from agentgym_gym.evaluate.inspect_task import TASKS
-from doc_blocks import blocks_of
+from doc_blocks import blocks_of, run_in_shell
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "inspect.md").read_text("utf-8")
 
 
-def bash(code, folder, **variables):
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    ended = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input=code,
-        cwd=folder,
-        env={**os.environ, "PATH": path, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout[-2_000:] + ended.stderr[-2_000:]
-    return ended.stdout
-
-
 def test_the_commands_export_a_run(tmp_path, textcraft_url):
     played, exported, viewed = blocks_of(PAGE, "console")[0].splitlines()
     assert viewed == "inspect view --log-dir logs"  # which would not end
-    bash(f"{played}\n{exported}\n", tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
+    run_in_shell(f"{played}\n{exported}\n", tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
     (path,) = (tmp_path / "logs").iterdir()
     log = read_eval_log(str(path))
     assert len(log.samples) == 50
@@ -64,4 +47,4 @@ def test_an_environment_of_ones_own_becomes_a_task(tmp_path):
     (tmp_path / "my_task.py").write_text(code, "utf-8")
     shutil.copy(ROOT / "examples" / "own_environment.py", tmp_path)
     program = "import my_task; print([sample.id for sample in my_task.guessing().dataset])"
-    assert bash(f"{sys.executable} -c '{program}'", tmp_path) == f"{list(range(1, 11))}\n"
+    assert run_in_shell(f"{sys.executable} -c '{program}'", tmp_path) == f"{list(range(1, 11))}\n"

@@ -59,6 +59,22 @@ def run_python(code: str, folder: Path, **variables: str) -> subprocess.Complete
     )
 
 
+def run_in_shell(code: str, folder: Path, **variables: str) -> str:
+    """Run commands as a reader pastes them, with this Python's programs first; return what they print."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    run = subprocess.run(
+        ["/usr/bin/env", "bash", "-e"],
+        input=code,
+        cwd=folder,
+        env={**os.environ, "PATH": path, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    return run.stdout
+
+
 def skip_without_package(run: subprocess.CompletedProcess[str]) -> None:
     """Skip the test if code failed because an optional package is not installed."""
     (line,) = run.stderr.strip().splitlines()[-1:] or [""]

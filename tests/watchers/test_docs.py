@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import shutil
 import socket
@@ -21,7 +20,7 @@ import needs
 from agentgym_gym import Limits
 from agentgym_gym.evaluate import ChatPrompt, History, Price, price_of, read_prices
 from agentgym_gym.testing import KINDS, SEEN_AS
-from doc_blocks import blocks_of, run_python
+from doc_blocks import blocks_of, run_in_shell, run_python
 from fake_model import completion
 from fake_server import FakeServer
 
@@ -123,16 +122,7 @@ def test_the_page_on_adapters_runs(number, tmp_path):
 @pytest.mark.slow
 def test_the_command_on_the_page_on_adapters_runs(tmp_path):
     (code,) = blocks_of(ADAPTERS, "console")
-    run = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input=code,
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    run_in_shell(code, tmp_path)
     summary = json.loads((tmp_path / "lake/summary.json").read_text("utf-8"))
     assert (summary["scored"], summary["faults"], summary["parse_errors"]) == (20, {}, {})
 
@@ -187,18 +177,9 @@ def test_the_commands_run(tmp_path):
     assert install.splitlines()[-1] == "pip install '.[all]'"
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    run = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input="".join(pasted).replace("36001", port),
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "120", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    assert "agentgym/TextCraft-v0" in run.stdout
-    assert f"pass --server http://127.0.0.1:{port}" in run.stdout
+    printed = run_in_shell("".join(pasted).replace("36001", port), tmp_path, COLUMNS="120")
+    assert "agentgym/TextCraft-v0" in printed
+    assert f"pass --server http://127.0.0.1:{port}" in printed
     runs = tmp_path / "runs"
     for played, most in (("oracle", 1.0), ("guesses", 0.99)):
         summary = json.loads((runs / played / "summary.json").read_text("utf-8"))
@@ -216,17 +197,8 @@ def test_the_commands_on_evaluation_run(tmp_path):
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    run = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input=code.replace("36001", port),
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    assert "serves      own/Guessing-v0" in run.stdout
+    printed = run_in_shell(code.replace("36001", port), tmp_path)
+    assert "serves      own/Guessing-v0" in printed
     summary = json.loads((tmp_path / "runs/guessing/summary.json").read_text("utf-8"))
     assert (summary["scored"], summary["faults"]) == (10, {})
 
@@ -236,22 +208,13 @@ def test_the_pages_on_rescoring_and_validation_run(tmp_path):
     pages = [(ROOT / "docs" / name).read_text("utf-8") for name in ("rescoring.md", "validate.md")]
     (rules,) = blocks_of(pages[0], "python")
     (tmp_path / "my_rules.py").write_text(rules, "utf-8")
-    run = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input="".join("".join(blocks_of(page, "console")) for page in pages),
-        cwd=tmp_path,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+    printed = run_in_shell("".join("".join(blocks_of(page, "console")) for page in pages), tmp_path)
     scored = json.loads((tmp_path / "runs/random-short/summary.json").read_text("utf-8"))
     assert scored["run"]["rescored"]["score"] == "my_rules:short"
     read = json.loads((tmp_path / "runs/random-agentgym/summary.json").read_text("utf-8"))
     assert read["run"]["rescored"]["replies"] > 0
-    assert run.stdout.count("Doing nothing wins no task.") == 1
-    assert '"passed": true' in run.stdout
+    assert printed.count("Doing nothing wins no task.") == 1
+    assert '"passed": true' in printed
     assert json.loads(blocks_of(pages[1], "json")[0])["task_id"] == 3
 
 
@@ -347,17 +310,7 @@ def run_commands_below(heading, folder):
     """Run the first block of commands below a heading of docs/evaluation.md, and return what was printed."""
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8").partition(f"## {heading}\n")[2]
     code = blocks_of(page, "console")[0]
-    run = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input=code,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "180", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    return run.stdout
+    return run_in_shell(code, folder, COLUMNS="180")
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import json
-import os
 import re
 import socket
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import ServerError, ServerUnreachable, WrongServer
-from doc_blocks import blocks_of
+from doc_blocks import blocks_of, run_in_shell
 from fake_server import FakeServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,17 +133,7 @@ def pasted(code: str, folder: Path) -> str:
     """Run what a page has one paste into a shell; return what was printed."""
     for port, free in zip(("36001", "36002", "36003"), free_ports(3), strict=True):
         code = code.replace(port, str(free))
-    run = subprocess.run(
-        ["/usr/bin/env", "bash", "-e"],
-        input=code,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "120", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
-    return run.stdout
+    return run_in_shell(code, folder, COLUMNS="120")
 
 
 @pytest.mark.slow
