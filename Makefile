@@ -37,7 +37,7 @@ check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 	$(BIN)/python docs/plain_english.py
 
 cov: $(VENV)/.dev ## the tests with their coverage
-	$(BIN)/pytest -m "not exhaustive" --cov --cov-report=term
+	$(BIN)/pytest -m "not exhaustive" --durations=30 --cov --cov-report=term
 
 shuffled: $(VENV)/.dev ## the tests of make cov in three random orders; SEEDS="4" for another
 	@for seed in $(or $(filter-out 0,$(SEEDS)),1 2 3); do \

@@ -25,7 +25,7 @@ LOST = (0.0, False, True)
 WON = (1.0, True, True)
 
 
-class Verdict(NamedTuple):
+class Scored(NamedTuple):
     """The score of an episode, whether the task is solved, and whether the episode is over."""
 
     score: float
@@ -61,14 +61,14 @@ def solution(game):
 
 
 def judged(game, task, actions):
-    """Play actions, and return the verdict after the last one; no earlier one may end the episode."""
+    """Play actions, and return the score after the last one; no earlier one may end the episode."""
     start, score = game.reset(task), 0.0
     for number, action in enumerate(actions, start=1):
         outcome = game.step(action)
         now = game.environment.wire.judge(start, score, action, outcome)
         assert not now.done or number == len(actions), f"action {number}, {action!r}, ends it"
         score = now.score
-    return Verdict(now.score, now.success, now.done)
+    return Scored(now.score, now.success, now.done)
 
 
 # --- the games ---
