@@ -122,8 +122,8 @@ class RemoteEpisode:
         self.action_format = action_format
         self.on_unknown = on_unknown
         self.max_turns = max_turns
-        # Whether a fault ended the task. The fault itself is not kept: its traceback leads to the environment,
-        # which would never be collected, as the function that closes it then leads here.
+        # Whether a fault ended the task. The fault itself is not kept: its traceback leads to the
+        # environment, which would never be collected, as the function that closes it leads here.
         self._faulted = False
         self.stats = Stats()
         self.transcript: list[str] = []  # only texts, which the garbage collector skips
