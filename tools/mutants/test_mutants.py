@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from mutants.sites import drawn, mutants_of
 from mutants.trial import Outcome, run_tests
 
 ROOT = Path(__file__).parents[2]
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not on the PATH")
 
 
 def changes(code):
@@ -177,7 +180,7 @@ def test_a_mutant_under_which_a_test_hangs_is_caught(tree, monkeypatch):
         )
 
 
-@pytest.mark.needs("git")
+@needs_git
 def test_the_copy_follows_the_repository(tmp_path):
     copy_tree(ROOT, tmp_path)
     file = tmp_path / "agentgym_gym/vector.py"
