@@ -11,13 +11,10 @@ import os
 import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from mutants.copies import copy_tree
+from mutants.copies import copy_tree, replaced
 
 ROOT = Path(__file__).resolve().parents[1]
 TREE = ROOT / "build" / "planted_faults"
@@ -832,33 +829,13 @@ def main() -> int:
         return 2
     alive = 0
     for fault in faults:
-        with planted(fault):
+        file = TREE / fault.file
+        with replaced(file, file.read_text("utf-8").replace(fault.before, fault.after).encode()):
             caught = _fails(fault.tests)
         alive += not caught
         print("caught" if caught else "ALIVE ", fault.file, fault.notice, sep="  ", flush=True)
     print(f"{len(faults) - alive} of {len(faults)} faults were caught.")
     return int(bool(alive))
-
-
-@contextmanager
-def planted(fault: Fault) -> Iterator[None]:
-    """Plant a fault in the copy, and take it out again."""
-    file = TREE / fault.file
-    text = file.read_text("utf-8")
-    _write(file, text.replace(fault.before, fault.after))
-    try:
-        yield
-    finally:
-        _write(file, text)
-
-
-_times = iter(range(int(time.time()) - 10**8, 2**31))  # Python compiles a file again if its time is another
-
-
-def _write(file: Path, text: str) -> None:
-    file.write_text(text, "utf-8")
-    now = next(_times)
-    os.utime(file, (now, now))
 
 
 def _fails(tests: str) -> bool:

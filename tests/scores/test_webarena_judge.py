@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 import needs
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.local_servers import LocalServer
+from plain_sites import site_of
 
 pytestmark = [pytest.mark.needs(*needs.needs_of_server("webarena")), pytest.mark.slow]
 
@@ -32,11 +32,8 @@ class Shop(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def shop():
-    with ThreadingHTTPServer(("127.0.0.1", 0), Shop) as site:
-        site.daemon_threads = True
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{site.server_port}"
-        site.shutdown()
+    with site_of(Shop) as url:
+        yield url
 
 
 def page(path, locator="", **required):

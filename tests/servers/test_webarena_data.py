@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from copy import deepcopy
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
@@ -23,7 +23,7 @@ import programs
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import BadOption, EnvironmentFailed, JudgeFailed
 from agentgym_gym.local_servers import server_kind
-from plain_sites import fresh_state, plain_sites, signed_in_cookie
+from plain_sites import fresh_state, plain_sites, signed_in_cookie, site_of
 from process_tree import descendants
 
 pytestmark = pytest.mark.needs(*needs.needs_of_server("webarena"))
@@ -130,11 +130,8 @@ class BrokenShop(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def broken_shop():
-    with ThreadingHTTPServer(("127.0.0.1", 0), BrokenShop) as site:
-        site.daemon_threads = True
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{site.server_port}"
-        site.shutdown()
+    with site_of(BrokenShop) as url:
+        yield url
 
 
 GONE = "document.querySelector('#none').outerText"
@@ -239,9 +236,8 @@ def test_what_a_site_stores_in_the_browser_is_the_environments_own_and_gone_afte
     def visits(reply):
         return re.search(r"\d+ \d+ \d+(?= visits)", reply["observation"])[0]
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), CountingSite) as site:
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{site.server_port}/"
+    with site_of(CountingSite) as site:
+        address = f"{site}/"
         write(tmp_path, [task(0, require_login=False)], {"__SHOPPING__": address})
         with served(tmp_path) as url, httpx.Client(base_url=url, timeout=120) as client:
             one, other = Player(client), Player(client)
@@ -249,7 +245,6 @@ def test_what_a_site_stores_in_the_browser_is_the_environments_own_and_gone_afte
             assert visits(one(0, again, again)) == "3 3 3"
             assert visits(other(0, again)) == "2 2 2"
             assert visits(one(0, again)) == "2 2 2"
-        site.shutdown()
 
 
 def store_cookies(path, user):

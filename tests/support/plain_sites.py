@@ -45,14 +45,23 @@ def handler_of(site, state):
 
 
 @contextmanager
+def site_of(handler):
+    """Serve pages by a handler of requests; return their address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+
+
+@contextmanager
 def plain_sites(state, *keys):
     """Serve sites; return their addresses by WebArena's placeholders."""
     with ExitStack() as stack:
         addresses = {}
         for site in SITES:
             if site.key in keys:
-                server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler_of(site, state)))
-                threading.Thread(target=server.serve_forever, daemon=True).start()
-                stack.callback(server.shutdown)
-                addresses[f"__{site.key.upper()}__"] = f"http://127.0.0.1:{server.server_port}"
+                addresses[f"__{site.key.upper()}__"] = stack.enter_context(site_of(handler_of(site, state)))
         yield addresses

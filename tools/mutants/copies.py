@@ -35,9 +35,16 @@ def copy_tree(root: Path, tree: Path) -> None:
 def planted(mutant: Mutant, tree: Path) -> Iterator[None]:
     """Put the mutant into the copy of the repository, and take it out again."""
     file = tree / mutant.file
+    with replaced(file, mutant.apply(file.read_bytes())):
+        yield
+
+
+@contextlib.contextmanager
+def replaced(file: Path, content: bytes) -> Iterator[None]:
+    """Give a file of the copy another content, and its own again."""
     source, times = file.read_bytes(), file.stat()
-    file.write_bytes(mutant.apply(source))
-    unused = next(_times)  # so that Python takes no compiled code of another mutant for this one's
+    file.write_bytes(content)
+    unused = next(_times)  # so that Python takes no compiled code of another content for this one's
     os.utime(file, (unused, unused))
     try:
         yield
