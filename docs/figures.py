@@ -8,10 +8,10 @@ of TextCraft on its local server.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -55,13 +55,16 @@ class Step(NamedTuple):
     generators: int
 
 
-def modules(package: str) -> Iterator[Module]:
-    """Yield the modules of a package."""
+@functools.cache
+def modules(package: str) -> tuple[Module, ...]:
+    """Return the modules of a package."""
+    found = []
     for path in sorted((ROOT / package).rglob("*.py")):
         source = path.read_text("utf-8")
         parts = path.relative_to(ROOT).with_suffix("").parts
         name = ".".join(parts).removesuffix(".__init__")
-        yield Module(name, path, source.count("\n"), ast.parse(source))
+        found.append(Module(name, path, source.count("\n"), ast.parse(source)))
+    return tuple(found)
 
 
 def public_modules() -> list[Module]:
@@ -119,7 +122,7 @@ def main() -> None:
     """Print the metrics."""
     every: list[Module] = []
     for package in PACKAGES:
-        found = list(modules(package))
+        found = modules(package)
         public = [module for module in found if module.public]
         exported = {name for module in public for name in module.exports}
         print(

@@ -8,7 +8,9 @@ model or other machines. A docstring has Python after `::` or `>>>`, and names o
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
+import itertools
 import os
 import re
 import subprocess
@@ -84,11 +86,12 @@ def skip_without_package(run: subprocess.CompletedProcess[str]) -> None:
         pytest.skip(f"{absent[1]} is not installed here")
 
 
+@functools.cache
 def docstring_blocks() -> list[Block]:
     """Return the blocks of all public docstrings; the Python of one docstring is one block."""
     exported = {name for module in public_modules() for name in module.exports}
     found = []
-    for module in (each for package in PACKAGES for each in modules(package)):
+    for module in itertools.chain.from_iterable(map(modules, PACKAGES)):
         for place, text in _docstrings(module, exported):
             python = "\n".join(code for language, code in _parsed(text) if language == "python")
             if ">>> " in text:

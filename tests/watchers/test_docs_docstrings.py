@@ -16,36 +16,40 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BLOCKS = docstring_blocks()
 READERS = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
 OTHERS = {"text"}
 """Languages of blocks that are neither run nor read."""
 
 
+pytestmark = pytest.mark.slow
+
+
 def test_each_block_is_of_a_language_that_is_checked():
-    assert {block.language for block in BLOCKS} - {"python", *READERS, *OTHERS} == set()
-    assert len([block for block in BLOCKS if block.language == "python"]) >= 7
+    languages = {block.language for block in docstring_blocks()}
+    assert languages - {"python", *READERS, *OTHERS} == set()
 
 
-@pytest.mark.parametrize(
-    "block",
-    [pytest.param(each, id=each.place) for each in BLOCKS if each.language == "python"],
-)
-def test_an_example_runs(block, tmp_path, textcraft_url):
-    run = run_python(block.code, tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
-    skip_without_package(run)
-    assert (run.returncode, run.stderr) == (0, ""), run.stdout
+def test_the_examples_run(tmp_path, textcraft_url, subtests):
+    """Of one test: as parameters, every worker would parse the sources to know how many there are."""
+    examples = [block for block in docstring_blocks() if block.language == "python"]
+    assert len(examples) >= 7
+    for block in examples:
+        with subtests.test(block.place):
+            folder = tmp_path / block.place
+            folder.mkdir()
+            run = run_python(block.code, folder, AGENTGYM_TEXTCRAFT_URL=textcraft_url)
+            skip_without_package(run)
+            assert (run.returncode, run.stderr) == (0, ""), run.stdout
 
 
-@pytest.mark.parametrize(
-    "block", [pytest.param(each, id=each.place) for each in BLOCKS if each.language in READERS]
-)
-def test_an_example_of_a_file_can_be_read(block):
-    assert READERS[block.language](block.code)
+def test_the_examples_of_files_can_be_read():
+    for block in docstring_blocks():
+        if block.language in READERS:
+            assert READERS[block.language](block.code), block.place
 
 
 def test_the_tree_of_errors_is_the_tree_of_classes():
-    (block,) = (each for each in BLOCKS if each.place == "agentgym_gym.errors")
+    (block,) = (each for each in docstring_blocks() if each.place == "agentgym_gym.errors")
     depths: list[str] = []
     for line in block.code.splitlines():
         mark = line.find("── ")
