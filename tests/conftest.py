@@ -37,6 +37,9 @@ if importlib.util.find_spec("hypothesis"):  # not in each environment with a ver
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
 
+for _environment in agentgym_gym.environments():  # no test plays on servers that the developer has configured
+    os.environ.pop(_environment.variable, None)
+
 Server = TypeVar("Server", bound=FakeServer)
 
 
@@ -141,13 +144,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("skipped")
         for line in needs.table_of_skips(skipped):
             terminalreporter.write_line(line)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep servers that the developer has configured out of the tests."""
-    for environment in agentgym_gym.environments():
-        monkeypatch.delenv(environment.variable, raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -64,6 +64,7 @@ def test_the_page_on_many_at_once_names_all_that_is_logged():
     assert set(re.findall(r"^\| `([^`]+)` \| [A-Z]+ \|", page, re.MULTILINE)) == events
 
 
+@pytest.mark.slow
 def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "many.md").read_text("utf-8")
     code = "\n".join(blocks_of(page, "python"))
@@ -76,6 +77,7 @@ def test_the_page_on_many_at_once_runs(tmp_path, textcraft_url):
     assert limits == {name: f"{value:g}" for name, value in asdict(Limits()).items()}
 
 
+@pytest.mark.slow
 def test_the_page_on_environments_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "environment.md").read_text("utf-8")
     code = "\n".join(blocks_of(page, "python"))
@@ -106,6 +108,7 @@ def test_the_page_on_rollouts_runs(number, tmp_path, textcraft_url):
 ADAPTERS = (ROOT / "docs" / "adapters.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_the_page_on_adapters_runs(number, tmp_path):
     if number == 3:
@@ -161,6 +164,7 @@ def test_the_page_on_testing_runs(tmp_path):
     assert table == [(kind, "yes" if kind in executed else "no", SEEN_AS[kind]) for kind in KINDS]
 
 
+@pytest.mark.slow
 def test_the_format_on_the_page_on_replies_runs(tmp_path):
     page = (ROOT / "docs" / "replies.md").read_text("utf-8")
     (code,) = blocks_of(page, "python")
@@ -218,11 +222,13 @@ def test_the_pages_on_rescoring_and_validation_run(tmp_path):
     assert json.loads(blocks_of(pages[1], "json")[0])["task_id"] == 3
 
 
+@pytest.mark.slow
 def test_generated_pages_are_up_to_date(generated):
     for path, text in generated.items():
         assert path.read_text("utf-8") == text, "run `make docs`"
 
 
+@pytest.mark.slow
 def test_no_word_of_a_generated_page_vanishes_as_html(generated):
     """`<count>` outside of code is a tag for a browser, which shows nothing."""
     parse = MarkdownIt("commonmark").enable("table").parse
@@ -236,11 +242,13 @@ def test_no_word_of_a_generated_page_vanishes_as_html(generated):
     assert {(name, tag) for name, tag in inline if tag != "<br>"} == set()
 
 
+@pytest.mark.slow
 def test_every_environment_has_a_page_and_every_page_an_environment(generated):
     written = set(ROOT.glob("docs/environments/*.md"))
     assert written == {path for path in generated if path.parent.name == "environments"}
 
 
+@pytest.mark.slow
 def test_every_command_has_a_page_and_every_page_a_command(generated):
     pages = {path for path in generated if (ROOT / "docs" / "cli") in path.parents}
     assert len(pages) > 20

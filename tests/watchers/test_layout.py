@@ -92,6 +92,7 @@ def imported_from_inside(*folders):
     }
 
 
+@pytest.mark.slow
 def test_few_tests_look_inside():
     found = imported_from_inside("tests")
     assert found - set(INSIDE) == set()
@@ -99,6 +100,7 @@ def test_few_tests_look_inside():
     assert len(INSIDE) <= 40
 
 
+@pytest.mark.slow
 def test_nothing_else_looks_inside():
     folders = ("examples", "docs", "benchmarks", "tools", "agentgym_servers", "verl_bridge")
     assert imported_from_inside(*folders) == set(OUTSIDE)
