@@ -6,7 +6,7 @@ import asyncio
 import copy
 import gc
 import random
-import time
+import ssl
 
 import gymnasium
 import httpx
@@ -18,9 +18,11 @@ from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
 from agentgym_gym.envs.textcraft import Inventory
 from agentgym_gym.testing import FaultyProxy
 
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # or httpx would read all certificates for each client
+
 
 def exists(url: str, env_id: int) -> bool:
-    return "error" not in httpx.get(f"{url}/observation", params={"id": env_id}).json()
+    return "error" not in httpx.get(f"{url}/observation", params={"id": env_id}, verify=NO_TLS).json()
 
 
 REPLIES = [
@@ -134,11 +136,11 @@ def test_many_play_at_once_and_are_given_back(textcraft_url):
         return env_id, [info["task_id"] for *_, info in turns]
 
     async def all_of_them():
-        return await asyncio.gather(*(play(task) for task in range(20)))
+        return await asyncio.gather(*(play(task) for task in range(10)))
 
     played = asyncio.run(all_of_them())
-    assert len({env_id for env_id, _ in played}) == 20
-    assert [tasks for _, tasks in played] == [[task] * 3 for task in range(20)]
+    assert len({env_id for env_id, _ in played}) == 10
+    assert [tasks for _, tasks in played] == [[task] * 3 for task in range(10)]
     assert not any(exists(textcraft_url, env_id) for env_id, _ in played)
 
 
@@ -203,17 +205,15 @@ def test_a_cancelled_step_ends_the_episode_and_leaves_nothing(textcraft_url):
 
 def test_a_silent_server_costs_its_time_limit_and_holds_up_nobody(textcraft_url, silent_url):
     async def play():
-        held_up = AsyncAgentGymEnv("TextCraft", server=silent_url, timeout={"create": 1.5})
+        held_up = AsyncAgentGymEnv("TextCraft", server=silent_url, timeout={"create": 0.5})
         env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
-        began = time.monotonic()
-        waiting = asyncio.ensure_future(held_up.reset(seed=0))
-        await env.reset(seed=0)
-        for _ in range(5):
-            await env.step("Action: inventory")
-        assert not waiting.done()
+        waiting, resets = asyncio.ensure_future(held_up.reset(seed=0)), 0
+        while not waiting.done():
+            await env.reset(seed=0)
+            resets += 1
+        assert resets >= 3
         with pytest.raises(errors.ServerTimeout):
             await waiting
-        assert time.monotonic() - began < 15
         assert held_up.stats.faults == {"ServerTimeout": 1}
         await held_up.close()
         await env.close()

@@ -53,8 +53,10 @@ BARS = {
 QUICK = set(BARS) - {
     "failing_servers",
     "local_servers",
+    "memory",
     "miniwob",
     "model_requests",
+    "parsing",
     "sciworld",
     "side_by_side",
     "sql_fairness",

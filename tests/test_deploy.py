@@ -32,6 +32,7 @@ def test_the_dockerfile_is_valid():
     run("hadolint", DEPLOY / "Dockerfile")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="check-jsonschema needs Python 3.11")
 def test_the_compose_file_is_valid():
     run("check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")

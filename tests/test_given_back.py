@@ -160,6 +160,7 @@ def test_what_a_server_makes_while_the_program_ends_is_closed(counted):
     assert (server.most, server.open) == (1, set())
 
 
+@pytest.mark.slow
 def test_while_a_local_server_starts_the_event_loop_goes_on():
     local_servers.stop_all()
     env = AsyncAgentGymEnv("Maze")

@@ -53,8 +53,16 @@ def test_on_a_quick_server(started, tmp_path, kind, operation, count):
 
 @pytest.mark.slow
 @counts
-@operations
-@kinds
+@pytest.mark.parametrize(
+    ("kind", "operation"),
+    [
+        *(("sync", "reset"), ("awaited", "step"), ("vector", "reset")),
+        *(
+            pytest.param(kind, operation, marks=pytest.mark.exhaustive)
+            for kind, operation in (("sync", "step"), ("awaited", "reset"), ("vector", "step"))
+        ),
+    ],
+)
 def test_on_a_local_server(textcraft_url, tmp_path, kind, operation, count):
     with FaultyProxy(textcraft_url, share=0.0) as proxy:
         report = run(proxy.url, "TextCraft", kind, operation, count, tmp_path)

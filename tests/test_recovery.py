@@ -24,8 +24,11 @@ def restart(server: LocalServer) -> LocalServer:
     return again
 
 
+@pytest.mark.slow
 def test_a_killed_server_is_a_fault_and_not_a_zero(server):
-    env = AgentGymEnv("TextCraft", server=server.url)
+    """The new server has never heard of the environments that the old one made."""
+    env, thinking = (AgentGymEnv("TextCraft", server=server.url) for _ in range(2))
+    thinking.reset(options={"task_id": 0})
     env.reset(options={"task_id": 0})
     env.step("Action: inventory")
     server.process.send_signal(signal.SIGKILL)
@@ -40,40 +43,19 @@ def test_a_killed_server_is_a_fault_and_not_a_zero(server):
     _, info = env.reset(options={"task_id": 0})
     assert info["task_id"] == 0
     assert "fault" not in env.step("Action: inventory")[4]
-    env.close()
+    *_, truncated, info = thinking.step("Action: inventory")
+    assert (truncated, info["fault"]["kind"]) == (True, "LeaseLost")
+    for each in (env, thinking):
+        each.reset(options={"task_id": 0})
+        assert "fault" not in each.step("Action: inventory")[4]
+        each.close()
     again.stop()
 
 
-@pytest.mark.slow
-def test_on_fault_raise_raises_it(server):
-    env = AgentGymEnv("TextCraft", server=server.url, on_fault="raise")
-    env.reset(options={"task_id": 0})
-    server.stop()
-    with pytest.raises(errors.Fault):
-        env.step("Action: inventory")
-    env.close()
-
-
-@pytest.mark.slow
-def test_a_restart_between_two_steps_is_not_taken_for_a_failure_of_the_agent(server):
-    """The new server has never heard of our environment."""
-    env = AgentGymEnv("TextCraft", server=server.url)
-    env.reset(options={"task_id": 0})
-    server.stop()
-    again = restart(server)
-    *_, truncated, info = env.step("Action: inventory")
-    assert truncated
-    assert info["fault"]["kind"] == "LeaseLost"
-    env.reset(options={"task_id": 0})
-    assert "fault" not in env.step("Action: inventory")[4]
-    env.close()
-    again.stop()
-
-
-@pytest.mark.slow
-def test_a_replica_that_is_down_is_passed_over(server, textcraft_url):
-    server.stop()
-    env = AgentGymEnv("TextCraft", server=[server.url, textcraft_url])
+def test_a_replica_that_is_down_is_passed_over(counted, textcraft_url):
+    down = counted()
+    down.stop()
+    env = AgentGymEnv("TextCraft", server=[down.url, textcraft_url])
     env.reset(seed=0)
     assert env._episode.lease.server == textcraft_url
     env.close()
@@ -93,6 +75,7 @@ def test_the_shared_local_server_is_started_when_needed_and_again_when_it_died()
     env.close()
 
 
+@pytest.mark.slow
 def test_at_exit_environments_are_given_back_before_the_local_server_stops(textcraft_url):
     """A program that never calls close() leaves nothing on a server that outlives it."""
     code = f"""
@@ -116,6 +99,7 @@ def test_at_exit_environments_are_given_back_before_the_local_server_stops(textc
     assert env.step("Action: inventory")[4]["fault"]["kind"] == "EnvironmentFailed"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_does_not_use_what_it_inherits(textcraft_url):
     code = f"""
@@ -162,9 +146,11 @@ class Awaited:
 @pytest.mark.parametrize(
     ("kind", "within", "number"),
     [
-        pytest.param(AgentGymEnv, PACKAGE, 1_000, id="sync", marks=pytest.mark.slow),
+        pytest.param(AgentGymEnv, PACKAGE, 120, id="sync", marks=pytest.mark.slow),
         pytest.param(AgentGymEnv, None, 100, id="sync, other code too", marks=pytest.mark.slow),
-        pytest.param(Awaited, PACKAGE, 1_000, id="async", marks=pytest.mark.slow),
+        pytest.param(Awaited, PACKAGE, 120, id="async", marks=pytest.mark.slow),
+        pytest.param(AgentGymEnv, PACKAGE, 1_000, id="all, sync", marks=pytest.mark.exhaustive),
+        pytest.param(Awaited, PACKAGE, 1_000, id="all, async", marks=pytest.mark.exhaustive),
     ],
 )
 def test_wherever_it_is_interrupted_the_environment_goes_on(counted, kind, what, within, number):

@@ -45,7 +45,7 @@ def test_a_soak_that_does_not_end_has_not_held():
     assert (ended.returncode, result["held"], result["no_hang"]["held"]) == (1, False, False)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive  # tests/test_restarted_servers.py has this of a server in this process
 def test_nobody_is_harmed_by_restarts():
     command = [sys.executable, "-W", "error", str(SOAK.with_name("restarts.py")), "--kills", "6"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

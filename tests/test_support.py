@@ -94,6 +94,13 @@ def test_that_may_use_it():
 @pytest.mark.needs("java")
 def test_of_another_program():
     assert "Chromium" in available("webarena")
+
+def test_that_skips():
+    pytest.skip("no fork here: a: b")
+
+@pytest.mark.skipif(True, reason="no fork here: a: b")
+def test_that_is_skipped():
+    pass
 """
 
 
@@ -132,12 +139,13 @@ def test_only_a_test_with_the_marker_finds_a_program(tmp_path):
     java.chmod(0o755)
     installed = {"AGENTGYM_CHROMIUM": sys.executable, "JAVA_HOME": str(tmp_path), "INSTALLED": "yes"}
     done = run_marked(tmp_path, **installed)
-    assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "4 passed, 2 skipped" in done.stdout) == (0, True), done.stdout
     missing = {"AGENTGYM_CHROMIUM": "/nowhere", "JAVA_HOME": "/nowhere", "INSTALLED": "no"}
     done = run_marked(tmp_path, **missing)
-    assert (done.returncode, "2 passed, 2 skipped" in done.stdout) == (0, True), done.stdout
+    assert (done.returncode, "2 passed, 4 skipped" in done.stdout) == (0, True), done.stdout
     assert re.search(r"^Chromium +1 test +apt-get install chromium$", done.stdout, re.MULTILINE)
     assert re.search(r"^Java +1 test +apt-get install \S+$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ +2 tests +no fork here: a: b$", done.stdout, re.MULTILINE)  # other reasons
 
 
 @pytest.mark.slow
@@ -146,13 +154,6 @@ def test_a_need_that_is_not_in_the_table_is_an_error(tmp_path):
     done = run_marked(tmp_path, text)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert "test_it names the need 'chromum'" in done.stderr
-
-
-def test_other_reasons_to_skip_are_in_the_table(tmp_path):
-    text = "import pytest\n\ndef test_it():\n    pytest.skip('no fork here: a: b')\n"
-    text += "\n@pytest.mark.skipif(True, reason='no fork here: a: b')\ndef test_other():\n    pass\n"
-    done = run_marked(tmp_path, text)
-    assert re.search(r"^ +2 tests +no fork here: a: b$", done.stdout, re.MULTILINE), done.stdout
 
 
 def test_programs_and_packages_are_looked_for_by_the_table_alone():

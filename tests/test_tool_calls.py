@@ -18,7 +18,6 @@ from agentgym_gym.envs.maze import MAZE
 from agentgym_gym.envs.searchqa import SEARCHQA
 from agentgym_gym.envs.textcraft import TEXTCRAFT, Get
 from agentgym_gym.formats import Format, ParseResult, get_format
-from agentgym_gym.local_servers import LocalServer
 
 ARGUMENTS = {"count": 2, "item": "oak logs"}
 OPENAI = {"id": "c1", "type": "function", "function": {"name": "get", "arguments": json.dumps(ARGUMENTS)}}
@@ -212,11 +211,11 @@ def test_of_several_calls_one_is_played_where_it_is_awaited(textcraft_url):
     assert played == [("get 2 oak logs", ignored) for *_, ignored in SEVERAL.values()]
 
 
-def test_ignored_calls_of_the_turn_of_a_fault_are_listed():
-    server = LocalServer("textcraft")
-    env = AgentGymEnv("TextCraft", server=server.start())
+def test_ignored_calls_of_the_turn_of_a_fault_are_listed(counted):
+    server = counted()
+    env = AgentGymEnv("TextCraft", server=server.url)
     env.reset(options={"task_id": 0})
-    server.stop()
+    server.vanish_at = "/step"
     *_, truncated, info = env.step([OPENAI, ToolCall("inventory")])
     assert truncated
     assert (info["action"], info["ignored_actions"]) == ("get 2 oak logs", ["inventory"])

@@ -72,6 +72,7 @@ def is_for_training(env_id, task_id):
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_page_evaluates_on_tasks_that_it_does_not_train(page, tmp_path):
     assert overlaps(page, tmp_path) == {}
@@ -82,6 +83,7 @@ GAMES = "agentgym eval TextCraft --agent oracle --split train --limit 16 --out r
 SFT = "agentgym verl sft runs/games --out runs/sft"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("commands", "found"),
     [
@@ -190,6 +192,7 @@ def test_the_pipeline_names_what_it_trains(module, replayed, tmp_path):
     assert not {task for task in replayed.trained if find(task[0]).held_out(task[1])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["smollm", "smollm-alfworld"])
 def test_the_pretrained_model_is_evaluated_on_tasks_that_are_not_trained(module, replayed, tmp_path, name):
     smollm = module("pretrained", "smollm")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import command_line
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
@@ -73,12 +75,20 @@ def test_a_report_of_a_folder_without_results_is_an_error(module, monkeypatch, t
 
 
 @pytest.fixture
-def stages(module, monkeypatch, tmp_path):
+def stages(module, monkeypatch, tmp_path, textcraft_url):
     """The stages of ``make smollm``, with two games, without programs that need PyTorch or verl."""
+
+    def agentgym(*words, **_):
+        ended = command_line.run(*words)
+        assert ended.exit_code == 0, ended.output
+
     smollm = module("pretrained", "smollm")
     monkeypatch.setattr(smollm, "cpu_overrides", list)
     stages = smollm.Stages(tmp_path / "out", smollm.SmolLM(games=(("TextCraft", 2),)))
     stages.started = []
+    monkeypatch.chdir(smollm.HERE)
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
+    monkeypatch.setattr(stages, "agentgym", agentgym)
     monkeypatch.setattr(stages, "python", lambda *arguments, **_: stages.started.append(arguments))
     return stages
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 
 import gymnasium
-import httpx
 import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
-from agentgym_gym.local_servers import LocalServer
 from clock import wait_until
 from fake_server import FakeServer
+from game_server import GameServer
 
 SHOP = {
     "/": "ok",
@@ -126,22 +124,14 @@ def test_where_all_fail_the_fault_of_the_last_is_told(counted):
     env.close()
 
 
-def test_ids_are_used_again_on_a_server_that_closes_nothing():
-    maze, asked = LocalServer("maze"), []
-
-    def listen(request):
-        """Note a request, which the client then sends to the server."""
-        asked.append((request.url.path, json.loads(request.content or b"{}").get("id")))
-
-    maze.start()
+def test_ids_are_used_again_on_a_server_that_closes_nothing(started):
+    server = started(GameServer(closes=False))
     for task in range(4):
-        with httpx.Client(event_hooks={"request": [listen]}) as client:
-            env = AgentGymEnv("Maze", server=maze.url, http_client=client)
+        with AgentGymEnv("Maze", server=server.url) as env:
             env.reset(options={"task_id": task})
-            env.close()
-    maze.stop()
-    assert [path for path, _ in asked].count("/maze/create") == 1
-    assert {env_id for path, env_id in asked if path == "/maze/reset"} == {0}
+    assert [request.path for request in server.requests].count("/maze/create") == 1
+    resets = [request.json["id"] for request in server.requests if request.path == "/maze/reset"]
+    assert resets == [0] * 4
 
 
 def test_an_id_in_use_that_is_given_out_again_is_refused_with_advice(counted):

@@ -159,7 +159,7 @@ def test_wherever_ctrl_c_comes_nothing_is_left(counted, what, awaited):
             loop.run_until_complete(kept[-1].reset(seed=0)) if awaited else kept[-1].reset(seed=0)
 
     make()
-    for point in spread(points_of(operation), 150):
+    for point in spread(points_of(operation), 60):
         make()
         interrupted(operation, point)
     for env in kept[::2]:  # half of them by a second close, the others at exit

@@ -223,6 +223,7 @@ def test_a_record_whose_process_cannot_be_read_is_told_all_the_same(server, fold
     env.close()
 
 
+@pytest.mark.slow  # a program of its own
 def test_importing_touches_no_folder():
     code = """
 import sys

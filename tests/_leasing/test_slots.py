@@ -105,7 +105,7 @@ def test_a_slot_is_kept_while_a_request_may_still_run(server, process):
         process()[0].reset(seed=0)
 
 
-def test_a_process_that_ends_leaves_its_slot(counted, tmp_path):
+def test_a_process_that_ends_leaves_its_slot(counted, tmp_path, monkeypatch):
     server = counted({"/": "ok", "/list_envs": [], "/create": 7, "/reset": ["Which?", None]})
     code = """
         import os, sys
@@ -113,13 +113,15 @@ def test_a_process_that_ends_leaves_its_slot(counted, tmp_path):
         AgentGymEnv("SQLGym", server=sys.argv[1]).reset(seed=0)
         os._exit(0)
     """
-    for _ in range(2):
-        subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code), server.url],
-            env=programs.environment(TMPDIR=str(tmp_path)),
-            check=True,
-        )
-        server._answers["/list_envs"] = [7]
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), server.url],
+        env=programs.environment(TMPDIR=str(tmp_path)),
+        check=True,
+    )
+    server._answers["/list_envs"] = [7]
+    inside.keep_files_in(*tmp_path.glob("agentgym-gym-*"), monkeypatch)
+    with AgentGymEnv("SQLGym", server=server.url) as env:
+        env.reset(seed=0)
     assert (server.asked["/create"], server.asked["/reset"]) == (1, 2)
 
 

@@ -12,81 +12,105 @@ import pytest
 
 from agentgym_gym import errors
 from agentgym_gym.actions import Verbatim
-from bad_textcraft import CURSED, POISON, TOLD, cannot_begin, ends_by, plays_on, told
+from bad_textcraft import CURSED, POISON, TOLD, Alone, Among, Awaited, cannot_begin, ends_by, plays_on, told
 from fake_server import http, then_hang_up
 
-# ----------------------------------------------------------------------------------------------- not a reply
+
+def each_in_turn(table):
+    """Return each row with each kind of environment; a plain run has one of the kinds in turn."""
+    kinds = (Alone, Awaited, Among)
+    rows = [
+        pytest.param(kind, name, marks=[] if (row + place) % 3 == 0 else pytest.mark.slow)
+        for row, name in enumerate(table)
+        for place, kind in enumerate(kinds)
+    ]
+    return pytest.mark.parametrize(("make", "name"), rows, indirect=["make"])
 
 
-def test_html_error_page(play, server):
-    page = http(b"<!doctype html><h1>It works!</h1>" * 300_000, "200 OK", "Content-Type: text/html")
-    ends_by(errors.BadReply, "not JSON: '<!doctype html>", play, server, page)
+# --------------------------------------------------------------------------------------------------- replies
 
 
-def test_html_error_page_with_its_status(play, server):
-    page = http(b"<h1>Bad Gateway</h1>", "502 Bad Gateway")
-    ends_by(errors.ServerError, "HTTP 502: '<h1>Bad", play, server, page)
+def reward_of(number):
+    return http(f'{{"observation": "x", "reward": {number}, "done": false}}'.encode())
 
 
-def test_html_error_page_at_a_reset(play, server):
-    cannot_begin("not JSON: '<h1>", play, server, "/reset", http(b"<h1>It works!</h1>"))
+BAD_REPLIES = {
+    "a long page of HTML": (
+        errors.BadReply,
+        "not JSON: '<!doctype html>",
+        http(b"<!doctype html><h1>It works!</h1>" * 300_000, "200 OK", "Content-Type: text/html"),
+    ),
+    "HTML with its status": (
+        errors.ServerError,
+        "HTTP 502: '<h1>Bad",
+        http(b"<h1>Bad Gateway</h1>", "502 Bad Gateway"),
+    ),
+    "truncated JSON": (
+        errors.BadReply,
+        'not JSON: \'{"observation"',
+        http(json.dumps(TOLD).encode()[:-9]),
+    ),
+    "JSON cut off with the connection": (
+        errors.ConnectionLost,
+        "lost its connection",
+        then_hang_up(told()[:-9]),
+    ),
+    "bytes that are not UTF-8": (errors.BadReply, "not JSON", http(b'{"observation": "\xff\xfe"}')),
+    **{
+        f"reward {number}": (errors.BadReply, "not JSON", reward_of(number))
+        for number in ("NaN", "Infinity", "-Infinity")
+    },
+    "a reward beyond all floats": (
+        errors.BadReply,
+        "'reward' should be a finite number",
+        told(reward=10**400),
+    ),
+    **{
+        f"reward {reward!r}": (errors.BadReply, "'reward' should be a number, got", told(reward=reward))
+        for reward in ("1", "NaN", True, None, [1])
+    },
+    "no done": (errors.BadReply, "'done' is missing", told(done=...)),
+    **{
+        f"done {done!r}": (errors.BadReply, "'done' should be true or false", told(done=done))
+        for done in (None, 1, "false")
+    },
+    "no observation": (errors.BadReply, "'observation' is missing", told(observation=...)),
+}
+"""What answers a step; its fault, and words of the message."""
 
 
-def test_truncated_json(play, server):
-    whole = json.dumps(TOLD).encode()
-    ends_by(errors.BadReply, 'not JSON: \'{"observation"', play, server, http(whole[:-9]))
+@each_in_turn(BAD_REPLIES)
+def test_a_bad_reply_to_a_step_is_the_fault_that_it_is(play, server, name):
+    fault, words, answer = BAD_REPLIES[name]
+    ends_by(fault, words, play, server, answer)
 
 
-def test_truncated_json_at_a_reset(play, server):
-    cannot_begin("not JSON", play, server, "/reset", http(b'{"id": 1, "observa'))
+BAD_AT_A_RESET = {
+    "HTML": ("not JSON: '<h1>", "/reset", http(b"<h1>It works!</h1>")),
+    "truncated JSON": ("not JSON", "/reset", http(b'{"id": 1, "observa')),
+    "no observation": ("'observation' is missing", "/reset", told(observation=...)),
+    "another id": (f"the reply is of remote environment {10**30}, not", "/reset", told(id=10**30)),
+    **{
+        f"id {env_id!r}": ("'id' should be an integer, got", "/create", told(id=env_id))
+        for env_id in ("7", 7.0, None, True, [7])
+    },
+    "an id too long to be read": ("not JSON", "/create", http(b'{"id": ' + b"9" * 5_000 + b"}")),
+}
+"""What answers a reset, or the creation before it: words of the message, the path, and the reply."""
 
 
-def test_json_cut_off_with_the_connection(play, server):
-    ends_by(errors.ConnectionLost, "lost its connection", play, server, then_hang_up(told()[:-9]))
-
-
-def test_raw_bytes_that_are_not_utf8(play, server):
-    ends_by(errors.BadReply, "not JSON", play, server, http(b'{"observation": "\xff\xfe"}'))
-
-
-# ---------------------------------------------------------------------------------------- a field of a reply
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_nan_reward(play, server, number):
-    bad = http(f'{{"observation": "x", "reward": {number}, "done": false}}'.encode())
-    ends_by(errors.BadReply, "not JSON", play, server, bad)
-
-
-def test_a_reward_beyond_all_floats(play, server):
-    ends_by(errors.BadReply, "'reward' should be a finite number", play, server, told(reward=10**400))
-
-
-@pytest.mark.parametrize("reward", ["1", "NaN", True, None, [1]])
-def test_reward_as_string(play, server, reward):
-    ends_by(errors.BadReply, "'reward' should be a number, got", play, server, told(reward=reward))
-
-
-def test_done_missing(play, server):
-    ends_by(errors.BadReply, "'done' is missing", play, server, told(done=...))
-
-
-@pytest.mark.parametrize("done", [None, 1, "false"])
-def test_done_of_another_type(play, server, done):
-    ends_by(errors.BadReply, "'done' should be true or false", play, server, told(done=done))
-
-
-def test_observation_missing(play, server):
-    ends_by(errors.BadReply, "'observation' is missing", play, server, told(observation=...))
-
-
-def test_observation_missing_at_a_reset(play, server):
-    cannot_begin("'observation' is missing", play, server, "/reset", told(observation=...))
+@each_in_turn(BAD_AT_A_RESET)
+def test_a_bad_reply_before_the_first_step_is_raised(play, server, name):
+    words, path, answer = BAD_AT_A_RESET[name]
+    cannot_begin(words, play, server, path, answer)
 
 
 # ---------------------------------------------------------------------------------------------- observations
 
 
+@pytest.mark.parametrize(
+    "make", [Alone, *(pytest.param(kind, marks=pytest.mark.slow) for kind in (Awaited, Among))], indirect=True
+)
 def test_10_mb_observation(play, server):
     long = "ø word\n" * 1_400_000
     server.bad[POISON] = told(observation=long)

@@ -29,21 +29,7 @@ def test_id_0_and_huge_id(play, server, env_id):
     assert ("/close", {"id": env_id}) in server.asked
 
 
-@pytest.mark.parametrize("env_id", ["7", 7.0, None, True, [7]])
-def test_an_id_that_is_none(play, server, env_id):
-    cannot_begin("'id' should be an integer, got", play, server, "/create", told(id=env_id))
-
-
-def test_an_id_too_long_to_be_read(play, server):
-    cannot_begin("not JSON", play, server, "/create", http(b'{"id": ' + b"9" * 5_000 + b"}"))
-
-
 # ------------------------------------------------------------------------------------------- another's reply
-
-
-def test_a_reply_that_names_another_id(play, server):
-    answer = told(id=10**30)
-    cannot_begin(f"the reply is of remote environment {10**30}, not", play, server, "/reset", answer)
 
 
 def test_a_late_reply_to_an_earlier_request(make, server):

@@ -78,6 +78,7 @@ def fake(tmp_path, monkeypatch):
 # --- what is started ---
 
 
+@pytest.mark.slow
 def test_a_build_of_vllm_under_another_name_is_started_by_the_server_alone(fake, model):
     fake.install("vllm", version="")
     with Engine("vllm", model, arguments=["--x", "1"]) as engine:
@@ -88,7 +89,9 @@ def test_a_build_of_vllm_under_another_name_is_started_by_the_server_alone(fake,
         ]
 
 
-@pytest.mark.parametrize("kind", COMMANDS)
+@pytest.mark.parametrize(
+    "kind", ["vllm", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("sglang", "transformers"))]
+)
 def test_an_engine_starts_answers_and_stops(kind, fake, tmp_path, monkeypatch):
     model = str(save_model(tmp_path / "m:1"))
     name = model.replace(":", "_") if kind == "sglang" else model
@@ -188,6 +191,7 @@ def test_an_engine_that_does_not_answer_in_time_is_stopped(behaviour, fake, mode
     assert len(fake.started()) == 1
 
 
+@pytest.mark.slow
 def test_an_engine_that_was_killed_leaves_none_of_its_processes(fake, model):
     fake.behaves("killed")
     with pytest.raises(SetupError, match="ended with status 137"):
@@ -195,6 +199,7 @@ def test_an_engine_that_was_killed_leaves_none_of_its_processes(fake, model):
     assert len(fake.started()) == 3
 
 
+@pytest.mark.slow
 def test_a_port_that_was_taken_meanwhile_is_replaced(fake, model):
     fake.behaves("taken once")
     with Engine("vllm", model) as engine:
@@ -254,6 +259,7 @@ def test_ctrl_c_while_it_loads_stops_it(fake, model):
     assert not engine.is_alive()
 
 
+@pytest.mark.slow
 def test_it_ends_if_the_process_between_is_killed(fake, model):
     fake.behaves("stubborn")
     with Engine("vllm", model) as engine:
@@ -293,10 +299,11 @@ exec(sys.argv[2])
     ("then", "status"),
     [
         ("os.kill(os.getpid(), 9)", -9),
-        pytest.param("pass", 0, marks=pytest.mark.slow),
-        pytest.param("os.kill(os.getpid(), 15)", -15, marks=pytest.mark.slow),
+        ("pass", 0),
+        ("os.kill(os.getpid(), 15)", -15),
     ],
 )
+@pytest.mark.slow  # a program of its own
 def test_it_ends_with_the_process_that_started_it(then, status, fake, model):
     fake.behaves("stubborn")
     variables = programs.environment()

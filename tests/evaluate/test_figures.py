@@ -18,7 +18,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym_gym.evaluate._figures.holm import holm
@@ -84,9 +84,11 @@ def test_a_share_has_wilson_s_where_a_bootstrap_says_nothing():
     assert share_interval(SHARES) == bootstrap(SHARES)
 
 
+few = settings(max_examples=25)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@few
 @given(st.lists(numbers, min_size=1, max_size=12), st.randoms(use_true_random=False))
 def test_an_interval_is_within_the_values_whatever_their_order(values, source):
     interval = bootstrap(values, resamples=200)
@@ -108,7 +110,12 @@ def test_an_interval_has_the_unit_of_the_values(scale, shift):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("tasks", "samples", "chances"), [(15, 4, (0.5, 0.5)), (25, 4, (0.3, 2.0)), (100, 8, (2.0, 2.0))]
+    ("tasks", "samples", "chances"),
+    [
+        (15, 4, (0.5, 0.5)),
+        pytest.param(25, 4, (0.3, 2.0), marks=pytest.mark.exhaustive),
+        pytest.param(100, 8, (2.0, 2.0), marks=pytest.mark.exhaustive),
+    ],
 )
 def test_an_interval_holds_the_true_rate_about_95_times_in_100(tasks, samples, chances):
     """Each task has its own chance to be solved, of a beta distribution; the true rate is that one's mean."""
@@ -138,6 +145,7 @@ def by_all_signs(differences):
     return sum(each >= seen for each in sums) / len(signs)
 
 
+@few
 @given(st.lists(st.integers(-6, 6), max_size=10), st.sampled_from([1.0, 0.1, 1 / 3, 1e300, 1e-300]))
 def test_a_p_value_is_the_share_of_all_signs(differences, unit):
     test = permutation_test([each * unit for each in differences])
@@ -186,6 +194,7 @@ def test_a_p_value_of_draws_is_never_0():
     assert test.p_value == pytest.approx(1 / 100_001)
 
 
+@few
 @given(st.lists(st.sampled_from(MANY), max_size=30), st.randoms(use_true_random=False))
 def test_neither_order_nor_sides_nor_ties_matter(differences, source):
     p_value = permutation_test(differences, draws=500).p_value
@@ -257,6 +266,7 @@ def test_pass_at_k_and_pass_hat_k_are_shares_of_all_choices(episodes):
 counts = st.integers(1, 400).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 
 
+@few
 @given(counts)
 def test_one_of_more_is_likelier_and_all_of_more_less_likely(count):
     episodes, solved = count
@@ -269,6 +279,7 @@ def test_one_of_more_is_likelier_and_all_of_more_less_likely(count):
     assert all(0 <= low <= high <= 1 for low, high in zip(every, one, strict=True))
 
 
+@few
 @given(counts, st.data())
 def test_one_fails_where_all_are_solved_by_the_others(count, data):
     """That some of k succeed is that not all of them fail."""

@@ -132,6 +132,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         RunFolder(tmp_path / "file" / "run", RUN)
 
 
+@pytest.mark.slow  # a program of its own
 def test_evaluation_needs_no_command_line():
     # Forbidden rather than looked for afterwards: httpx imports rich by itself where it finds it.
     code = "import sys; sys.modules.update(rich=None, typer=None, torch=None); import agentgym_gym.evaluate"

@@ -200,7 +200,7 @@ outcomes = st.dictionaries(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(outcomes=outcomes, source=st.randoms(use_true_random=False))
 def test_the_order_of_the_episodes_makes_no_difference(outcomes, source):
     errors = {"NoAction": 1}

@@ -430,7 +430,7 @@ def test_a_file_that_is_broken_off_says_so(view, tmp_path):
     assert "the file is not whole" in page.locator("#episode .notice").inner_text()
 
 
-@slow
+@pytest.mark.exhaustive  # 20 seconds, and it measures time
 def test_five_thousand_episodes(view, tmp_path):
     """5,000 episodes of 20 turns of 500 characters: under 30 MB, under 1 GB to write, open in under 2 s."""
     folder, out = large_run(tmp_path / "a"), tmp_path / "report.html"

@@ -22,6 +22,7 @@ from agentgym_gym.evaluate import (
 )
 from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.testing import ScriptedAgent
+from game_server import GameServer
 
 
 class Then:
@@ -182,11 +183,12 @@ def test_each_episode_is_told_as_it_ends(env):
     assert [record.task_id for record in told] == [4, 2]
 
 
-def test_a_server_killed_between_episodes_gives_faults_and_not_zeros(server):
+def test_a_server_that_ends_between_episodes_gives_faults_and_not_zeros(started):
+    server = started(GameServer())
     env = AgentGymEnv("TextCraft", server=server.url)
     ended = itertools.count(1)
     records = evaluate(
-        env, oracle(env), range(4), on_episode=lambda _: server.stop() if next(ended) == 2 else None
+        env, RandomAgent(), range(4), on_episode=lambda _: server.stop() if next(ended) == 2 else None
     )
     assert [record.fault and record.fault["kind"] for record in records] == [
         None,

@@ -32,7 +32,7 @@ def test_lifecycle_without_close(new_world_without_close):
 def test_lifecycle_on_the_local_server(new_real_world):
     run(
         lambda: Lifecycle(new_real_world(), alone),
-        max_examples=max(15, settings.default.max_examples // 10),
+        max_examples=max(5, settings.default.max_examples // 10),
         stateful_step_count=20,
     )
 

@@ -7,7 +7,7 @@ import functools
 
 import pytest
 from gymnasium.vector import AutoresetMode
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -289,7 +289,6 @@ def played(breaks):
 def test_alone_awaited_and_side_by_side_all_is_told_alike(new_world, loop, mode):
     turns = played(new_world().breaks)
 
-    @settings(max_examples=2 * settings.default.max_examples)
     @given(
         seeds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3),
         scripts=st.lists(st.lists(turns, min_size=8, max_size=8), min_size=3, max_size=3),

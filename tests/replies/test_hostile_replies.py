@@ -63,7 +63,7 @@ def test_hostile_text_is_read_or_refused(environment):
 
 @each_environment
 def test_some_hostile_text_is_read_or_refused(environment):
-    check(environment, 60)
+    check(environment, 20)
 
 
 def check(environment, count):

@@ -172,7 +172,7 @@ def test_reading_code_leaves_the_warnings_of_others_alone(environment):
 def evil_replies(environment):
     """Wrap evil codes in all the ways there are: a number of them that is spread over all actions."""
     codes = [code for code in dict.fromkeys(evil_codes(environment)) if len(code) <= 1_000]  # longer: above
-    most = 400 if THOROUGH else 200 if environment is ENVIRONMENTS[0] else 50
+    most = 400 if THOROUGH else 100 if environment is ENVIRONMENTS[0] else 50
     actions = {action.name(): action for action in environment.grammar.examples}
     for code in codes[:: 1 + len(codes) // most]:
         yield from (code, f"```python\n{code}\n```", f"Thought:\n{code}\n\nAction:\n{code}", f"> {code}")
@@ -187,9 +187,15 @@ def evil_replies(environment):
             yield f"Action: {str(action).partition('{')[0]}{{{code}}}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("third", [0, *(pytest.param(n, marks=pytest.mark.exhaustive) for n in (1, 2))])
-def test_no_reply_makes_anything_happen(third, tmp_path):
+@pytest.mark.parametrize(
+    "environments",
+    [
+        pytest.param(ENVIRONMENTS[:1], marks=pytest.mark.slow),
+        *(pytest.param(ENVIRONMENTS[n::3], marks=pytest.mark.exhaustive) for n in (1, 2, 3)),
+    ],
+    ids=lambda several: several[0].name,
+)
+def test_no_reply_makes_anything_happen(environments, tmp_path):
     """Every way of asking for it, read in a process that would tell of any import, file, call of exec…"""
     program = textwrap.dedent(
         """
@@ -233,7 +239,6 @@ def test_no_reply_makes_anything_happen(third, tmp_path):
         print(json.dumps(happened))
         """
     )
-    environments = ENVIRONMENTS[third::3]
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program, *(each.name for each in environments)],
         input=json.dumps([list(evil_replies(each)) for each in environments]),

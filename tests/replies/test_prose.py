@@ -73,6 +73,7 @@ def test_the_filter_knows_a_mark(line):
     assert holds_mark(line)
 
 
+@pytest.mark.slow  # the texts are those of a world
 @each_environment
 def test_enough_is_left_of_the_texts_of_an_environment(environment):
     kept = [text for text in environment_texts.sentences(environment.name) if not holds_mark(text)]
@@ -137,6 +138,7 @@ def test_ordinary_sentences_change_nothing(environment, action_format):
     )
 
 
+@pytest.mark.slow  # the texts are those of a world
 @each_pair_and_native
 def test_the_words_of_the_environment_change_nothing(environment, action_format):
     lines = [text for text in environment_texts.sentences(environment.name) if not holds_mark(text)]
@@ -237,7 +239,7 @@ _PIECES = (
 @st.composite
 def unmarked(draw, environment):
     """Any text without a mark, more often than by chance of what stands near marks."""
-    pieces = st.sampled_from([*_PIECES, *environment_texts.items(environment)])
+    pieces = st.sampled_from([*_PIECES, *environment_texts.named(environment)])
     text = draw(st.lists(pieces, max_size=16).map("".join) | st.text(st.characters(codec=None)))
     return "" if holds_mark(text) else text
 

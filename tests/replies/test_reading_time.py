@@ -291,7 +291,7 @@ def assert_quick_between_marks(environment, count):
 @each_environment
 @untraced
 def test_some_repetitions_between_marks_are_read_quickly(environment):
-    assert_quick_between_marks(environment, 15)
+    assert_quick_between_marks(environment, 5)
 
 
 @pytest.mark.exhaustive
@@ -312,6 +312,7 @@ def test_fences_behind_a_call_are_read_quickly(action_format, fence):
         assert cpu_seconds(lambda t=text: read(action_format, t, environment.grammar), QUICK) <= QUICK
 
 
+@pytest.mark.slow
 @each_environment
 @untraced
 def test_reading_as_agentgym_does_takes_linear_time(environment):
@@ -325,6 +326,7 @@ def test_reading_as_agentgym_does_takes_linear_time(environment):
             assert_linear(parse, lambda size, f=family: [f * (size // len(f))], family)
 
 
+@pytest.mark.slow
 @each_environment
 @untraced
 def test_reading_an_action_takes_linear_time(environment):

@@ -352,6 +352,7 @@ def test_no_environment_is_left_open_after_many_episodes_with_faults():
     assert counting_env.opened == set()
 
 
+@pytest.mark.slow  # a program of its own
 def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
     program = """
         import asyncio, threading, time
@@ -391,6 +392,7 @@ def test_a_program_ends_though_an_environment_hangs_and_closes_the_idle_ones():
     assert ended.stdout.split() == ["TimeoutError", "closed"]
 
 
+@pytest.mark.slow  # a program of its own
 def test_the_runtime_needs_gymnasium_only():
     program = "import sys, agentgym_gym.rollout; print(*{name.partition('.')[0] for name in sys.modules})"
     ended = subprocess.run(

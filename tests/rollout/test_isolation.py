@@ -24,6 +24,7 @@ from process_tree import alive
 
 ODD = "odd_env:test/Odd-v0"
 WITH_THREADS = ("thread", "process")
+A_PROCESS = pytest.param("process", marks=pytest.mark.slow)  # one is started
 
 
 def played(*actions, env=ODD, env_kwargs=None, **options):
@@ -56,36 +57,43 @@ def test_an_episode_is_the_same_everywhere(isolate):
     assert (record.env_id, record.task_id, record.return_) == ("test/Odd-v0", 0, 1.0)
 
 
-@pytest.mark.parametrize("isolate", [None, *WITH_THREADS])
+@pytest.mark.parametrize("isolate", [None, "thread", A_PROCESS])
 def test_an_environment_lives_in_one_thread(isolate, tmp_path):
     log = tmp_path / "closed"
     played(*["say x"] * 3, env_kwargs={"log": str(log)}, isolate=isolate)
     assert log.read_text() == "1\n"
 
 
-def test_processes_are_reused_and_others():
-    pids = [episode.observation for episode in played("pid", "pid", isolate="process")]
-    assert len(set(pids)) == 1
-    assert pids[0] != str(os.getpid())
+def test_a_process_is_reused_and_keeps_what_it_does_to_itself(tmp_path, capfd):
+    """What it prints and reads leaves the messages alone, and `os.chdir` moves no other process."""
+    before = Path.cwd()
+    actions = ("pid", "print hello", "input", "lock", f"chdir {tmp_path}", "pid")
+    first, printed, read, locked, moved, last = played(*actions, isolate="process")
+    assert first.observation == last.observation != str(os.getpid())
+    assert (printed.fault, read.fault, read.observation) == (None, None, "''")
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "hello\n")
+    assert (locked.fault, dict(locked.info)) == (None, {"kept": 1})  # an entry that cannot be sent is lost
+    assert moved.observation == str(tmp_path)
+    assert Path.cwd() == before
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("action", "kind", "message"),
-    [
-        ("exit 3", "RuntimeError", "SystemExit: 3"),
-        ("vanish 7", "EnvProcessDied", "exited with code 7"),
-        ("crash", "EnvProcessDied", "killed by SIGSEGV"),
-        ("unreadable", "Unreadable", "one two"),
-        ("nothing", "AttributeError", "_nothing"),
-    ],
-)
-def test_what_ends_a_process_is_a_fault_of_one_episode(action, kind, message):
-    first, fault, last = played("say x", action, "say x", isolate="process")
-    assert fault.fault["kind"] == kind
-    assert message in fault.fault["message"]
-    assert fault.transient
-    assert (first.fault, last.fault) == (None, None)
+def test_what_ends_a_process_is_a_fault_of_one_episode():
+    ends = {
+        "exit 3": ("RuntimeError", "SystemExit: 3"),
+        "vanish 7": ("EnvProcessDied", "exited with code 7"),
+        "crash": ("EnvProcessDied", "killed by SIGSEGV"),
+        "unreadable": ("Unreadable", "one two"),
+        "nothing": ("AttributeError", "_nothing"),
+    }
+    actions = [action for end in ends for action in ("say x", end)]
+    episodes = played(*actions, "say x", isolate="process")
+    for episode, (kind, message) in zip(episodes[1::2], ends.values(), strict=True):
+        assert episode.fault["kind"] == kind
+        assert message in episode.fault["message"]
+        assert episode.transient
+    assert [episode.fault for episode in episodes[::2]] == [None] * (len(ends) + 1)
 
 
 def test_sys_exit_in_a_thread_is_a_fault_of_one_episode():
@@ -94,7 +102,7 @@ def test_sys_exit_in_a_thread_is_a_fault_of_one_episode():
     assert last.fault is None
 
 
-@pytest.mark.parametrize("isolate", [None, *WITH_THREADS])
+@pytest.mark.parametrize("isolate", [None, "thread", A_PROCESS])
 def test_a_constructor_that_exits_is_a_fault(isolate):
     episodes = played("say x", "say x", env_kwargs={"fails": True}, isolate=isolate)
     assert [episode.fault["message"] for episode in episodes] == ["SystemExit: 3"] * 2
@@ -119,6 +127,7 @@ def test_a_hang_is_a_fault_and_its_process_is_killed():
     assert after is None
 
 
+@pytest.mark.slow
 def test_a_cancelled_step_kills_its_process_and_no_other():
     async def work():
         async with Pool(ODD, isolate="process") as pool:
@@ -144,6 +153,7 @@ def test_a_cancelled_step_kills_its_process_and_no_other():
     asyncio.run(work())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of address space is enforced on Linux")
 def test_a_limit_of_memory_is_a_fault():
     fault, last = played("fill 4000", "fill 1", isolate="process", memory_limit=2 * 2**30)
@@ -151,28 +161,9 @@ def test_a_limit_of_memory_is_a_fault():
     assert last.fault is None
 
 
-def test_what_the_environment_prints_and_reads_leaves_the_messages_alone(capfd):
-    printed, read = played("print hello", "input", isolate="process")
-    assert (printed.fault, read.fault, read.observation) == (None, None, "''")
-    captured = capfd.readouterr()
-    assert (captured.out, captured.err) == ("", "hello\n")
-
-
-def test_an_info_that_cannot_be_sent_loses_those_entries():
-    (episode,) = played("lock", isolate="process")
-    assert (episode.fault, dict(episode.info)) == (None, {"kept": 1})
-
-
-def test_os_chdir_moves_its_own_process(tmp_path):
-    before = Path.cwd()
-    (episode,) = played(f"chdir {tmp_path}", isolate="process")
-    assert episode.observation == str(tmp_path)
-    assert Path.cwd() == before
-
-
 @pytest.mark.slow
 def test_a_global_generator_is_everybody_s_but_in_processes():
-    """The draws of eight episodes at once are those of one at a time."""
+    """The draws of four episodes at once are those of one at a time."""
 
     async def draws(at_once):
         async with Pool(ODD, isolate="process") as pool:
@@ -182,13 +173,13 @@ def test_a_global_generator_is_everybody_s_but_in_processes():
                     return [(await episode.step("draw")).observation for _ in range(5)]
 
             if at_once:
-                return await asyncio.gather(*map(play, range(8)))
-            return [await play(seed) for seed in range(8)]
+                return await asyncio.gather(*map(play, range(4)))
+            return [await play(seed) for seed in range(4)]
 
     assert asyncio.run(draws(at_once=True)) == asyncio.run(draws(at_once=False))
 
 
-@pytest.mark.parametrize("isolate", [None, "loop", "thread", "process"])
+@pytest.mark.parametrize("isolate", [None, "loop", "thread", A_PROCESS])
 def test_coroutines_are_played_everywhere(isolate):
     (episode,) = played("say hello", env=odd_env.AwaitedOdd, isolate=isolate)
     assert (episode.fault, episode.observation) == (None, "hello")
@@ -210,10 +201,15 @@ def test_a_function_that_cannot_be_sent_is_named():
     (episode,) = played("say x", env=lambda: odd_env.Odd(None), isolate="process")
     assert episode.fault["kind"] == "BadOption"
     assert "isolate='process' cannot send <function" in episode.fault["message"]
+
+
+@pytest.mark.slow
+def test_a_partial_function_can_be_sent():
     (episode,) = played("say x", env=functools.partial(odd_env.Odd, 3), isolate="process")
     assert episode.fault is None
 
 
+@pytest.mark.slow  # a program of its own
 def test_a_class_of_a_script_is_named():
     program = """
         import asyncio
@@ -254,28 +250,30 @@ def test_attributes_are_read_in_the_process():
     asyncio.run(work())
 
 
-def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call():
+def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call(tmp_path):
+    begun = tmp_path / "begun"
     program = """
         import asyncio
+        import sys
         from agentgym_gym.rollout import Pool
 
         async def main():
             pool = Pool("odd_env:test/Odd-v0", isolate="process")
             episode = await pool.episode().begin()
             print((await episode.step("pid")).observation, flush=True)
-            await episode.step("sleep 1000")
+            await episode.step(f"hang {sys.argv[1]}")
 
         asyncio.run(main())
     """
     running = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)],
+        [sys.executable, "-c", textwrap.dedent(program), str(begun)],
         env=programs.environment(),
         stdout=subprocess.PIPE,
         text=True,
     )
     try:
         pid = int(running.stdout.readline())
-        time.sleep(0.2)
+        wait_until(begun.exists, 60)
         assert alive({pid})
     finally:
         running.kill()
@@ -283,6 +281,7 @@ def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call():
     wait_until(lambda: not alive({pid}))
 
 
+@pytest.mark.slow  # a program of its own
 def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
     begun = tmp_path / "begun"
     program = """
@@ -325,6 +324,7 @@ def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
     wait_until(lambda: not alive({pid}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_leaves_its_parent_s_processes_alone():
@@ -349,6 +349,7 @@ def lake():
     return TextAdapter(gymnasium.make("FrozenLake-v1", is_slippery=False), act={"down": 1, "right": 2})
 
 
+@pytest.mark.slow
 def test_an_adapted_environment_in_a_process():
     (episode,) = played("down", env=lake, isolate="process")
     assert (episode.fault, episode.observation) == (None, "4")

@@ -61,7 +61,7 @@ def test_the_system_prompt_is_that_of_the_outermost_wrapper(make, prompt):
     assert first_chat(make) == [*system, TASK]
 
 
-@pytest.mark.parametrize("isolate", ["thread", "process"])
+@pytest.mark.parametrize("isolate", ["thread", pytest.param("process", marks=pytest.mark.slow)])
 def test_an_episode_has_the_system_prompt_of_a_wrapper(isolate):
     assert EnvMaker(INSTRUCTED).facts().system_prompt == Instructed.system_prompt
     system = {"role": "system", "content": Instructed.system_prompt}

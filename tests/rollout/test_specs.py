@@ -311,9 +311,9 @@ def test_what_a_submodule_brings_in_is_found(write):
     "imports",
     [
         "import own, agentgym_gym",
-        "import agentgym_gym, own",
-        "import agentgym_gym",
-        "import plugin, agentgym_gym",
+        pytest.param("import agentgym_gym, own", marks=pytest.mark.slow),
+        pytest.param("import agentgym_gym", marks=pytest.mark.slow),
+        pytest.param("import plugin, agentgym_gym", marks=pytest.mark.slow),
     ],
 )
 def test_the_order_of_imports_does_not_matter(write, tmp_path, imports):

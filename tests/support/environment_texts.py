@@ -98,10 +98,15 @@ def sentences(name):
     return [text + end for text in bare if text for end in (":", ".", "")]
 
 
+def named(environment):
+    """Return what the examples of the grammar name."""
+    examples = environment.grammar.examples
+    return tuple(dict.fromkeys(str(value) for each in examples for value in each.to_json().values()))
+
+
 def items(environment):
     """Return what the examples of the grammar name, and what the world holds."""
-    named = (value for example in environment.grammar.examples for value in example.to_json().values())
-    return tuple(dict.fromkeys([*map(str, named), *_items(environment.name)]))
+    return tuple(dict.fromkeys([*named(environment), *_items(environment.name)]))
 
 
 def helps(environment):
@@ -146,9 +151,9 @@ def _goals(name):
 def _items(name):
     if name == "TextCraft":
         with LocalGame(name) as game:
-            recipes = "".join(game.reset(task).observation for task in range(0, 544, 8))
+            recipes = "".join(game.reset(task).observation for task in range(0, 544, 32))
         found = re.findall(r"\d+ ([a-z' ]+?)(?= using|,|\n)", recipes)
-        return sorted(set(found))[::8]
+        return sorted(set(found))[::2]
     if name == "Wordle":
         with LocalGame(name) as game:
             game.reset(0)

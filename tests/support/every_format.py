@@ -18,25 +18,37 @@ TEXT_FORMATS = frozenset({"react", "tags", "adapt", "bare"})
 each_environment = pytest.mark.parametrize("environment", ENVIRONMENTS, ids=lambda e: e.name)
 
 
+# Their actions carry marks of their own as the formats of text write them: a fence, or tags.
+MARKED = frozenset({"SearchQA", "SQLGym", "WebArena", "MiniWoB"})
+
+
 def _pairs(formats):
-    """Return each environment with each format; a plain run has a third of them, with every one of either."""
+    """Return each environment with each format, as they seldom interact.
+
+    A plain run has each environment in one format, `make test` a third of the pairs, and `make properties`
+    and `make exhaustive` all.
+    """
     return [
         pytest.param(
             environment,
             action_format,
             id=f"{environment.name}-{action_format.name}",
-            marks=[] if (number + place) % 3 == 0 else pytest.mark.slow,
+            marks=_marks(environment, action_format, number - place - 2, len(formats)),
         )
         for number, environment in enumerate(ENVIRONMENTS)
         for place, action_format in enumerate(formats)
     ]
 
 
+def _marks(environment, action_format, turn, formats):
+    if turn % formats == 0:
+        return []
+    interact = action_format.name == "bare" and environment.name in MARKED
+    return pytest.mark.slow if interact or turn % 3 == 0 else pytest.mark.exhaustive
+
+
 each_pair = pytest.mark.parametrize(("environment", "action_format"), _pairs(FORMATS.values()))
 each_pair_and_native = pytest.mark.parametrize(("environment", "action_format"), _pairs(EVERY_FORMAT))
-
-# Their actions carry marks of their own as the formats of text write them: a fence, or tags.
-MARKED = frozenset({"SearchQA", "SQLGym", "WebArena", "MiniWoB"})
 
 
 def verdict(action_format, reply, grammar, wanted):
