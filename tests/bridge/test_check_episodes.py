@@ -44,7 +44,6 @@ def test_one_that_fails_beside_another(check):
     assert "fails when two episodes run at once, but not one by one" in text
     assert "RuntimeError: another environment" in text
     assert "isolate: process beside env_id (it is thread now)" in advice
-    assert [status for status, _, _ in check("OneAtATime", "process")] == ["ok"]
 
 
 def test_one_that_hangs_beside_another(check):
@@ -66,10 +65,17 @@ def test_one_that_shares_a_generator(check, seeds):
     assert "at once mix up: one observes" in text
     assert "where it observed" in text
     assert "isolate: process" in advice
-    assert [status for status, _, _ in check("GlobalRandom", "process", seeds=seeds)] == ["ok"]
 
 
-@pytest.mark.parametrize("isolate", ["thread", "process"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "seeds"), [("OneAtATime", (0, 2)), ("GlobalRandom", (0, 2)), ("GlobalRandom", (0,))]
+)
+def test_in_a_process_of_its_own_nothing_is_wrong(check, name, seeds):
+    assert [status for status, _, _ in check(name, "process", seeds=seeds)] == ["ok"]
+
+
+@pytest.mark.parametrize("isolate", ["thread", pytest.param("process", marks=pytest.mark.slow)])
 def test_one_that_is_not_reproducible(check, isolate):
     (_, (status, text, advice)) = check("NoSeed", isolate)
     assert status == "warning"
@@ -128,7 +134,7 @@ def test_no_more_than_two_are_open_and_two_turns_are_played(check, monkeypatch):
     assert replies == [""] * 2 * 4
 
 
-@pytest.mark.parametrize("isolate", [None, "process"])
+@pytest.mark.parametrize("isolate", [None, pytest.param("process", marks=pytest.mark.slow)])
 def test_the_isolation_is_that_of_a_row(tmp_path, isolate):
     folder = write_tasks(
         tmp_path, "nasty_envs:nasty/OneAtATime-v0", of_rows={"isolate": isolate} if isolate else {}

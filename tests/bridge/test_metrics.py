@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
-import subprocess
 import sys
-import textwrap
 from collections import defaultdict
 
 import pytest
 
 import counting_env
+import fresh
 from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
 from agentgym_gym.testing import FaultyProxy
@@ -294,18 +292,13 @@ def test_a_module_is_wrapped_when_it_is_imported(tmp_path):
         "def process_validation_metrics(data_sources, sample_uids, infos_dict): return {}\n"
     )
     program = """
+        import sys
+        sys.path.insert(0, sys.argv[1])
         import verl_bridge.trainer
         from verl.trainer.ppo.metric_utils import compute_data_metrics, process_validation_metrics
         print(compute_data_metrics.wrapped_by_verl_bridge, process_validation_metrics.__name__)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = fresh.run(program, tmp_path)
     assert done.stdout.split() == ["True", "process_validation_metrics"]
     assert done.stderr == ""
 

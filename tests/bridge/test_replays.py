@@ -13,9 +13,11 @@ from urllib.parse import urlsplit
 import gymnasium
 import pytest
 
+import inside
 import inside_bridge
 from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
+from clock import wait_until
 from loop_without_verl import agent_loop, play, record_of, row_of
 
 AGENTGYM_MAZE = "agentgym_gym:agentgym/Maze-v0"
@@ -249,14 +251,14 @@ async def maze_while(url, happens, *, turns=60, **options):
 
 @pytest.mark.slow
 def test_episodes_outlive_a_server_that_is_killed_and_comes_back(monkeypatch, caplog):
-    inside_bridge.retry_episodes_after(monkeypatch, 0.3, 5.0)
+    inside_bridge.retry_episodes_after(monkeypatch, 0.1, 5.0)
     first = LocalServer("maze")
     url = first.start()
     second = LocalServer("maze", port=urlsplit(url).port)
 
     def happens():
         first.process.kill()
-        time.sleep(3)
+        time.sleep(1)
         second.start()
 
     try:
@@ -274,14 +276,15 @@ def test_episodes_outlive_a_server_that_is_killed_and_comes_back(monkeypatch, ca
 
 @pytest.mark.slow
 def test_episodes_outlive_a_server_that_says_nothing_until_its_circuit_opens(monkeypatch, caplog):
-    inside_bridge.retry_episodes_after(monkeypatch, 1.0, 30.0)
+    inside_bridge.retry_episodes_after(monkeypatch, 0.5, 5.0)
     server = LocalServer("maze")
     url = server.start()
 
     def happens():
         server.process.send_signal(signal.SIGSTOP)
-        time.sleep(7)
+        wait_until(lambda: "circuit open for" in caplog.text)
         server.process.send_signal(signal.SIGCONT)
+        inside.advance_clock("Maze", url, 60)
 
     limits = {"create": 0.5, "reset": 0.5, "step": 0.5}
     try:
@@ -289,4 +292,3 @@ def test_episodes_outlive_a_server_that_says_nothing_until_its_circuit_opens(mon
     finally:
         server.stop()
     assert [output.extra_fields["env_fault"] for output in outputs] == [None] * 8
-    assert "circuit open" in caplog.text

@@ -17,7 +17,7 @@ from verl_functions import metrics_of
 
 CRAFT = "agentgym/TextCraft-v0"
 AT = f"env/{CRAFT}"
-SLOW_SECONDS = 0.2
+SLOW_SECONDS = 0.05
 
 
 @pytest.fixture(autouse=True)

@@ -1,11 +1,10 @@
 """Shell completion, by the protocol of the shell in a process of its own, or in this one."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+
+import fresh
 
 
 def protocol(words):
@@ -102,10 +101,7 @@ try:
 finally:
     print(json.dumps(sorted(module for module in sys.modules if "." not in module)), file=sys.stderr)
 """
-    words = {**os.environ, **protocol("agentgym report runs/o")}
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=words, cwd=runs
-    )
+    result = fresh.run(code, env=protocol("agentgym report runs/o"), cwd=runs)
     assert result.stdout.split() == ["runs/one"]
     modules = json.loads(result.stderr)
     heavy = {"torch", "verl", "verl_bridge", "ray", "pyarrow", "transformers", "fastapi", "openai"}

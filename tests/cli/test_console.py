@@ -5,10 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import json
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -109,10 +106,13 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize("columns", [60, pytest.param(73, marks=pytest.mark.slow), 80, 140, None])
+@pytest.mark.parametrize(
+    "columns", [60, *(pytest.param(each, marks=pytest.mark.slow) for each in (73, 80, 140)), None]
+)
 @pytest.mark.parametrize("command", TABLES)
 def test_a_table_is_a_table(shown, monkeypatch, tmp_path, several, textcraft_url, command, columns):
     values = {"URL": textcraft_url, "RUNS": several, "OUT": tmp_path / "out"}
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
     monkeypatch.setenv("AGENTGYM_MAZE_URL", f"{textcraft_url},{textcraft_url}/")
     monkeypatch.setenv("AGENTGYM_CHROMIUM", "/no/browser")
     held_by_two(monkeypatch)
@@ -129,16 +129,9 @@ def test_a_table_is_a_table(shown, monkeypatch, tmp_path, several, textcraft_url
         assert len(found) <= 2
 
 
-def test_the_first_command_of_the_readme_prints_a_line_for_each_environment():
+def test_the_first_command_of_the_readme_prints_a_line_for_each_environment(run):
     """In a pipe, without a browser."""
-    variables = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    printed = subprocess.run(
-        [sys.executable, "-m", "agentgym_gym", "envs"],
-        env={**variables, "AGENTGYM_CHROMIUM": "/no/browser"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    printed = run("envs", env={"COLUMNS": None, "AGENTGYM_CHROMIUM": "/no/browser"}).stdout
     known = agentgym_gym.environments()
     missing = [line for line in printed.splitlines() if line.startswith("needs ")]
     assert len(printed.splitlines()) <= len(known) + 8 + len(missing)
@@ -156,7 +149,7 @@ def numbers(text):
     return Counter(re.findall(r"(?<=  )\d+\.\d\d(?=\s)", text))
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100])
+@pytest.mark.parametrize("columns", [60, pytest.param(100, marks=pytest.mark.slow)])
 def test_cut_names_differ_and_json_has_them_whole(shown, several, columns):
     headings = "\n".join(
         "\n".join(table[: -len(rows(table))]) for table in tables(shown(columns, "table", several))

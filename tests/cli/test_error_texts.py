@@ -45,7 +45,7 @@ def tried(function):
     """Run a test with texts of users."""
     for text in ("limit=3", "server='http://a:1'", "task_id=5", "first limit=3", "timeout=0", CALLS[0]):
         function = example(text=text)(function)
-    quick = settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    quick = settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
     return quick(given(text=TEXTS)(function))
 
 

@@ -161,14 +161,12 @@ def test_the_terminal_and_the_run_name_who_made_a_server(run, tmp_path, textcraf
     rows = recordings("textcraft.jsonl")
     (description,) = (row["response_json"] for row in rows if row["path"] == "/openapi.json")
 
+    client = httpx.Client(base_url=textcraft_url, headers={"content-type": "application/json"})
+
     def through(request, described):
         if request.path == "/openapi.json" and described is not None:
             return described
-        url, json_type = (
-            f"{textcraft_url}{request.path}?{request.query}",
-            {"content-type": "application/json"},
-        )
-        reply = httpx.request(request.method, url, content=request.content, headers=json_type)
+        reply = client.request(request.method, f"{request.path}?{request.query}", content=request.content)
         return reply.status_code, reply.json()
 
     for name, described, label in (
@@ -182,6 +180,7 @@ def test_the_terminal_and_the_run_name_who_made_a_server(run, tmp_path, textcraf
         assert result.stdout.startswith(f"TextCraft-v0 ({label}) by oracle\n")
         assert read_run(out).world == label
         assert f"world       {label}\n" in run("doctor", server.url).stdout
+    client.close()
 
 
 def test_eval_does_not_overwrite(run, tmp_path, textcraft_url):

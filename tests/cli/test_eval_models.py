@@ -259,7 +259,7 @@ def test_killed_at_random_moments_and_resumed_it_is_as_one_that_was_not(slow_run
     with slow_run(tmp_path / "whole") as whole:
         assert whole.wait(120) == 0, whole.stderr.read()
     draw, kills = random.Random(1), 0  # noqa: S311 - not for secrets
-    while kills < 6:
+    while kills < 4:
         kept = 0
         out = tmp_path / f"run{kills}"
         while True:
@@ -268,7 +268,7 @@ def test_killed_at_random_moments_and_resumed_it_is_as_one_that_was_not(slow_run
                 while process.poll() is None and not episodes.exists():
                     time.sleep(0.005)
                 time.sleep(draw.random() * 0.8)
-                if process.poll() is None and kills < 6:
+                if process.poll() is None and kills < 4:
                     os.kill(process.pid, signal.SIGKILL)
                     kills += 1
                     process.wait(60)

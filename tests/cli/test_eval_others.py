@@ -52,8 +52,16 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("isolate", ["thread", pytest.param("process", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("wrong", FAULTS)
+IN_PROCESS = ("reset exit", "step interrupt", "step nan")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "isolate"),
+    [
+        *((wrong, "thread") for wrong in FAULTS),
+        *(pytest.param(wrong, "process", marks=pytest.mark.slow) for wrong in IN_PROCESS),
+    ],
+)
 def test_a_fault_is_of_its_episode(play, wrong, isolate):
     result, records = play("Nasty", "--isolate", isolate, wrong=wrong)
     assert [record.score for record in records] == [2.0, None, 2.0, None]
@@ -82,14 +90,12 @@ def test_a_crash_is_of_its_episode(play, wrong, message):
     assert records[1].fault == {"kind": "EnvProcessDied", "message": message}
 
 
-@pytest.mark.parametrize(
-    ("isolate", "seconds"), [("thread", 1), pytest.param("process", 6, marks=pytest.mark.slow)]
-)
-def test_a_hang_is_of_its_episode(play, isolate, seconds):
-    options = ("--isolate", isolate, "--env-timeout", seconds, "--concurrency", 2)
+@pytest.mark.slow  # it waits; no call of the others may take as long
+def test_a_hang_is_of_its_episode(play):
+    options = ("--isolate", "thread", "--env-timeout", 3, "--concurrency", 2)
     _, records = play("Nasty", *options, wrong="step hang")
     assert [record.score for record in records] == [2.0, None, 2.0, None]
-    message = f"no answer from the environment in {seconds} s"
+    message = "no answer from the environment in 3 s"
     assert records[1].fault == {"kind": "TimeoutError", "message": message}
 
 
@@ -193,11 +199,15 @@ def test_one_that_bears_no_other_beside_it(play):
     assert [record.score for record in records] == [2.0] * 4
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "success"), [((), None), (("--success-at", 2), True), (("--success-at", 2.5), False)]
+    ("options", "success", "isolate"),
+    [
+        ((), None, "thread"),
+        (("--success-at", 2), True, "thread"),
+        (("--success-at", 2.5), False, "thread"),
+        pytest.param(("--success-at", 2), True, "process", marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("isolate", ["thread", "process"])
 def test_a_return_solves_a_task(play, tmp_path, options, success, isolate):
     _, records = play("Nasty", *options, "--isolate", isolate, tasks="0:2")
     assert [record.success for record in records] == [success] * 2
@@ -211,7 +221,7 @@ def test_a_run_is_resumed_with_the_same_threshold_only(play):
     result, _ = play("Nasty", "--success-at", 1, "--resume")
     assert result.exit_code == 2
     assert "options.success_at 2.0, not 1.0" in result.stderr
-    result, records = play("Nasty", "--success-at", 2, "--resume", "--isolate", "process")
+    result, records = play("Nasty", "--success-at", 2, "--resume", "--isolate", "thread")
     assert (result.exit_code, len(records)) == (0, 4)
 
 

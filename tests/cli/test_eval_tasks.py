@@ -37,7 +37,7 @@ def play(run, tmp_path, textcraft_url):
     [
         ((), TEST, "91 tasks, split test"),
         (("--limit", 3), TEST[:3], "The first 3 of 91 tasks, split test"),
-        (("--limit", 500), TEST, "91 tasks, split test"),
+        pytest.param(("--limit", 500), TEST, "91 tasks, split test", marks=pytest.mark.slow),
         (("--split", "train", "--limit", 2), TRAIN[:2], "The first 2 of 440 tasks, split train"),
         (("--positions", "0:5"), TEST[:5], "5 tasks, at the positions 0:5, split test"),
         (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
+import fresh
 from agentgym_gym.evaluate import EpisodeRecord, RunFolder
 
 
@@ -37,10 +37,7 @@ def played(tmp_path):
 
 def test_without_inspect_ai_it_says_what_to_install(played, tmp_path):
     code = "import sys; sys.modules['inspect_ai'] = None; from agentgym_gym.__main__ import main; main()"
-    command = ("export", played, "--to", "inspect", "--out", tmp_path / "logs")
-    result = subprocess.run(
-        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False
-    )
+    result = fresh.run(code, "export", played, "--to", "inspect", "--out", tmp_path / "logs")
     assert result.returncode == 2
     wanted = "pip install '.[inspect]" if sys.version_info >= (3, 11) else "Python 3.11"
     assert wanted in result.stderr

@@ -188,6 +188,7 @@ def test_where_nobody_answers_it_is_shown_and_kept(run, server):
     assert f"{dead} (ended)" in run("leases", server.url).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, textcraft_url):
     """Else what the parent left could not be cleared before the child ends."""

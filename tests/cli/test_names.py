@@ -101,7 +101,7 @@ def kwargs(row):
 # Environments
 
 
-@pytest.mark.parametrize("name", ["own/Guessing-v0", "guessing"])
+@pytest.mark.parametrize("name", ["own/Guessing-v0", pytest.param("guessing", marks=pytest.mark.slow)])
 def test_an_environment_of_ones_own_in_every_command(run, guessing, name):
     own = f"own_environment:{name}"
     done = run("eval", own, "--agent", "random", "--tasks", "3,50", "--server", guessing, "--out", "eval")
@@ -126,6 +126,7 @@ def test_an_environment_of_ones_own_in_every_command(run, guessing, name):
     assert said["status"] == "ok", said
 
 
+@pytest.mark.slow  # a program
 def test_a_module_in_the_working_directory_is_found_by_check_and_by_the_script(run, tmp_path):
     assert run("verl", "init", "--env", OTHERS, "--out", "recipe").exit_code == 0
     sys.modules.pop("other_library")

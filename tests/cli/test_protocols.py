@@ -121,6 +121,7 @@ def test_the_items_of_a_file_in_its_order(run, tmp_path, write_items, textcraft_
     assert f"\nProtocol {text}; its metric is success.\n" in result.stdout
 
 
+@pytest.mark.slow  # a server of Maze
 def test_a_folder_with_the_published_files(run, planned, tmp_path, write_items):
     mazes = [f"lmrlgym_maze_{task}" for task in reversed(range(25))]
     (tmp_path / "eval").mkdir()
@@ -165,25 +166,29 @@ def test_item_files_that_do_not_fit(planned, refused, tmp_path, write_items):
         assert f"--{name}='{value}' and --items both" in error
 
 
-@pytest.mark.slow
-def test_quick_on_all_local_servers(run, tmp_path):
-    result = run("eval", "--protocol", "quick", "--agent", "oracle", "--limit", 2, "--out", tmp_path / "all")
-    assert result.exit_code == 0, result.stderr
-    local = {each.id for each in environments() if each.local_server is not None}
-    local -= {
-        "agentgym/SciWorld-v0",
-        "agentgym/WebArena-v0",
-        "agentgym/MiniWoB-v0",
-    }  # which need Java and a browser
-    runs = [read_run(folder) for folder in (tmp_path / "all").iterdir() if folder.is_dir()]
-    assert {each.env_id for each in runs} == local
-    assert all(record.success for each in runs for record in each.records)
-    assert {each.protocol.partition(", with ")[2] for each in runs} == {
+LOCAL = {each.name for each in environments() if each.local_server is not None}
+LOCAL -= {"SciWorld", "WebArena", "MiniWoB"}  # which need Java and a browser
+
+
+def test_quick_is_of_all_local_servers(planned):
+    runs = planned("quick", "--limit", 2)
+    assert {(name, episodes) for name, episodes, _ in runs} == {(name, 2) for name in LOCAL}
+    assert {text.partition(", with ")[2] for *_, text in runs} == {
         "limit 2 in place of sample 50",
         "limit 2 in place of all",
     }
 
 
+@pytest.mark.exhaustive  # it starts all servers; tests/servers plays them one by one
+def test_quick_on_all_local_servers(run, tmp_path):
+    result = run("eval", "--protocol", "quick", "--agent", "oracle", "--limit", 2, "--out", tmp_path / "all")
+    assert result.exit_code == 0, result.stderr
+    runs = [read_run(folder) for folder in (tmp_path / "all").iterdir() if folder.is_dir()]
+    assert {each.env_id for each in runs} == {f"agentgym/{name}-v0" for name in LOCAL}
+    assert all(record.success for each in runs for record in each.records)
+
+
+@pytest.mark.slow
 def test_quick(run, digest, tmp_path, textcraft_url):
     result = run(
         *("eval", "TextCraft", "--protocol", "quick", "--agent", "oracle", "--server", textcraft_url),

@@ -138,6 +138,14 @@ REFUSED = {
         ("--env WebShop --like agentgym-rl", "agentgym/BabyAI-v0"),
         ("--env WebShop --like somebody", "'somebody'", "'gigpo'"),
         ("--env WebShop --algorithm remax --verl 0.7", "verl 0.7 cannot do ReMax"),
+        ("--env WebShop --algorithm gigpo --verl 0.7 --integration interaction", "the turns of each episode"),
+        ("--env WebShop --turns ten", "'ten' should be turn limits"),
+        ("--env WebShop --turns 10,0", "turns=0 should be at least 1"),
+        ("--env WebShop --turns 10,20 --integration interaction --verl 0.7", "give one"),
+        ("--env CartPole-v1 --tasks 0:20", "CartPole-v1 is no text environment", "rollout.TextAdapter"),
+        ("--env nasty_envs:nasty/Nasty-v0 --tasks 0:20 --isolate loop", "nasty/Nasty-v0 are no coroutine"),
+        ("--env nasty_envs:nasty/Nasty-v0 --tasks 0:20 --isolate jail", "--isolate='jail'"),
+        ("--env nasty_envs:nasty/Nasty-v0 --tasks 0:20 --success-at high", "'high' should be a number"),
         ("--env WebArena --like agentgym-rl --gpus 32", "32 does not divide the 16"),
         ("--env WebShop --kl-coef -1", "'--kl-coef'"),
         ("--env WebShop --kl-coef inf", "--kl-coef=inf"),
@@ -182,19 +190,27 @@ FILES = {
 }
 
 
-@pytest.fixture
-def files(tmp_path, monkeypatch, textcraft_url):
-    """The files that the commands name, in the working directory."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder with the files that the commands name; no command writes to it."""
+    place = tmp_path_factory.mktemp("files")
     for name, value in FILES.items():
-        (tmp_path / name).write_text(json.dumps(value))
-    (tmp_path / "empty.txt").write_text(" \n")
-    (tmp_path / "latin.txt").write_bytes(b"\xe9t\xe9")
-    (tmp_path / "mine.txt").write_text("Play.")
-    with RunFolder(tmp_path / "other", {**FACTS, "env_id": "CartPole-v1"}) as folder:
+        (place / name).write_text(json.dumps(value))
+    (place / "empty.txt").write_text(" \n")
+    (place / "latin.txt").write_bytes(b"\xe9t\xe9")
+    (place / "mine.txt").write_text("Play.")
+    (place / "empty").mkdir()
+    with RunFolder(place / "other", {**FACTS, "env_id": "CartPole-v1"}) as folder:
         folder.add(episode(0, env_id="CartPole-v1"))
-    return tmp_path
+    return place
+
+
+@pytest.fixture
+def files(written, monkeypatch, textcraft_url):
+    """The files that the commands name, in the working directory."""
+    monkeypatch.chdir(written)
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
+    return written
 
 
 def refused(run, *words):
@@ -246,7 +262,6 @@ NEEDED = {"rescore": ("--out", "new"), "export": ("--to", "inspect", "--out", "n
 @pytest.mark.parametrize("words", TAKES_RUNS, ids=" ".join)
 @pytest.mark.parametrize("folder", ["nowhere", "empty"])
 def test_a_folder_without_a_run_is_named(run, files, words, folder):
-    (files / "empty").mkdir()
     error = refused(run, *words, folder, *NEEDED.get(words[0], ()))
     assert folder in error
     assert "no run" in error

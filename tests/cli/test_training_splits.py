@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import agentgym_gym
 import needs
@@ -59,8 +58,14 @@ def items(name, *tasks):
     return "items.json"
 
 
-@pytest.mark.parametrize("command", [("verl", "init", "--env"), ("data", "rl")])
-@pytest.mark.parametrize("env", ["SciWorld", "SQLGym"])
+@pytest.mark.parametrize(
+    ("command", "env"),
+    [
+        (("verl", "init", "--env"), "SciWorld"),
+        pytest.param(("data", "rl"), "SciWorld", marks=pytest.mark.slow),
+        pytest.param(("data", "rl"), "SQLGym", marks=pytest.mark.slow),
+    ],
+)
 def test_validation_comes_from_dev(init, command, env):
     made, printed = init(env, command=command)
     assert made["train"] == split(env, "train")
@@ -75,7 +80,9 @@ def test_without_dev_training_tasks_are_kept_out(init, command):
     assert not made["train"] & made["val"]
 
 
-@pytest.mark.parametrize("command", [("verl", "init", "--env"), ("data", "rl")])
+@pytest.mark.parametrize(
+    "command", [("verl", "init", "--env"), pytest.param(("data", "rl"), marks=pytest.mark.slow)]
+)
 def test_other_splits_are_taken_by_name(init, command):
     made, printed = init("BabyAI", "--split", "all", command=command)
     assert made["train"] | made["val"] == set(range(900))
@@ -98,10 +105,9 @@ def test_an_environment_with_only_tasks_for_evaluation_is_trained_on_by_name(run
     assert f"{len(made['train'])} training tasks of Maze are for evaluation" in printed
 
 
-@pytest.mark.parametrize("env", ["ALFWorld", "SearchQA"])
-def test_all_selects_every_task_of_an_environment_without_such_a_split(init, env):
-    made, _ = init("--env", env, "--split", "all", "--preset", "test")
-    assert made["train"] & split(env, "test")
+def test_all_selects_every_task_of_an_environment_without_such_a_split(init):
+    made, _ = init("--env", "ALFWorld", "--split", "all", "--preset", "test")
+    assert made["train"] & split("ALFWorld", "test")
 
 
 @pytest.mark.parametrize("command", [("verl", "init", "--env"), ("data", "rl")])
@@ -121,10 +127,17 @@ def test_a_file_may_name_tasks_of_any_split(init):
     assert "2 of test" in printed
 
 
-def test_check_names_training_rows_for_evaluation(init, run):
-    init("--env", "BabyAI", "--split", "all")
+@pytest.fixture
+def textcraft(textcraft_url, monkeypatch):
+    """An environment whose server is running, so that `check` starts none."""
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
+    return "TextCraft"
+
+
+def test_check_names_training_rows_for_evaluation(init, run, textcraft):
+    init("--env", textcraft, "--split", "all")
     problem, warning, *_ = found(run)
-    held_out = tasks("train") & split("BabyAI", "test")
+    held_out = tasks("train") & split(textcraft, "test")
     assert problem["status"] == "problem"
     assert f"{len(held_out)} of " in problem["text"]
     assert "in test of" in problem["text"]
@@ -132,19 +145,19 @@ def test_check_names_training_rows_for_evaluation(init, run):
     assert "cannot be won" in warning["text"]
 
 
-def test_check_finds_nothing_in_a_default_folder(init, run):
-    init("--env", "BabyAI")
+def test_check_finds_nothing_in_a_default_folder(init, run, textcraft):
+    init("--env", textcraft)
     assert [each["status"] for each in found(run)] == ["ok"]
 
 
-def test_an_item_file_counts_as_the_tasks_of_the_paper(init, run):
-    file = items("babyai", *range(700, 900))
-    _, printed = init("--env", "BabyAI", "--like", "agentgym-rl", "--tasks", file)
+def test_an_item_file_counts_as_the_tasks_of_the_paper(init, run, textcraft):
+    file = items("textcraft", *range(440, 544))
+    _, printed = init("--env", textcraft, "--like", "agentgym-rl", "--tasks", file)
     assert "count as those of agentgym-rl" in printed
     assert "count as those of agentgym-rl" in Path("made/README.md").read_text("utf-8")
     statuses = {each["status"] for each in found(run)}
     assert statuses == {"warning"}
-    _, printed = init("--env", "BabyAI", "--like", "agentgym-rl")
+    _, printed = init("--env", textcraft, "--like", "agentgym-rl")
     assert "AgentItemId" in printed
     assert "AgentItemId" in Path("made/README.md").read_text("utf-8")
 
@@ -205,35 +218,36 @@ def test_a_run_of_test_tasks_only_cannot_be_learned(run):
 PAPERS = [(None, each.name) for each in agentgym_gym.environments()] + [
     (like, env_id) for like in LIKE for env_id in published_by(like)
 ]
-CHOICES = [
-    (env, like, preset, algorithm) for like, env in PAPERS for preset in PRESETS for algorithm in ALGORITHMS
-]
-LARGE = "searchqa"
-"""Writing its 170,000 rows takes seconds."""
 
 
-def check(init, choice):
-    env, like, preset, algorithm = choice
+FIRST = {next(iter(published_by(like))) for like in LIKE}
+
+
+def marks(like, env):
+    """Each environment and each paper once is quick, but the 170,000 tasks of SearchQA take seconds."""
+    if "SearchQA" in env:
+        return pytest.mark.exhaustive if like else pytest.mark.slow
+    return [] if like is None or env in FIRST else pytest.mark.slow
+
+
+@pytest.mark.parametrize(("like", "env"), [pytest.param(*each, marks=marks(*each)) for each in PAPERS])
+def test_each_recipe_trains_on_train(init, like, env):
+    check(init, like, env, "test", "grpo")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("like", "env"), PAPERS)
+def test_every_recipe_trains_on_train(init, like, env):
+    for preset, algorithm in itertools.product(PRESETS, ALGORITHMS):
+        check(init, like, env, preset, algorithm)
+
+
+def check(init, like, env, preset, algorithm):
     paper = ["--like", like] if like else []
     made, _ = init("--env", env, *paper, "--preset", preset, "--algorithm", algorithm)
     environment = agentgym_gym.find(env)
     train = set(environment.splits["train"])
     assert made["train"] <= train
     assert not made["train"] & made["val"]
-    allowed = set(environment.splits.get("dev", train))
-    assert made["val"] <= allowed
+    assert made["val"] <= set(environment.splits.get("dev", train))
     assert not environment.unwinnable.keys() & made["train"]
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    choice=st.sampled_from([each for each in CHOICES if LARGE not in each[0].lower() or each[2] == "test"])
-)
-def test_any_recipe_trains_on_train(init, choice):
-    check(init, choice)
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: "-".join(map(str, choice)))
-def test_every_recipe_trains_on_train(init, choice):
-    check(init, choice)

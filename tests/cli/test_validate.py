@@ -32,6 +32,13 @@ def another_babyai_url():
     process.communicate()
 
 
+@pytest.fixture(scope="module")
+def babyai_url():
+    server = LocalServer("babyai")
+    yield server.start()
+    server.stop()
+
+
 def test_all_tasks_are_those_of_all_splits(run, maze_url, monkeypatch):
     inside.forget_registrations(monkeypatch)
     register(replace(find("Maze"), name="Mazes", splits={"train": range(20), "test": range(20, 25)}))
@@ -180,14 +187,12 @@ def test_what_is_asked_wrongly_is_said(run, maze_url, textcraft_url, serverless)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["validate"], ["eval", "--agent", "oracle"]])
-def test_servers_of_different_worlds_are_not_averaged(run, another_babyai_url, maze_url, tmp_path, command):
-    server = LocalServer("babyai")
-    try:
-        urls = f"{server.start()},{another_babyai_url}"
-        options = ("--server", urls, "--tasks", "0:2", "--out", tmp_path / "run")
-        result = run(command[0], "BabyAI", *command[1:], *options)
-    finally:
-        server.stop()
+def test_servers_of_different_worlds_are_not_averaged(
+    run, babyai_url, another_babyai_url, maze_url, tmp_path, command
+):
+    urls = f"{babyai_url},{another_babyai_url}"
+    options = ("--server", urls, "--tasks", "0:2", "--out", tmp_path / "run")
+    result = run(command[0], "BabyAI", *command[1:], *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "the servers have different worlds" in result.stderr
     assert (

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import itertools
 import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -20,8 +18,9 @@ import yaml
 from pyarrow import parquet
 
 import command_line
+import fresh
 import needs
-from verl_bridge.recipes import ALGORITHMS, INTEGRATIONS, PRESETS, VERSIONS, seeded, write_rows
+from verl_bridge.recipes import ALGORITHMS, PRESETS, VERSIONS, seeded, write_rows
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 # What this folder cannot be told off for: the loop is written in a module that may not be there yet.
@@ -77,62 +76,36 @@ def edit(file, old, new):
 # init
 
 
-def init_accepts(algorithm, version, integration):
-    """Return whether there is a recipe; other tests read the errors of the combinations without one."""
-    if integration == "interaction":
-        return version == "0.7" and algorithm not in {"remax", "gigpo"}
-    return (algorithm, version) != ("remax", "0.7")
-
-
 @pytest.mark.parametrize(
-    ("algorithm", "version", "integration"),
-    [
-        pytest.param(*each, marks=[] if each[0] == "grpo" else [pytest.mark.slow])
-        for each in itertools.product(ALGORITHMS, VERSIONS, INTEGRATIONS)
-        if init_accepts(*each)
-    ],
+    ("algorithm", "version", "integration"), [("gigpo", "0.9", "agent-loop"), ("ppo", "0.7", "interaction")]
 )
-@pytest.mark.parametrize("preset", PRESETS)
-def test_init_writes_what_can_be_read(run, tmp_path, algorithm, preset, version, integration):
-    options = ["--algorithm", algorithm, "--preset", preset, "--verl", version, "--integration", integration]
+def test_init_writes_what_is_chosen(run, tmp_path, algorithm, version, integration):
+    options = ["--algorithm", algorithm, "--preset", "test", "--verl", version, "--integration", integration]
     assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options).exit_code == 0
-    names = {"config.yaml", "agent_loop.yaml", "run.sh", "README.md"}
+    names = {"config.yaml", "agent_loop.yaml", "run.sh", "README.md", "data"}
     names |= {"interaction.yaml"} if integration == "interaction" else set()
-    assert names <= {path.name for path in tmp_path.iterdir()}
+    assert {path.name for path in tmp_path.iterdir()} == names
     config = yaml.safe_load((tmp_path / "config.yaml").read_text())
-    assert config["actor_rollout_ref"]["actor"]["optim"]["lr"] == (1e-6 if preset == "train" else 5e-7)
-    alone = preset == "train" and algorithm not in {
-        "grpo",
-        "rloo",
-        "gigpo",
-    }  # 256 episodes, each of another task
-    assert config["data"]["train_batch_size"] == PRESETS[preset].batch * (8 if alone else 1)
-    (loop,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
-    assert loop["name"] == "gym_env"
+    assert config["algorithm"]["adv_estimator"] == ALGORITHMS[algorithm]
+    assert config["data"]["train_batch_size"] == PRESETS["test"].batch
     if integration == "interaction":
         (entry,) = yaml.safe_load((tmp_path / "interaction.yaml").read_text())["interaction"]
         played = entry["config"]
-        limits = config["actor_rollout_ref"]["rollout"]["multi_turn"]
-        assert (limits["max_assistant_turns"], limits["max_user_turns"]) == (26, 25)
     else:
-        played = loop
+        (played,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
     assert (played["max_turns"], played["env_kwargs"]["max_turns"]) == (25, 25)
     assert played["env_id"] == "agentgym_gym:agentgym/WebShop-v0"
-    script = tmp_path / "run.sh"
-    assert subprocess.run(["bash", "-n", script], check=True).returncode == 0  # noqa: S607
-    assert (
-        'VERL_USE_EXTERNAL_MODULES="verl_bridge.trainer${VERL_USE_EXTERNAL_MODULES:+,' in script.read_text()
-    )
 
 
 def test_init_replaces_nothing_unasked(run, folder):
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    result = run("verl", "init", "--env", "WebShop", "--out", folder)
+    options = ["--env", "WebShop", "--preset", "test", "--out", folder]
+    result = run("verl", "init", *options)
     assert result.exit_code == 2
     assert "config.yaml" in result.stderr
     assert "--force" in result.stderr
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    assert run("verl", "init", "--env", "WebShop", "--out", folder, "--force").exit_code == 0
+    assert run("verl", "init", *options, "--force").exit_code == 0
     assert "WebShop" in (folder / "agent_loop.yaml").read_text()
 
 
@@ -153,9 +126,9 @@ def test_init_writes_native_tool_calls(run, tmp_path, textcraft_url, checked):
     assert "the model gets no tools" in wrong["text"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # a server of WebShop is started
 def test_init_writes_a_turn_limit_that_grows(run, tmp_path):
-    options = ["--turns", "10,20,30", "--turns-every", "50"]
+    options = ["--turns", "10,20,30", "--turns-every", "50", "--tasks", "500:560"]
     assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options).exit_code == 0
     (loop,) = yaml.safe_load((tmp_path / "agent_loop.yaml").read_text())
     assert loop["horizon"] == {"turns": [10, 20, 30], "every": 50}
@@ -166,20 +139,6 @@ def test_init_writes_a_turn_limit_that_grows(run, tmp_path):
     loop["horizon"] = {"turns": [10, 20]}
     (tmp_path / "agent_loop.yaml").write_text(yaml.safe_dump([loop]))
     assert "several turn limits require every" in run("verl", "check", tmp_path).stdout.replace("\n", " ")
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--turns", "ten"], "'ten' should be turn limits, such as 20"),
-        (["--turns", "10,0"], "turns=0 should be at least 1"),
-        (["--turns", "10,20", "--integration", "interaction", "--verl", "0.7"], "give one"),
-    ],
-)
-def test_init_names_a_turn_limit_that_cannot_be(run, tmp_path, options, says):
-    ended = run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options)
-    assert ended.exit_code != 0
-    assert says in " ".join(ended.stderr.split())
 
 
 def test_init_writes_the_tasks_of_agentgym(run, tmp_path):
@@ -226,7 +185,7 @@ def test_any_text_environment(run, checked, tmp_path, monkeypatch):
     assert checked(tmp_path) == []
 
 
-@pytest.mark.parametrize("integration", INTEGRATIONS)
+@pytest.mark.parametrize("integration", ["agent-loop", pytest.param("interaction", marks=pytest.mark.slow)])
 def test_the_yaml_says_where_an_environment_runs(run, tmp_path, integration):
     options = ["--isolate", "process", "--success-at", "1.5", "--tasks", "0:20", "--val", "4"]
     options += ["--verl", "0.7", "--integration", integration]
@@ -253,25 +212,6 @@ def test_the_prompt_is_read_where_the_environment_runs(run, tmp_path):
     assert str(os.getpid()) not in prompt["content"]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["CartPole-v1"], "CartPole-v1 is no text environment: its observation is of type ndarray"),
-        (["CartPole-v1"], "wrap it in agentgym_gym.rollout.TextAdapter"),
-        (["nasty_envs:nasty/Nasty-v0", "--isolate", "loop"], "those of nasty/Nasty-v0 are no coroutine"),
-        (["nasty_envs:nasty/Nasty-v0", "--isolate", "jail"], "--isolate='jail' should be one of loop"),
-        (["nasty_envs:nasty/Nasty-v0", "--success-at", "high"], "--success-at 'high' should be a number"),
-    ],
-)
-def test_init_refuses_what_cannot_be_played(run, tmp_path, options, said):
-    result = run(
-        "verl", "init", "--env", *options, "--tasks", "0:20", "--val", "4", "--out", tmp_path / "new"
-    )
-    assert result.exit_code == 2
-    assert said in result.stderr
-    assert not (tmp_path / "new").exists()
-
-
 # check
 
 
@@ -296,7 +236,7 @@ def checks_of(run, place, name):
     return [found for found in findings if found["check"] == name]
 
 
-@pytest.mark.parametrize("at", [0, 3, 5, 11])
+@pytest.mark.parametrize("at", [3, 11])
 @pytest.mark.parametrize("by", ["first observation", "system prompt"])
 def test_check_measures_every_prompt(run, several, at, by):
     """The longest counts, whichever row has it, also where a later row makes the same environment."""
@@ -371,6 +311,7 @@ def kwargs_of(row):
     return row["extra_info"]["interaction_kwargs"]
 
 
+# Others, such as sizes that do not fit, are in `check_mistakes`.
 MISTAKES = {
     "no config": (lambda folder: (folder / "config.yaml").unlink(), "settings", "cannot read"),
     "no yaml": (set_in("config.yaml", "data:\n", "data: [\n"), "settings", "is not YAML"),
@@ -379,19 +320,6 @@ MISTAKES = {
         "settings",
         "custom_reward_function is an old name",
     ),
-    "batch and gpus": (set_in("config.yaml", "n_gpus_per_node: 4", "n_gpus_per_node: 3"), "sizes", "3 GPUs"),
-    "mini-batch": (
-        set_in("config.yaml", "mini_batch_size: 8", "mini_batch_size: 16"),
-        "sizes",
-        "is more than",
-    ),
-    "micro-batch": (
-        set_in("config.yaml", "ppo_micro_batch_size_per_gpu: 2", "ppo_micro_batch_size_per_gpu: 3"),
-        "sizes",
-        "micro-batches of 3",
-    ),
-    "no group": (set_in("config.yaml", "    n: 2\n", "    n: 1\n"), "sizes", "compares the samples"),
-    "tensor": (set_in("config.yaml", "parallel_size: 1", "parallel_size: 3"), "sizes", "3 each"),
     "loop not there": (lambda folder: (folder / "agent_loop.yaml").unlink(), "loop", "cannot read"),
     "loop of another form": (set_in("agent_loop.yaml", "_target_", "target"), "loop", "should hold a list"),
     "loop of another name": (
@@ -413,11 +341,6 @@ MISTAKES = {
         change_rows("train", lambda rows: rows[0].update(agent_name="tool_agent")),
         "loop",
         "no interaction is set",
-    ),
-    "class nowhere": (
-        set_in("agent_loop.yaml", "verl_bridge.agent_loop", "nowhere.agent_loop"),
-        "import",
-        "nowhere",
     ),
     "no data": (lambda folder: (folder / "data/train.parquet").unlink(), "data", "cannot read"),
     "not parquet": (lambda folder: (folder / "data/val.parquet").write_text("x"), "data", "cannot read"),
@@ -441,11 +364,6 @@ MISTAKES = {
         change_rows("train", lambda rows: [row["reward_model"].pop("ground_truth") for row in rows]),
         "data",
         "ground_truth",
-    ),
-    "task in both": (
-        change_rows("val", lambda rows: kwargs_of(rows[0]).update(seed=3)),
-        "validation",
-        "1 of the tasks in val are in train too",
     ),
     "unknown environment": (
         change_rows("val", lambda rows: kwargs_of(rows[0]).update(env_id="agentgym/Nope-v0")),
@@ -512,7 +430,13 @@ INTERACTION_MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("mistake", INTERACTION_MISTAKES)
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(each, marks=[] if each == "no turn left" else [pytest.mark.slow])
+        for each in INTERACTION_MISTAKES
+    ],
+)
 def test_check_finds_a_mistake_with_an_interaction(interaction, checked, mistake):
     make, check, text = INTERACTION_MISTAKES[mistake]
     make(interaction)
@@ -545,9 +469,7 @@ def test_what_is_not_installed_is_said(folder, module, extra):
         f"from agentgym_gym.__main__ import main; sys.argv = ['agentgym', 'verl', 'check', {str(folder)!r}]\n"
         "main()"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
-    )
+    result = fresh.run(code)
     if module == "yaml":
         assert result.returncode == 2
         assert f"pip install '.[{extra}]'" in result.stderr
@@ -555,8 +477,9 @@ def test_what_is_not_installed_is_said(folder, module, extra):
         assert "pyarrow is not installed here: not read" in result.stdout
 
 
-def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch):
+def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch, textcraft_url):
     """But for the training itself, which needs a GPU; `my_package` is a name to be replaced."""
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
     page = Path(__file__).resolve().parents[2] / "docs/training/recipes.md"
     blocks = re.findall(r"^```console\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     commands = [shlex.split(line) for block in blocks for line in block.splitlines()]
@@ -586,17 +509,3 @@ def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch):
         "agentgym/Maze-v0": 128,
         "agentgym/TextCraft-v0": 256,
     }
-
-
-def test_init_writes_gigpo(run, tmp_path):
-    assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, "--algorithm", "gigpo").exit_code == 0
-    config = yaml.safe_load((tmp_path / "config.yaml").read_text())
-    assert config["algorithm"] == {"adv_estimator": "gym_gigpo", "gamma": 0.95, "gym_gigpo_omega": 1.0}
-    assert config["actor_rollout_ref"]["rollout"]["n"] == 8
-
-
-def test_gigpo_needs_the_agent_loop(run, tmp_path):
-    options = ["--algorithm", "gigpo", "--integration", "interaction", "--verl", "0.7"]
-    ended = run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options)
-    assert ended.exit_code == 2
-    assert "the turns of each episode" in ended.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,12 +30,22 @@ def test_the_docs_have_this_table():
     assert len(rows) >= 24
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, textcraft_url):
+    return make_folder(tmp_path_factory.mktemp("made") / "folder", textcraft_url)
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A folder in which nothing is wrong."""
+    return Path(shutil.copytree(made, tmp_path / "folder"))
+
+
 @pytest.mark.parametrize(
     "mistake",
     [pytest.param(each, id=each.text, marks=pytest.mark.slow) for each in MISTAKES if not each.needs],
 )
-def test_a_mistake_is_found(tmp_path, textcraft_url, mistake):
-    folder = make_folder(tmp_path, textcraft_url)
+def test_a_mistake_is_found(folder, mistake):
     mistake.make(folder)
     findings = checked(folder)
     found = [each for each in findings if mistake.finding in each.text]
@@ -42,8 +53,8 @@ def test_a_mistake_is_found(tmp_path, textcraft_url, mistake):
     assert all(each.advice for each in found if each.status == mistake.status)
 
 
-def test_nothing_is_wrong_without_a_mistake(tmp_path, textcraft_url):
-    findings = checked(make_folder(tmp_path, textcraft_url))
+def test_nothing_is_wrong_without_a_mistake(folder):
+    findings = checked(folder)
     assert not [each for each in findings if each.status in {"problem", "warning"}]
     (length,) = (each for each in findings if each.check == "response length")
     assert "by 2 episodes of oracle and random up to 20 turns" in length.text
@@ -67,8 +78,7 @@ def test_an_environment_without_a_server_here_is_skipped(run, tmp_path, monkeypa
 # overrides
 
 
-def test_overrides_apply_as_in_the_script(run, tmp_path, textcraft_url):
-    folder = make_folder(tmp_path, textcraft_url)
+def test_overrides_apply_as_in_the_script(run, folder):
     result = run("verl", "check", folder, "trainer.n_gpus_per_node=3", "--json")
     assert result.exit_code == 1
     assert "cannot be divided among 3 GPUs" in result.stdout
@@ -81,8 +91,7 @@ def test_overrides_apply_as_in_the_script(run, tmp_path, textcraft_url):
     assert not any("GPUs" in each["text"] for each in findings if each["status"] == "problem")
 
 
-def test_an_override_with_an_earlier_training(tmp_path, textcraft_url):
-    folder = make_folder(tmp_path, textcraft_url)
+def test_an_override_with_an_earlier_training(folder):
     checkpoint(folder)
     texts = [each.text for each in checked(folder, "trainer.resume_mode=disable")]
     assert not any("resumes from" in text for text in texts)
@@ -95,7 +104,8 @@ def test_an_override_with_an_earlier_training(tmp_path, textcraft_url):
 
 def test_force_does_not_continue_from_other_weights(run, tmp_path):
     out = tmp_path / "run"
-    assert run("verl", "init", "--env", "TextCraft", "--out", out).exit_code == 0
+    usual = ("--preset", "test", "--out", out)
+    assert run("verl", "init", "--env", "TextCraft", *usual).exit_code == 0
     checkpoint(out)
     before = (out / "config.yaml").read_bytes()
     for options, change in {
@@ -112,20 +122,20 @@ def test_force_does_not_continue_from_other_weights(run, tmp_path):
         ("--env", "TextCraft", "--model", "Qwen/Qwen3-4B"): "now Qwen/Qwen3-4B",
         ("--env", "TextCraft", "--algorithm", "rloo"): "algorithm grpo, now rloo",
     }.items():
-        result = run("verl", "init", *options, "--out", out, "--force")
+        result = run("verl", "init", *options, *usual, "--force")
         assert result.exit_code == 2
         printed = " ".join(result.stderr.split())
         assert change in printed
         assert "step 40" in printed
         assert "choose another --out" in printed
         assert (out / "config.yaml").read_bytes() == before
-    assert run("verl", "init", "--env", "TextCraft", "--gpus", "8", "--out", out, "--force").exit_code == 0
+    assert run("verl", "init", "--env", "TextCraft", "--gpus", "8", *usual, "--force").exit_code == 0
 
 
 def test_force_knows_several_environments(run, tmp_path):
     def init(*names):
         environments = [word for name in names for word in ("--env", name)]
-        return run("verl", "init", *environments, "--out", tmp_path / "run", "--force")
+        return run("verl", "init", *environments, "--preset", "test", "--out", tmp_path / "run", "--force")
 
     assert init("Maze", "TextCraft").exit_code == 0
     checkpoint(tmp_path / "run")
@@ -135,16 +145,14 @@ def test_force_knows_several_environments(run, tmp_path):
     assert re.search(r"now agentgym_gym:agentgym/Maze-v0, .*Wordle", " ".join(refused.stderr.split()))
 
 
-def test_episodes_of_an_earlier_training_are_reported(tmp_path, textcraft_url):
-    folder = make_folder(tmp_path, textcraft_url)
+def test_episodes_of_an_earlier_training_are_reported(folder):
     (folder / "episodes").mkdir()
     (folder / "episodes/episodes.jsonl").write_text("{}\n")
     (found,) = (each for each in checked(folder) if each.check == "checkpoints")
     assert (found.status, "reports will mix both" in found.text) == ("warning", True)
 
 
-def test_checkpoints_without_the_file_of_the_last_step(tmp_path, textcraft_url):
-    folder = make_folder(tmp_path, textcraft_url)
+def test_checkpoints_without_the_file_of_the_last_step(folder):
     checkpoint(folder)
     (folder / "checkpoints/latest_checkpointed_iteration.txt").unlink()
     (found,) = (each for each in checked(folder) if each.check == "checkpoints")
@@ -154,8 +162,7 @@ def test_checkpoints_without_the_file_of_the_last_step(tmp_path, textcraft_url):
 # tasks
 
 
-def test_a_turn_limit_that_is_wrong_ends_no_check(tmp_path, textcraft_url):
-    folder = make_folder(tmp_path, textcraft_url)
+def test_a_turn_limit_that_is_wrong_ends_no_check(folder):
     loop({"max_turns": None, "horizon": {"turns": "many"}})(folder)
     wrong = [each for each in checked(folder) if each.status == "problem"]
     assert [each.check for each in wrong] == ["loop"]

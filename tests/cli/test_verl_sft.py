@@ -16,7 +16,7 @@ from agentgym_gym.data import read_trajectories
 from agentgym_gym.evaluate import RunFolder
 from doc_blocks import run_in_shell
 from trajectories import ENTRY, FACTS, PROMPT, episode
-from verl_bridge.recipes import SFT_PRESETS, VERSIONS
+from verl_bridge.recipes import SFT_PRESETS
 
 yaml = pytest.importorskip("yaml", reason=needs.reason("yaml"))
 parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
@@ -67,11 +67,10 @@ def edit(old, new):
     file.write_text(text.replace(old, new), "utf-8")
 
 
-@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("preset", SFT_PRESETS)
-def test_a_folder_is_written(sft, run, preset, version):
+def test_a_folder_is_written(sft, run, preset):
     val = ["--val", "0.4", "--batch", "16"] if preset == "full" else []
-    config, printed, rows = sft("--verl", version, "--preset", preset, *val)
+    config, printed, rows = sft("--preset", preset, *val)
     assert config["defaults"][0] == "sft_trainer_engine"
     assert config["trainer"]["total_epochs"] == SFT_PRESETS[preset].epochs
     assert config["optim"]["lr"] == 1e-5
@@ -85,7 +84,6 @@ def test_a_folder_is_written(sft, run, preset, version):
         assert set(rows) == {"train"}
         assert "val_files" not in config["data"]
     assert "Next: agentgym verl check sft" in printed
-    assert subprocess.run(["bash", "-n", "sft/run.sh"], check=True).returncode == 0  # noqa: S607
     assert problems(run) == []
 
 

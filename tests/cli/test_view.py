@@ -13,6 +13,7 @@ import programs
 from report_runs import episode, write_run
 
 
+@pytest.mark.slow  # a process
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent as a signal")
 def test_it_prints_its_address_and_ends_quietly(tmp_path):
     folder = write_run(tmp_path / "a", [episode(0)])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import textwrap
 
 import gymnasium
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentgym_gym
+import fresh
 import needs
 from agentgym_gym import data
 from agentgym_gym.data import Item, Recipe, items_of, own_prompt, rows, schema, write
@@ -49,6 +48,7 @@ def test_a_row():
     }
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(), VALUES, max_size=5), st.lists(st.sampled_from(range(25)), unique=True))
 def test_what_is_json_comes_back(kwargs, tasks):
     recipes = {"Maze": Recipe(kwargs, "x")}
@@ -183,8 +183,7 @@ def test_only_writing_needs_pyarrow_and_names_the_extra():
         except errors.MissingExtra as error:
             print(error)
     """
-    run = [sys.executable, "-W", "error", "-c", textwrap.dedent(program)]
-    lines = subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = fresh.run(program).stdout.splitlines()
     assert lines[:2] == ["20", "False"]
     assert "needs the package 'pyarrow'" in lines[2]
     assert "pip install '.[data]'" in lines[2]

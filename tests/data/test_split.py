@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentgym_gym
@@ -23,6 +23,7 @@ def keys(items):
     return [item.key for item in items]
 
 
+@settings(max_examples=30)
 @given(st.lists(ITEMS, min_size=1), st.integers(0, 3), st.data())
 def test_all_items_are_there_once(items, seed, data):
     expected = set(keys(items))
@@ -34,6 +35,7 @@ def test_all_items_are_there_once(items, seed, data):
     assert division.duplicates == len(items) - len(expected)
 
 
+@settings(max_examples=30)
 @given(st.lists(ITEMS, min_size=2, unique_by=lambda item: item.key), st.integers(0, 3), st.randoms())
 def test_the_order_of_the_items_does_not_matter(items, seed, random):
     again = [*items, items[0]]
@@ -43,6 +45,7 @@ def test_the_order_of_the_items_does_not_matter(items, seed, random):
     assert keys(one.val) == keys(other.val)
 
 
+@settings(max_examples=30)
 @given(st.lists(ITEMS, min_size=2, unique_by=lambda item: item.key), st.data())
 def test_fewer_samples_are_a_part_of_more(items, data):
     more = data.draw(st.integers(2, len(items)))

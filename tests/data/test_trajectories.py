@@ -32,7 +32,7 @@ FACTS = {
     "options": {"action_format": None, "parser": "default"},
     "system_prompt": PROMPT,
 }
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=12, deadline=None)
 
 
 @pytest.fixture

@@ -158,6 +158,7 @@ def _option(group: str, head: str, text: str) -> Option:
     return Option(group, tuple(names), metavar, _DETAILS.sub("", text))
 
 
+@functools.cache
 def _records(words: tuple[str, ...]) -> list[tuple[str, str, str]]:
     """Return the group, the head and the text of each record in a help."""
     records: list[tuple[str, str, str]] = []

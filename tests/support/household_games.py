@@ -8,7 +8,7 @@ documents and the texts of the recorded games.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from agentgym_servers.alfworld._things import LAMP, OPENABLE, TOOLS, camel_case,
 if TYPE_CHECKING:
     from agentgym_servers.alfworld._tasks import Task
 
-__all__ = ["RECORDED_GOALS", "game_of", "recorded_game", "search_with_one", "write_games"]
+__all__ = ["RECORDED_GOALS", "recorded_game", "search_with_one", "write_games"]
 
 # The house of the recorded games, which were written by hand.
 _RECEPTACLES = ("countertop 1", "desk 1", "drawer 1", "fridge 1", "microwave 1", "sinkbasin 1")
@@ -39,25 +39,12 @@ RECORDED_GOALS = {
 """The goals of the recorded games: the type, the object and the receptacle or lamp of each."""
 
 
-def game_of(text: str, goal: tuple[str, str, str], places: Mapping[str, str], *empty: str) -> Game:
-    """Return a game with a text of its goal.
-
-    Args:
-        text: The text.
-        goal: The type, the object and the receptacle.
-        places: Where each object is.
-        empty: Further receptacles.
-    """
-    placed = dict(sorted(places.items()))
-    house = House(tuple(sorted({*placed.values(), *empty})), tuple(placed))
-    start = State(tuple(placed.values()))
-    return Game(replace(task_of(0, 0), house=house, start=start, goal=Goal(*goal, text)))
-
-
 def recorded_game(text: str, **places: str) -> Game:
     """Return a game in the recorded house, with further objects such as ``knife="desk 1"``."""
-    more = {f"{kind} 1": place for kind, place in places.items()}
-    return game_of(text, RECORDED_GOALS[text], {**_PLACES, **more}, *_RECEPTACLES)
+    placed = dict(sorted({**_PLACES, **{f"{kind} 1": place for kind, place in places.items()}}.items()))
+    house = House(tuple(sorted({*placed.values(), *_RECEPTACLES})), tuple(placed))
+    goal = Goal(*RECORDED_GOALS[text], text)
+    return Game(replace(task_of(0, 0), house=house, start=State(tuple(placed.values())), goal=goal))
 
 
 def search_with_one(task_id: int, name: str, place: str) -> list[str]:

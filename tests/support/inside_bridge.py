@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import pytest
@@ -80,6 +82,14 @@ def note_encoded_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(_control_tokens.ControlTokens, "encode", noted)
     return texts
+
+
+def compose_by(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Any]) -> None:
+    """Have `check` start the process in which verl composes settings by this in place of `subprocess.run`."""
+    from verl_bridge.recipes import _view
+
+    started_by = SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired)
+    monkeypatch.setattr(_view, "subprocess", started_by)
 
 
 def take_composed(monkeypatch: pytest.MonkeyPatch, composed: Mapping[Path, Any]) -> None:

@@ -43,8 +43,9 @@ class LocalGame:
         self.head = ""
         self._id: int | None = None
         self._loop = asyncio.new_event_loop()
-        app = None if url else httpx.ASGITransport(server_kind(name.lower()).app(**options))
-        self._client = httpx.AsyncClient(transport=app, base_url=url or "http://server", timeout=60)
+        self._app = None if url else server_kind(name.lower()).app(**options)
+        transport = httpx.ASGITransport(self._app) if self._app else None
+        self._client = httpx.AsyncClient(transport=transport, base_url=url or "http://server", timeout=60)
 
     def __enter__(self) -> Self:
         return self
@@ -53,6 +54,9 @@ class LocalGame:
         self._loop.run_until_complete(self._client.aclose())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
+        workers = getattr(getattr(self._app, "state", None), "workers", None)
+        if workers is not None:  # the processes of SQLGym
+            workers.close()
 
     def reset(self, task: int) -> Start:
         """Begin a task, in an environment that is made for the first one."""

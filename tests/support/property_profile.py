@@ -6,7 +6,7 @@ import os
 
 from hypothesis import settings
 
-# Every environment is tested in every format, so `pytest` and `make test` draw few examples for each.
+# There are many environments and formats, so `pytest` and `make test` draw few examples for each.
 # `make properties` sets HYPOTHESIS_PROFILE=full; thorough draws the most, and others in each run.
 patient = settings.get_profile("patient")
 settings.register_profile("quick", patient, derandomize=True, max_examples=3)

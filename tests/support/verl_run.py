@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import forked
 import programs
 
 HERE = Path(__file__).resolve().parent
@@ -139,21 +140,15 @@ def measured(run: Run, step: int = 1) -> dict[str, float]:
 
 
 def compose(*folders: Path, overrides: Sequence[str] = (), **variables: str) -> dict[Path, Any]:
-    """Return what verl makes of the settings of folders, all in one process, as importing it takes long.
+    """Return what verl makes of the settings of folders, all in one process.
 
     Args:
         folders: The folders of recipes.
         overrides: Further settings, as given to ``run.sh``.
         variables: Variables of the process beside those of this one.
     """
-    ended = subprocess.run(
-        [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders), "--", *overrides],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=500,
-        env=programs.environment() | variables,
-    )
+    command = [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders), "--", *overrides]
+    ended = forked.run(command, check=True, env=programs.environment() | variables)
     return dict(zip(folders, map(json.loads, ended.stdout.splitlines()), strict=True))
 
 

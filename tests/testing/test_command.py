@@ -12,6 +12,7 @@ import sys
 import httpx
 import pytest
 
+import fresh
 import programs
 
 pytestmark = pytest.mark.slow  # programs of their own
@@ -26,12 +27,13 @@ def start(*arguments, **options):
 def test_it_prints_its_address_and_at_its_end_its_counts(textcraft_url, way):
     options = ("--share", "1", "--seed", "3", "--kinds", "error", "lost", "--stages", "step", "--delay", "2")
     with start(textcraft_url, *options, stdin=subprocess.PIPE) as process:
-        url = json.loads(process.stdout.readline())["url"]
-        made = httpx.post(f"{url}/create", json={}).json()["id"]
-        for _ in range(20):
-            with contextlib.suppress(httpx.ReadError):
-                assert httpx.post(f"{url}/step", json={"id": made, "action": "inventory"}).status_code == 500
-        httpx.post(f"{url}/close", json={"id": made})
+        with httpx.Client(base_url=json.loads(process.stdout.readline())["url"]) as client:
+            made = client.post("/create", json={}).json()["id"]
+            for _ in range(20):
+                with contextlib.suppress(httpx.ReadError):
+                    response = client.post("/step", json={"id": made, "action": "inventory"})
+                    assert response.status_code == 500
+            client.post("/close", json={"id": made})
         if way == "end of input":
             process.stdin.close()
         else:
@@ -63,10 +65,10 @@ def test_an_input_that_was_never_open_does_not_end_it(textcraft_url):
 
 @pytest.mark.parametrize("arguments", [["--share", "2"], ["--kinds", "rest"], ["--port", "70000"]])
 def test_a_mistake_ends_it_by_status_2(arguments):
-    with start("http://127.0.0.1:1", *arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        output, error = process.communicate(timeout=60)
-    assert (process.returncode, output) == (2, "")
-    assert "error: " in error
+    program = "import runpy; runpy.run_module('agentgym_gym.testing', run_name='__main__')"
+    ended = fresh.run(program, "http://127.0.0.1:1", *arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert "error: " in ended.stderr
 
 
 def test_hundreds_of_connections_at_once(textcraft_url):

@@ -231,7 +231,7 @@ def mortal():
     again.stop()
 
 
-@pytest.mark.slow  # servers are started and stopped
+@pytest.mark.parametrize("make_env", [AgentGymEnv], indirect=True)
 def test_the_proxy_goes_and_comes_with_its_server(make_env, mortal):
     with FaultyProxy(mortal.url, 0) as proxy:
         env = make_env(server=proxy.url)

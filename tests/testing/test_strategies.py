@@ -53,7 +53,7 @@ def test_broken_replies_are_broken_in_many_ways(action_format):
     environment = agentgym_gym.find("TextCraft")
     seen = Counter()
 
-    @settings(brief, max_examples=150, phases=[Phase.generate])
+    @settings(brief, max_examples=60, phases=[Phase.generate])
     @given(broken_replies(environment, action_format))
     def look(reply):
         try:
@@ -120,7 +120,7 @@ def drawn(strategy):
 def test_the_base_stands_for_any():
     seen = set()
 
-    @settings(brief, max_examples=200, phases=[Phase.generate])
+    @settings(brief, max_examples=100, phases=[Phase.generate])
     @given(st.from_type(Action))
     def look(one):
         seen.add(type(one))
@@ -208,6 +208,7 @@ def test_whichever_is_imported_first(installed, tmp_path, first):
     run(PROGRAM.format(first=f"import {first}", second=f"import {second}"), installed, tmp_path)
 
 
+@pytest.mark.slow
 def test_importing_hypothesis_imports_nothing_of_this_library(installed, tmp_path):
     program = """
         import hypothesis, sys

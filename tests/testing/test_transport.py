@@ -18,7 +18,7 @@ class Ids(httpx.HTTPTransport):
     """A transport that keeps the ids of the environments that requests named."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(verify=False)
         self.named = []
 
     def handle_request(self, request):
@@ -33,7 +33,7 @@ def through(textcraft_url):
     with contextlib.ExitStack() as stack:
 
         def make(share=0.0, timeout=300, inner=None, **faults):
-            inner = inner or httpx.HTTPTransport()
+            inner = inner or httpx.HTTPTransport(verify=False)
             transport = stack.enter_context(FaultyTransport(inner, share, **faults))
             env = AgentGymEnv(
                 "TextCraft",
@@ -55,7 +55,8 @@ def test_each_kind_is_seen_as_its_fault(through, kind, arrives):
     transport.faults.share = 1
     assert env.step(GET)[4]["fault"]["kind"] == SEEN_AS[kind]
     assert transport.injected == {kind: 1}
-    reply = httpx.post(f"{env.servers[0]}/step", json={"id": env_id, "action": "inventory"}).json()
+    step = {"id": env_id, "action": "inventory"}
+    reply = httpx.post(f"{env.servers[0]}/step", json=step, verify=False).json()  # noqa: S501 - http
     assert ("oak logs" in reply["observation"]) == arrives
     transport.faults.share = 0
     env.reset(options={"task_id": 0})

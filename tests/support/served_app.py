@@ -1,0 +1,43 @@
+"""Applications served over real sockets by a thread of this process, and ports for other servers."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import uvicorn
+
+__all__ = ["served", "unused_port"]
+
+
+@contextlib.contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serve an ASGI application on a free port; yields its URL, and ends SQLGym's workers."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server has not started"
+            time.sleep(0.01)
+        (port,) = {listener.getsockname()[1] for each in server.servers for listener in each.sockets}
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        workers = getattr(getattr(app, "state", None), "workers", None)
+        if workers is not None:
+            workers.close()
+
+
+def unused_port() -> int:
+    """Return a port that nobody uses, below those that the system chooses for others meanwhile."""
+    for port in random.sample(range(20_000, 32_768), 100):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise OSError("none of 100 ports is free")
