@@ -75,10 +75,11 @@ def test_a_report_of_a_folder_without_results_is_an_error(module, monkeypatch, t
 
 
 @pytest.fixture
-def stages(module, monkeypatch, tmp_path, textcraft_url):
+def stages(module, monkeypatch, tmp_path, request):
     """The stages of ``make smollm``, with two games, without programs that need PyTorch or verl."""
 
     def agentgym(*words, **_):
+        monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", request.getfixturevalue("textcraft_url"))
         ended = command_line.run(*words)
         assert ended.exit_code == 0, ended.output
 
@@ -87,7 +88,6 @@ def stages(module, monkeypatch, tmp_path, textcraft_url):
     stages = smollm.Stages(tmp_path / "out", smollm.SmolLM(games=(("TextCraft", 2),)))
     stages.started = []
     monkeypatch.chdir(smollm.HERE)
-    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
     monkeypatch.setattr(stages, "agentgym", agentgym)
     monkeypatch.setattr(stages, "python", lambda *arguments, **_: stages.started.append(arguments))
     return stages

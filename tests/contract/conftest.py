@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 import zlib
@@ -131,10 +132,15 @@ class Recorded:
         assert not fits, f"none of our calls is like this one: {row}"
         return "fields that are not those of the protocol"
 
+    @functools.cached_property
+    def played(self) -> list[Played | str]:
+        """What `play` returns for each recorded exchange."""
+        return list(map(self.play, self.rows))
+
     def without_faults(self) -> list[dict[str, Any]]:
         """Return the exchanges in which the environment did not fail."""
-        played = [(row, self.play(row)) for row in self.rows]
-        return [row for row, p in played if not isinstance(p, str) and not isinstance(p.result, Fault)]
+        pairs = zip(self.rows, self.played, strict=True)
+        return [row for row, p in pairs if not isinstance(p, str) and not isinstance(p.result, Fault)]
 
     def _may_be_sent(self, played: Played) -> bool:
         try:

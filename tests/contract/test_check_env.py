@@ -16,8 +16,15 @@ IDS = [
 ]
 
 
-@pytest.mark.parametrize(("environment", "env_id"), IDS, ids=lambda value: str(getattr(value, "name", value)))
-@pytest.mark.parametrize("render_mode", [None, "ansi"])
+@pytest.mark.parametrize(
+    ("environment", "env_id", "render_mode"),
+    [
+        (*IDS[0], None),
+        (*IDS[0], "ansi"),
+        *(pytest.param(*each, "ansi", marks=pytest.mark.slow) for each in IDS[1:]),
+    ],
+    ids=lambda value: str(getattr(value, "name", value)),
+)
 def test_check_env(environment, env_id, render_mode, replay):
     env = gymnasium.make(
         env_id, server=replay(environment), render_mode=render_mode, disable_env_checker=True
@@ -26,7 +33,11 @@ def test_check_env(environment, env_id, render_mode, replay):
     env.close()
 
 
-@pytest.mark.parametrize(("environment", "env_id"), IDS, ids=lambda value: str(getattr(value, "name", value)))
+@pytest.mark.parametrize(
+    ("environment", "env_id"),
+    [pytest.param(*each, marks=pytest.mark.slow if number % 3 else ()) for number, each in enumerate(IDS)],
+    ids=lambda value: str(getattr(value, "name", value)),
+)
 def test_an_episode_is_played(environment, env_id, replay):
     """From gymnasium.make to the last turn, by the wrapper that checks each step."""
     env = gymnasium.make(env_id, server=replay(environment))

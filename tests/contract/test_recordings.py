@@ -66,8 +66,7 @@ def observation_of(answer):
 def test_recordings(environment, recorded, report_at_end):
     recording = recorded(environment)
     played, faults, reasons = Counter(), Counter(), Counter()
-    for row in recording.rows:
-        result = recording.play(row)
+    for row, result in zip(recording.rows, recording.played, strict=True):
         if isinstance(result, str):
             reasons[result] += 1
             continue
@@ -87,7 +86,7 @@ def test_recordings(environment, recorded, report_at_end):
 def test_the_transcript_in_the_docs_was_recorded(environment, recorded):
     """What the documentation shows of an episode was said by the server, to the same action."""
     recording = recorded(environment)
-    results = [p for p in map(recording.play, recording.rows) if not isinstance(p, str)]
+    results = [p for p in recording.played if not isinstance(p, str)]
     started = [p for p in results if isinstance(p.result, Start)]
     starts = [each for p in started for each in (p.result.observation, observation_of(p.answers[0]))]
     outcomes = [(p.made_of["action"], p.result.observation) for p in results if isinstance(p.result, Outcome)]

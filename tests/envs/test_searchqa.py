@@ -80,7 +80,15 @@ def test_a_text_that_would_be_read_otherwise_is_refused(action, text):
 
 
 @pytest.mark.parametrize(
-    "long", ["<search>", "</search>", "<search>a<", "<answer> ", "<", "\n<search>", " " * 9 + "\n", "<search"]
+    "long",
+    [
+        "<search>a<",
+        " " * 9 + "\n",
+        *(
+            pytest.param(text, marks=pytest.mark.slow)
+            for text in ("<search>", "</search>", "<answer> ", "<", "\n<search>", "<search")
+        ),
+    ],
 )
 def test_looking_for_tags_takes_linear_time(long):
     reply = "<answer>" + long * (1_000_000 // len(long)) + "x"

@@ -200,10 +200,18 @@ SIMPLE, HOT, LAMP, TWO_IN_SAFE, CLEAN, COOL, TWO_ON_SHELF = 0, 1, 2, 3, 4, 6, 11
 
 @pytest.mark.parametrize("task", [SIMPLE, HOT, LAMP, TWO_IN_SAFE, CLEAN, COOL, TWO_ON_SHELF])
 @pytest.mark.parametrize(
+    ("lacks", "verdict"),
+    [pytest.param(0, WON, id="right"), pytest.param(1, NOTHING, id="all but the last action")],
+)
+def test_alfworld_by_the_kind_of_task(game, solution, task, lacks, verdict):
+    actions = solution("ALFWorld", task)
+    assert judged(game("ALFWorld"), task, actions[: len(actions) - lacks]) == verdict
+
+
+@pytest.mark.parametrize("task", [SIMPLE, TWO_IN_SAFE])
+@pytest.mark.parametrize(
     ("waits", "lacks", "verdict"),
     [
-        pytest.param(0, 0, WON, id="right"),
-        pytest.param(0, 1, NOTHING, id="all but the last action"),
         pytest.param(50, 0, WON, id="the last of 50 actions"),
         pytest.param(50, 1, NOTHING, id="49 actions without it"),
         pytest.param(51, 1, LOST, id="50 actions without it"),
@@ -397,6 +405,19 @@ def equal_share(one, other):
     return len(mine.items() & yours.items()) / (height * width)
 
 
+@pytest.fixture(scope="module")
+def ends(game, solution):
+    """Returns the first and the last sheet of a task."""
+
+    @functools.cache
+    def ends(task):
+        sheet, way = game("Sheet"), solution("Sheet", task)
+        first = sheet.play(task, [way[0], LOOK])
+        return values(first.observation), values(sheet.play(task, way).observation)
+
+    return ends
+
+
 @pytest.mark.parametrize("task", [1, 2, 7])
 @pytest.mark.parametrize(
     "change",
@@ -439,13 +460,9 @@ def equal_share(one, other):
         ),
     ],
 )
-def test_sheet_by_the_share_of_right_cells(game, solution, task, change):
-    sheet, way = game("Sheet"), solution("Sheet", task)
-    sheet.reset(task)
-    sheet.step(way[0])
-    first = values(sheet.step(LOOK).observation)
-    end = values(sheet.play(task, way).observation)
-    actions = change(way)
+def test_sheet_by_the_share_of_right_cells(game, solution, ends, task, change):
+    sheet, (first, end) = game("Sheet"), ends(task)
+    actions = change(solution("Sheet", task))
     got = values(sheet.play(task, actions).observation)
     before = equal_share(first, end)
     expected = max(0.0, (equal_share(got, end) - before) / (1 - before))
@@ -484,6 +501,10 @@ def search(tmp_path_factory, game):
         (0, "<answer>The Old Bridge</answer>", WON),
         (0, "<answer> old   bridge! </answer>", WON),
         (0, "<answer>bridgetown UK</answer>", WON),
+        (0, "<answer> an OLD\nbridge</answer>", WON),
+        (0, "<answer>\0old bridge</answer>", LOST),
+        (0, "<answer>\ud800</answer>", LOST),
+        (0, "<answer>   </answer>", LOST),
         (0, "<answer>town</answer> <answer>Old Bridge</answer>", WON),
         (0, "<answer>Old Bridge</answer> <answer>town</answer>", LOST),
         (0, "<answer>Bridge Old</answer>", LOST),

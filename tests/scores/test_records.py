@@ -472,11 +472,20 @@ def whole(tmp_path_factory):
     return (folder / "episodes.jsonl").read_bytes(), (folder / "summary.json").read_bytes()
 
 
-@pytest.mark.parametrize("lines", range(len(PLANNED) + 1))
+KILLED = {
+    *((lines, torn, "stale") for lines in range(len(PLANNED) + 1) for torn in (0, -1)),
+    *((lines, torn, "none") for lines in (0, 4) for torn in (0, 1, 300, -1)),
+}
+"""Which of all these places are in the quick run: the end of each line, and a part of the next one."""
+
+
 @pytest.mark.parametrize(
-    "torn", [0, 1, 300, -1], ids=["", "1 byte", "300 bytes", "all but the end of the line"]
+    ("lines", "torn", "summary"),
+    [
+        pytest.param(*place, marks=() if place in KILLED else pytest.mark.slow)
+        for place in itertools.product(range(len(PLANNED) + 1), (0, 1, 300, -1), ("stale", "none"))
+    ],
 )
-@pytest.mark.parametrize("summary", ["stale", "none"])
 def test_a_run_killed_at_any_line_is_resumed_as_if_it_had_not_been(
     tmp_path, monkeypatch, whole, lines, torn, summary
 ):

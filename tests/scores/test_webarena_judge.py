@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 import needs
-from agentgym_gym import AgentGymEnv
+from agentgym_gym import AsyncAgentGymEnv
 from agentgym_gym.local_servers import LocalServer
 from plain_sites import site_of
 
@@ -47,7 +48,7 @@ TEA, MILK = (
 )
 NO_MILK = page("/milk", must_include=["/tea"])
 
-CHECKS = [
+CHECKS = [  # more answers and addresses are in tests/servers/test_webarena_rules.py
     # the check, the agent's actions, and whether the task is solved
     ({"program_html": [TEA]}, ["stop []"], True),
     ({"program_html": [TEA, MILK]}, ["stop []"], True),
@@ -59,17 +60,9 @@ CHECKS = [
     ({"program_html": [page("/tea", TEXT, exact_match="/tea costs 12 &")]}, ["stop []"], False),
     ({"reference_url": "__SHOPPING__/tea"}, ["goto [__SHOPPING__/tea]", "stop []"], True),
     ({"reference_url": "__SHOPPING__/tea"}, ["goto [__SHOPPING__/milk]", "stop []"], False),
-    ({"reference_url": "__SHOPPING__/a |OR| __SHOPPING__/tea"}, ["goto [__SHOPPING__/tea]", "stop []"], True),
     ({"reference_url": "__SHOPPING__/t?a=1&b=2"}, ["goto [__SHOPPING__/t?b=2&a=1]", "stop []"], True),
-    ({"reference_url": "__SHOPPING__/t?a=1&b=2"}, ["goto [__SHOPPING__/t?a=1&b=3]", "stop []"], False),
-    ({"reference_url": "__SHOPPING__/t?a=1&b=2"}, ["goto [__SHOPPING__/t?a=1]", "stop []"], False),
     ({"reference_answers": {"must_include": ["12", "tea"]}}, ["stop [Tea for 12]"], True),
     ({"reference_answers": {"must_include": ["12", "tea"]}}, ["stop [12]"], False),
-    ({"reference_answers": {"must_include": ["12"]}}, ["stop []"], False),
-    ({"reference_answers": {"exact_match": "Green Tea"}}, ["stop [green tea]"], True),
-    ({"reference_answers": {"exact_match": "Green Tea"}}, ["stop [green tea, 12]"], False),
-    ({"reference_answers": {"fuzzy_match": ["green tea", "12"]}}, ["stop [12 for tea, green]"], True),
-    ({"reference_answers": {"fuzzy_match": ["green tea", "12"]}}, ["stop [green tea]"], False),
     ({"reference_answers": {"exact_match": "tea"}, "program_html": [TEA]}, ["stop [tea]"], True),
     ({"reference_answers": {"exact_match": "tea"}, "program_html": [NO_MILK]}, ["stop [tea]"], False),
     ({"reference_answers": {"exact_match": "tea"}, "program_html": [TEA]}, ["stop [milk]"], False),
@@ -100,26 +93,30 @@ def task(number, check):
     }
 
 
-@pytest.fixture(scope="module")
-def env(tmp_path_factory, shop):
-    folder = tmp_path_factory.mktemp("webarena")
+@pytest.fixture
+def url(tmp_path, shop):
     tasks = [task(number, check) for number, (check, _, _) in enumerate(CHECKS)]
-    (folder / "test.raw.json").write_text(json.dumps(tasks), "utf-8")
-    (folder / "sites.json").write_text(json.dumps({"__SHOPPING__": shop}), "utf-8")
-    server = LocalServer("webarena", arguments=("--data", str(folder)))
-    try:
-        with AgentGymEnv("WebArena", server=server.start()) as env:
-            yield env
-    finally:
-        server.stop()
+    (tmp_path / "test.raw.json").write_text(json.dumps(tasks), "utf-8")
+    (tmp_path / "sites.json").write_text(json.dumps({"__SHOPPING__": shop}), "utf-8")
+    server = LocalServer("webarena", arguments=("--data", str(tmp_path)))
+    yield server.start()
+    server.stop()
 
 
-@pytest.mark.parametrize("number", range(len(CHECKS)))
-def test_a_check(env, shop, number):
-    check, actions, solved = CHECKS[number]
-    env.reset(options={"task_id": number})
-    for action in actions:
-        text = action.replace("__SHOPPING__", shop)
-        _, reward, terminated, _, info = env.step(f"Action: ```{text}```")
-    assert (reward, info["success"], terminated) == (float(solved), solved, True), check
-    assert "fault" not in info
+def test_each_check(url, shop):
+    """All in one test, as each waits most of its time for the browser."""
+    at_once = asyncio.Semaphore(8)
+
+    async def play(number):
+        async with at_once, AsyncAgentGymEnv("WebArena", server=url) as env:
+            await env.reset(options={"task_id": number})
+            for action in CHECKS[number][1]:
+                text = action.replace("__SHOPPING__", shop)
+                _, reward, terminated, _, info = await env.step(f"Action: ```{text}```")
+            return reward, info["success"], terminated, "fault" in info
+
+    async def play_all():
+        return await asyncio.gather(*map(play, range(len(CHECKS))))
+
+    for (check, actions, solved), found in zip(CHECKS, asyncio.run(play_all()), strict=True):
+        assert found == (float(solved), solved, True, False), (check, actions)

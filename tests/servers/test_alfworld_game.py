@@ -7,7 +7,7 @@ import random
 import pytest
 
 from agentgym_gym.envs.alfworld import ALFWORLD
-from household_games import game_of, recorded_game
+from household_games import recorded_game
 from local_game import LocalGame
 
 MUG_IN_DESK = "put a mug in desk"
@@ -120,32 +120,6 @@ def test_a_knife_slices_what_lies_here():
     assert played(game, "examine apple 1") == "This is a sliced apple 1."
 
 
-def test_a_task_is_done_only_by_its_object_as_it_must_be():
-    game = recorded_game("put a hot apple in countertop")
-    played(game, "go to countertop 1", "take apple 1 from countertop 1", "put apple 1 in/on countertop 1")
-    assert not game.last.done  # it is not hot
-    played(game, "take apple 1 from countertop 1", "go to microwave 1", "heat apple 1 with microwave 1")
-    played(game, "go to fridge 1", "cool apple 1 with fridge 1", "go to countertop 1")
-    assert not game.play("put apple 1 in/on countertop 1").done  # it is not hot any more
-
-
-def test_a_lamp_is_on_from_its_first_use_and_must_be_where_the_agent_is():
-    game = recorded_game("look at book under the desklamp")
-    played(game, "go to desk 1", "use desklamp 1", "go to drawer 1", "open drawer 1")
-    assert not game.play("take book 1 from drawer 1").done
-    assert game.play("go to desk 1").reward == 1
-
-
-def test_two_objects_must_be_in_one_receptacle():
-    goal = ("pick_two_obj_and_place", "mug", "cabinet")
-    places = {"mug 1": "cabinet 1", "mug 2": "desk 1"}
-    game = game_of("put two mug in cabinet", goal, places, "cabinet 2")
-    played(game, "go to desk 1", "take mug 2 from desk 1", "go to cabinet 2", "open cabinet 2")
-    assert not game.play("put mug 2 in/on cabinet 2").done
-    played(game, "take mug 2 from cabinet 2", "go to cabinet 1", "open cabinet 1")
-    assert game.play("put mug 2 in/on cabinet 1").reward == 1
-
-
 def test_a_game_ends_after_fifty_actions():
     game = recorded_game(MUG_IN_DESK)
     turns = [game.play("dance") for _ in range(50)]
@@ -157,7 +131,7 @@ def test_whatever_is_played_holds_together():
     """Random commands: each that is listed is executed, and at most one object is in the hand."""
     draw = random.Random(7)  # noqa: S311 - nothing secret
     with LocalGame("ALFWorld") as game:
-        for task in ALFWORLD.task_ids[::131]:
+        for task in ALFWORLD.task_ids[::655]:
             outcome = game.reset(task)
             done = False
             while not done:
@@ -175,7 +149,7 @@ def test_whatever_is_played_holds_together():
 def test_the_grammar_reads_what_is_listed():
     unread = set()
     with LocalGame("ALFWorld") as game:
-        for task in ALFWORLD.task_ids[::97]:
+        for task in ALFWORLD.task_ids[::485]:
             actions, _ = game.win(task)
             listed = set(game.reset(task).available_actions)
             for action in actions:

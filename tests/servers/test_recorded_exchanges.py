@@ -20,7 +20,7 @@ FILES = {"todolist": "todo.jsonl"}
 IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle", "alfworld", "sciworld"}  # the others say env_idx
 TASKS = ("data_idx", "game", "session_id", "item_id", "idx", "id")
 
-MOST = 150
+MOST = 40
 """How many exchanges of a route, of one status, are asked."""
 
 # Where a local server answers by another status: (method, path, recorded, ours) and why.
@@ -109,7 +109,16 @@ def has_negative_task(row: dict[str, Any]) -> bool:
     return any(number < 0 for number in numbers)
 
 
-@pytest.mark.parametrize("name", with_needs(servers(), slow=True))
+QUICK = {"textcraft", "wordle", "alfworld", "academia"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        each if each.values[0] in QUICK else pytest.param(*each.values, marks=[*each.marks, pytest.mark.slow])
+        for each in with_needs(servers())
+    ],
+)
 def test_it_answers_as_recorded(name, recordings, local_url, report_at_end):
     rows = [row for row in recordings(FILES.get(name, f"{name}.jsonl")) if row["path"] != "/openapi.json"]
     forms = defaultdict(list)

@@ -114,7 +114,7 @@ def test_a_task_is_the_same_in_any_process_and_beside_any_other(worker):
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_solution_does_not_depend_on_the_searches_before_it():
     paths = []
     for tasks in ((SciWorldTask("boil", 19),), (SciWorldTask("boil", 18), SciWorldTask("boil", 19))):
@@ -126,7 +126,7 @@ def test_a_solution_does_not_depend_on_the_searches_before_it():
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_solution_that_the_rules_leave_too_long_loses_actions_that_it_does_not_need(worker):
     task = SciWorldTask("melt", 2)
     process = JavaProcess(512)

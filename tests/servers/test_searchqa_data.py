@@ -123,6 +123,7 @@ def test_files_that_are_missing_are_named(tmp_path):
         load(tmp_path)
 
 
+@pytest.mark.slow
 def test_more_test_questions_than_have_an_id_are_refused(folder):
     write(folder / "test.jsonl", *[FIRST] * (TEST_TASKS + 1))
     with pytest.raises(BadOption, match=rf"test\.jsonl, line {TEST_TASKS + 1}: "):

@@ -76,41 +76,9 @@ def test_the_last_answer_is_scored_where_the_first_pair_is_an_answer(game, text)
         assert game.step(text).reward == float(is_answer and answers[-1] == right)
 
 
-@pytest.mark.parametrize(
-    ("answer", "right"),
-    [
-        ("the old bridge", True),
-        ("Old   Bridge!", True),
-        (" an OLD\nbridge", True),
-        ("bridgetown UK", True),
-        ("bridge", False),
-        ("the old bridges", False),
-        ("old bridge, bridgetown uk", False),
-        ("", False),
-        ("   ", False),
-        ("old bridge" + "." * 9_990, True),
-        ("old bridge" + "." * 9_991, False),
-        ("\0old bridge", False),
-        ("\ud800", False),
-    ],
-)
-def test_what_is_right(game, answer, right):
-    outcome = game.play(TOWN_TASK, [f"<answer>{answer}</answer>"])
-    assert (outcome.reward, outcome.done) == (float(right), right)
-
-
 def test_an_answer_of_nothing_but_an_article_is_right_where_it_is_expected(game):
     assert game.play(BLOOD_TASK, ["<answer>A</answer>"]).reward == 1.0
     assert game.play(BLOOD_TASK, ["<answer></answer>"]).reward == 0.0
-
-
-def test_a_wrong_answer_ends_nothing_and_a_right_one_is_paid_for_once(game):
-    game.reset(TOWN_TASK)
-    wrong, right = "<answer>no</answer>", "<answer>old bridge</answer>"
-    outcomes = [game.step(action) for action in (wrong, right, right, wrong)]
-    assert [(each.reward, each.done) for each in outcomes] == [(0, False), (1, True), (0, True), (0, True)]
-    assert len({each.observation for each in outcomes}) == 2
-    assert game.step("<search>a</search>").done
 
 
 def test_the_question_is_at_the_end_of_the_first_observation(game):

@@ -66,6 +66,7 @@ def played(game, task, actions, *calls):
     return outcome.reward
 
 
+@pytest.mark.slow
 def test_what_changes_nothing_reaches_0(game):
     for task in SHEET.task_ids:
         opened, *_ = game.win(task)[0]
@@ -73,27 +74,6 @@ def test_what_changes_nothing_reaches_0(game):
         for calls in ((), [("get_all_values", {})]):
             assert played(game, task, [opened], *calls) == 0
         assert played(game, task, []) == 0
-
-
-def test_a_part_of_the_way_is_paid_in_part(game):
-    actions, _ = game.win(16)
-    for count in range(3, len(actions) - 1):
-        assert 0 < played(game, 16, actions[:count]) < 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        ("update_cell", {"position": "H1", "value": "x"}),
-        ("insert_rows", {"values_list": [["x"]], "row_idx": 12}),
-        ("delete_batch_data", {"dimension": "row", "index_list": [11]}),
-    ],
-    ids=["another column", "another row", "a row less"],
-)
-def test_a_score_counts_what_should_not_be_there(game, change):
-    *actions, _ = game.win(0)[0]
-    assert played(game, 0, actions) == 1
-    assert 0 < played(game, 0, actions, change) < 1
 
 
 def test_an_empty_sheet_scores_nothing(game):
@@ -250,7 +230,7 @@ def test_no_pattern_takes_long(bench):
     assert cpu_seconds(lambda: [bench("filter_cells", query=query) for _ in range(50)], 1.0) <= 1.0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 4))])
 def test_whatever_is_called_is_answered_within_bounds(game, seed):
     """Draws calls of odd arguments: each is answered in words, and the sheet stays within its limits."""
     draw, bench = random.Random(seed), Bench(game)  # noqa: S311 - nothing secret
@@ -304,7 +284,7 @@ def test_whatever_is_called_is_answered_within_bounds(game, seed):
         ),
     ]
     functions = [name for name in NAMES if name not in {"check_valid_actions", "del_sheet", "finish"}]
-    for _ in range(150):
+    for _ in range(150 if seed else 50):
         given = {each: draw.choice(odd) for each in ARGUMENTS}
         if draw.random() < 0.5:
             del given["position_list"]

@@ -6,17 +6,15 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-import uvicorn
 
 from agentgym_gym.local_servers import server_kind
 from local_game import solution
+from served_app import served
 
 SOLUTION = solution("SQLGym", 0)[0].sql
 BIRD_TASK = 9_428  # the first of the dev split
@@ -28,19 +26,10 @@ STUCK = f"SELECT instr({MEGABYTE}, printf('%.*c', 500000, 'a') || 'b')"
 
 STUDENTS = "FROM students a, students b, students c"
 WORST = {
-    "a search in a long value": STUCK,
     "a value beyond the limit": "SELECT instr(printf('%.*c', 15000000, 'a'), printf('%.*c', 7000000, 'a'))",
-    "a recursion without end": ENDLESS,
-    "a cross join": f"SELECT count(*) {STUDENTS}, students d, students e",
     "a pattern that backtracks": f"SELECT {MEGABYTE} GLOB '{'*[a-z]' * 150}[b]'",
     "a pattern that is too long": f"SELECT {MEGABYTE} GLOB {MEGABYTE}",
     "a result of long values": f"SELECT {','.join(['x'] * 1_900)} FROM (SELECT {MEGABYTE} AS x)",  # noqa: S608
-    "many rows": f"SELECT a.name {STUDENTS}",
-    "a long concatenation": f"SELECT length(group_concat(a.name)) {STUDENTS} GROUP BY c.name",
-    "a sort beyond memory": f"SELECT 1 {STUDENTS} ORDER BY a.name || printf('%900d', 1)",
-    "nested tables that double": "WITH c0 AS (SELECT 1 AS x)"  # noqa: S608
-    + "".join(f", c{n} AS (SELECT a.x FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 40))  # noqa: S608
-    + " SELECT count(*) FROM c39",
     "deep brackets": f"SELECT {'(' * 5_000}1{')' * 5_000}",
     "a long statement": f"SELECT 1 WHERE 1 IN ({','.join(map(str, range(140_000)))})",
     "a blob of zeros": "SELECT zeroblob(1000000000)",
@@ -51,6 +40,15 @@ WORST = {
 """Statements that take much time or memory, or are refused."""
 
 WORST_SLOW = {
+    "a search in a long value": STUCK,
+    "a recursion without end": ENDLESS,
+    "a cross join": f"SELECT count(*) {STUDENTS}, students d, students e",
+    "many rows": f"SELECT a.name {STUDENTS}",
+    "a long concatenation": f"SELECT length(group_concat(a.name)) {STUDENTS} GROUP BY c.name",
+    "a sort beyond memory": f"SELECT 1 {STUDENTS} ORDER BY a.name || printf('%900d', 1)",
+    "nested tables that double": "WITH c0 AS (SELECT 1 AS x)"  # noqa: S608
+    + "".join(f", c{n} AS (SELECT a.x FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 40))  # noqa: S608
+    + " SELECT count(*) FROM c39",
     "many long searches": "SELECT instr(printf('%.*c', 99999, 'a') || name, printf('%.*c', 50000, 'b')) "
     "FROM students a",
     "a replacement in a long value": f"SELECT replace({MEGABYTE}, printf('%.*c', 450000, 'a') || 'b', '')",
@@ -64,21 +62,9 @@ WORST_SLOW = {
 
 
 @contextlib.contextmanager
-def served(app) -> Iterator[httpx.Client]:
-    """Serve an application on a free port, in a thread; yields a client of it."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    (port,) = {listener.getsockname()[1] for each in server.servers for listener in each.sockets}
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join()
-        app.state.workers.close()
+def client_of(app):
+    with served(app) as url, httpx.Client(base_url=url, timeout=120) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +74,7 @@ def app():
 
 @pytest.fixture(scope="module")
 def client(app):
-    with served(app) as client:
+    with client_of(app) as client:
         yield client
 
 
@@ -141,12 +127,13 @@ def test_the_worst_statements_end_and_the_next_one_is_not_harmed(client, sql):
     assert rewards(client, other, SOLUTION, SOLUTION) == [1.0, 0.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["a recursion without end", "a cross join"])
 def test_a_statement_of_too_many_steps_is_interrupted_and_its_worker_goes_on(app, client, name):
     """SQLite itself stops it: a worker that the system has to end is replaced by another process."""
     before = all_workers(app, client)
     for _ in range(2):
-        assert step(client, new_env(client), WORST[name])["state"] == "interrupted"
+        assert step(client, new_env(client), WORST_SLOW[name])["state"] == "interrupted"
         assert rewards(client, new_env(client), SOLUTION) == [1.0]
     assert app.state.workers.process_ids == before
 
@@ -199,6 +186,7 @@ def test_a_statement_whose_worker_had_died_is_executed_by_another_one_and_counts
     assert rewards(client, env_idx, SOLUTION, SOLUTION) == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_a_statement_whose_worker_dies_before_it_begins_is_executed_by_another_one(app, client):
     """The worker is stopped, so that it has received the statement and has not started it."""
     env_idx = new_env(client)
@@ -213,10 +201,11 @@ def test_a_statement_whose_worker_dies_before_it_begins_is_executed_by_another_o
     assert rewards(client, env_idx, SOLUTION) == [0.0]
 
 
+@pytest.mark.slow
 def test_eight_statements_of_one_environment_do_not_hold_up_another(bird):
     """On files of BIRD, where each of the eight takes half a minute."""
     app = server_kind("sqlgym").app(data=bird)
-    with served(app) as client:
+    with client_of(app) as client:
         hog, other = new_env(client, BIRD_TASK), new_env(client, BIRD_TASK)
         with steps_in_progress(client, *([(hog, ENDLESS)] * 8)) as endless:
             assert rewards(client, other, "SELECT 2") == [1.0]
@@ -227,7 +216,7 @@ def test_eight_statements_of_one_environment_do_not_hold_up_another(bird):
 def test_a_statement_that_was_not_executed_was_no_attempt(bird):
     file = bird / "dev_databases" / "zoo" / "zoo.sqlite"
     app = server_kind("sqlgym").app(data=bird)
-    with served(app) as client:
+    with client_of(app) as client:
         env_idx = new_env(client, BIRD_TASK)
         moved = file.rename(file.with_suffix(".moved"))
         for pid in app.state.workers.process_ids:  # a running one has the file open
@@ -239,8 +228,9 @@ def test_a_statement_that_was_not_executed_was_no_attempt(bird):
         assert rewards(client, env_idx, "SELECT 2", "SELECT 2") == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_values_on_files_of_bird_are_as_long_as_sqlite_allows(bird):
-    with served(server_kind("sqlgym").app(data=bird)) as client:
+    with client_of(server_kind("sqlgym").app(data=bird)) as client:
         env_idx = new_env(client, BIRD_TASK)
         sql = "SELECT length(printf('%.*c', 40000000, 'a'))"
         assert step(client, env_idx, sql)["state"] == "[(40000000,)]"

@@ -40,7 +40,8 @@ def judge(judges, sql, task=COUNT, env=0):
     return asyncio.run(judges.judge(task, sql, env))
 
 
-@pytest.mark.parametrize("reference", [ENDLESS, pytest.param(STUCK, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("reference", [ENDLESS, STUCK])
 def test_a_task_whose_reference_exceeds_a_limit_is_not_judged(judges, reference):
     task = SqlTask("university", "", reference)
     for sql in ("SELECT 1", reference):
@@ -74,7 +75,7 @@ def test_a_function_of_the_clock_or_chance_makes_rows_volatile(function):
     assert [runner.answer({**request, "sql": sql})["volatile"] for sql in asked] == [True, False, True]
 
 
-@pytest.mark.parametrize("reference", [COUNT.sql, ENDLESS])
+@pytest.mark.parametrize("reference", [COUNT.sql, pytest.param(ENDLESS, marks=pytest.mark.slow)])
 def test_a_process_that_another_program_kills_fails_its_own_statement_alone(reference):
     """Neither an agent's statement nor a reference is then known to exceed a limit."""
     judges = WorkerPool(world_of(0), Bounds(10**12, 60.0, 64_000_000, 512_000_000), count=2)
@@ -132,7 +133,7 @@ def test_a_worker_ends_when_its_parent_is_gone_and_its_memory_is_bounded():
         assert process.wait(30) == 0
 
 
-@pytest.fixture(params=["default", "ignored", "blocked"])
+@pytest.fixture
 def profiling_signal(request):
     """What this process, as the parent of a worker, does with the signal at the limit of processor time."""
     handler = signal.SIG_IGN if request.param == "ignored" else signal.SIG_DFL
@@ -146,7 +147,11 @@ def profiling_signal(request):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("profiling_signal")
-@pytest.mark.parametrize("seconds", [0.2, 0.6])
+@pytest.mark.parametrize(
+    ("profiling_signal", "seconds"),
+    [("default", 0.6), ("default", 0.2), ("ignored", 0.2), ("blocked", 0.2)],
+    indirect=["profiling_signal"],
+)
 def test_the_system_ends_a_worker_at_its_limit_of_processor_time(seconds):
     command = [sys.executable, "-I", worker.__file__, "512000000", "64000000", "0"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -37,6 +37,7 @@ def test_a_task_does_not_depend_on_what_was_asked_before(game, local_url):
     assert {task: game.reset(task) for task in tasks} == others
 
 
+@pytest.mark.slow
 def test_the_splits_are_about_different_databases(game):
     train = {database_of(game, task) for task in TRAIN[:16]}
     dev = {database_of(game, task) for task in DEV[:4]}

@@ -83,6 +83,7 @@ def same_task(exchange: dict, index_of: dict[str, int]) -> dict:
     return body
 
 
+@pytest.mark.slow
 def test_every_recorded_exchange_is_answered_alike(recordings, index_of):
     compared = 0
     rows = recordings("textcraft.jsonl")

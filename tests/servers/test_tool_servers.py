@@ -150,11 +150,16 @@ FORMAT_ERROR = "Format error, please response in the format of"
 NOT_PLAIN = "ERROR | Exception(Parameters in action input are not valid"
 
 
-@pytest.fixture(params=TITLES)
-def game(request):
+@pytest.fixture(scope="module", params=TITLES)
+def shared(request):
     with LocalGame(request.param) as game:
-        game.reset(0)
         yield game
+
+
+@pytest.fixture
+def game(shared):
+    shared.reset(0)
+    return shared
 
 
 def observed(game, text):
@@ -273,39 +278,9 @@ ANSWERED = ("Academia", "Movie", "TODOList", "Weather")  # a sheet is its own an
 
 @pytest.fixture(scope="module", params=ANSWERED)
 def solved(request):
-    """A game, its first tasks with the last actions of their solutions, and the number of a task per type."""
+    """A game, and the actions that win its first tasks."""
     with LocalGame(request.param) as game:
-        yield game, {task: game.win(task)[0] for task in list(game.environment.task_ids)[:17]}
-
-
-def play(game, task, actions, answer):
-    return game.play(task, [*actions[:-1], f"Action: finish with Action Input: {{'answer': {answer!r}}}"])
-
-
-def test_the_type_of_an_answer_counts_and_the_order_of_a_list_does_not(solved):
-    game, solutions = solved
-    for task, actions in solutions.items():
-        right = actions[-1].answer
-        if isinstance(right, tuple):
-            right = list(right)
-            worth = {1.0: [right, right[::-1]], 0.0: [right[1:], [*right, right[0]], str(right)]}
-        elif isinstance(right, str):
-            worth = {1.0: [right], 0.0: [right.lower() + "!", [right]]}
-        else:
-            worth = {1.0: [right, float(right)], 0.0: [str(right), [right], right + 1]}
-            worth[0.0] += [True] if right == 1 else []
-        for reward, answers in worth.items():
-            for answer in answers:
-                outcome = play(game, task, actions, answer)
-                assert (outcome.reward, outcome.done) == (reward, True), (task, answer)
-
-
-@pytest.mark.parametrize("given", ["{}", "{'answers': 1}", "3", "{'answer': [1, 'a']}"])
-def test_finish_without_an_answer_does_not_end_the_trial(solved, given):
-    game, _ = solved
-    outcome = game.play(0, [f"Action: finish with Action Input: {given}"])
-    assert outcome.observation.startswith("Observation: ERROR | ")
-    assert (outcome.reward, outcome.done) == (0, False)
+        yield game, {task: game.win(task)[0] for task in list(game.environment.task_ids)[:3]}
 
 
 def test_the_word_finish_elsewhere_does_not_end_the_trial(game):
@@ -318,20 +293,8 @@ def test_the_word_finish_elsewhere_does_not_end_the_trial(game):
         assert game.step(text).done is False
 
 
-def test_the_first_answer_alone_is_paid(solved):
-    game, solutions = solved
-    *calls, last = solutions[0]
-    wrong = "Action: finish with Action Input: {'answer': 'nothing'}"
-    for actions, reward in (([*calls, last, wrong], 1.0), ([wrong, *calls, last], 0.0)):
-        outcome = game.play(0, actions)
-        assert (outcome.reward, outcome.done) == (reward, True)
-        assert game.step("hello").done is True
-    game.reset(0)
-    outcome = game.step("hello")
-    assert (outcome.observation.startswith(FORMAT_ERROR), outcome.reward, outcome.done) == (True, 0, False)
-
-
 def test_only_finish_is_paid(solved):
     game, solutions = solved
     for task, (*calls, _) in solutions.items():
-        assert (game.play(task, calls).reward, game.play(task, calls).done) == (0, False)
+        outcome = game.play(task, calls)
+        assert (outcome.reward, outcome.done) == (0, False)

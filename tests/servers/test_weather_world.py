@@ -31,11 +31,12 @@ def game(shared):
     return shared
 
 
-@pytest.fixture(scope="module")
-def solutions(shared):
+@pytest.fixture(scope="module", params=[60, pytest.param(len(WEATHER.task_ids), marks=pytest.mark.slow)])
+def solutions(shared, request):
     """The goal of each task, the actions that win it, and what is observed."""
     return {
-        task: (shared.reset(task).goal, shared.win(task)[0], shared.seen[1:]) for task in WEATHER.task_ids
+        task: (shared.reset(task).goal, shared.win(task)[0], shared.seen[1:])
+        for task in WEATHER.task_ids[: request.param]
     }
 
 
@@ -75,7 +76,9 @@ def year(game, point):
     return columns
 
 
-@pytest.mark.parametrize("city", CITIES)
+@pytest.mark.parametrize(
+    "city", [CITIES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in CITIES[1:])]
+)
 def test_the_weather_is_that_of_the_earth(game, city):
     point = place(game, city)
     told = year(game, point)
@@ -304,7 +307,7 @@ def test_the_answer_is_what_the_replies_say(shared, solutions, words):
                 reply = ast.literal_eval(reply)
             assert worth(shared, task, ANSWERS[words](reply, match)) == 1.0, goal
             found += 1
-    assert found >= 10
+    assert found >= len(solutions) // 30
 
 
 def test_what_the_goal_says_is_enough(solutions):

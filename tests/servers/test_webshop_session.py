@@ -234,11 +234,6 @@ def test_it_pays_what_it_is_worth_and_shows_what_was_bought(session):
     assert session.observation == outcome.observation
 
 
-def test_the_last_choice_counts(session):
-    play(session, *TO_ITEM, "click[blue <&'>]", "click[red]")
-    assert session.play("click[buy now]").reward == 1.0
-
-
 @pytest.mark.parametrize(
     "between",
     [
@@ -250,11 +245,6 @@ def test_the_last_choice_counts(session):
 def test_choices_are_forgotten_where_the_product_is_left(session, between):
     play(session, *TO_ITEM, "click[red]", *between)
     assert session.play("click[buy now]").reward == 2 / 3
-
-
-def test_choices_are_kept_on_sub_pages(session):
-    play(session, *TO_ITEM, "click[red]", "click[features]", "click[< prev]")
-    assert session.play("click[buy now]").reward == 1.0
 
 
 def test_a_second_purchase_pays_nothing_and_changes_nothing(session, top):
@@ -334,7 +324,7 @@ def searches(session, action):
     return "Page 1 (Total results: " in play(session, action)
 
 
-@settings(max_examples=100)
+@settings(max_examples=25)
 @given(st.text(alphabet="[]\n a\r", max_size=20).map("search[".__add__) | st.text(max_size=20))
 def test_it_is_what_agentgyms_pattern_reads(game, action):
     assert searches(Session(game), action) == is_a_search(action)
