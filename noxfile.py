@@ -41,8 +41,10 @@ def _install(session: nox.Session, version: str) -> None:
 
 def _test(session: nox.Session, version: str, *more: str) -> None:
     _install(session, version)
-    # One file at a time per process: tests of a file may share a run of verl. Three, as runs often wait.
-    session.run("pytest", "-n3", "--dist=loadfile", "--durations=15", "tests/verl", *more, *session.posargs)
+    # One file at a time per process: tests of a file may share a run of verl. Three, as runs often wait. The
+    # files are in the order of tests/verl/conftest.py.
+    options = ("-n3", "--dist=loadfile", "--no-loadscope-reorder", "--durations=15")
+    session.run("pytest", *options, *more, "tests/verl", *session.posargs)
 
 
 @nox.session(name="verl-0.9")

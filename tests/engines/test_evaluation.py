@@ -38,14 +38,13 @@ def evaluated(model, out, *more):
 
 
 def test_greedily_each_task_is_played_alike_again(model, tmp_path):
-    first = evaluated(model, tmp_path / "first", "--temperature", "0")
-    again = evaluated(model, tmp_path / "again", "--temperature", "0")
-    assert set(first) == {(task, 0) for task in range(25)}
-    for key, record in first.items():
+    records = evaluated(model, tmp_path / "run", "--temperature", "0", "--samples", "2")
+    assert set(records) == {(task, sample) for task in range(25) for sample in range(2)}
+    for (task, _), record in records.items():
         assert record["agent_fault"] is None
         assert [step["completion_tokens"] for step in record["steps"]] == [4, 4]
-        assert record["messages"] == again[key]["messages"]
-    summary = json.loads((tmp_path / "first" / "summary.json").read_text("utf-8"))
+        assert record["messages"] == records[task, 0]["messages"]
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text("utf-8"))
     assert summary["run"]["agent_settings"]["engine"] == "transformers"
     assert "sk-not-for-an-engine" not in json.dumps(summary)
 

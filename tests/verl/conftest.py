@@ -12,13 +12,30 @@ from typing import Any
 import pytest
 
 import agentgym_gym.rollout
+import forked
 import inside_bridge
 
-if importlib.util.find_spec("verl") is not None:
+LONGEST = [
+    Path(__file__).with_name(f"test_{name}.py")
+    for name in ("training", "trainer", "sft", "check", "aborts", "recipes")
+]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Import verl, once and before any test; not in a process that only hands tests to others."""
+    hands_out = config.getoption("numprocesses", None) and not hasattr(config, "workerinput")
+    if hands_out or importlib.util.find_spec("verl") is None:
+        return
     with warnings.catch_warnings():
-        # Imported once and here: what verl and Ray warn of then is not ours to mend.
+        # What verl and Ray warn of then is not ours to mend.
         warnings.simplefilter("ignore")
-        import verl.experimental.agent_loop  # noqa: F401
+        importlib.import_module("verl.experimental.agent_loop")
+    forked.start()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest, so that no process waits for another at the end."""
+    items.sort(key=lambda item: LONGEST.index(item.path) if item.path in LONGEST else len(LONGEST))
 
 
 @pytest.fixture(scope="session")
@@ -52,8 +69,9 @@ def play(model_folder: Callable[[str], Path], tmp_path: Path) -> Callable[..., A
 
 @pytest.fixture(autouse=True)
 def _by_itself(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test a log in which nothing was said yet, and no environment of another."""
+    """Give each test a log in which nothing was said yet, no environment of another, and a quick `check`."""
     inside_bridge.forget_logged_retries(monkeypatch)
+    inside_bridge.compose_by(monkeypatch, forked.run)
     yield
     agentgym_gym.rollout.close_all()
 

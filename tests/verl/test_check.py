@@ -27,7 +27,8 @@ from verl_run import compose
 MINOR = ".".join(metadata.version("verl").split(".")[:2])
 pytestmark = pytest.mark.skipif(MINOR not in VERSIONS, reason="recipes are not written for this version")
 
-HERE = [each for each in MISTAKES if each.needs in {"", "verl", MINOR}]
+HERE = [each for each in MISTAKES if each.needs in {"verl", MINOR}]
+ANYWHERE = [each for each in MISTAKES if not each.needs]
 MODULE = """
 from verl.trainer.ppo.core_algos import register_adv_est
 
@@ -43,13 +44,11 @@ def findings_of(folder):
     return [Finding(**finding) for finding in json.loads(ended.stdout)["findings"]]
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory, textcraft_url):
-    """What verl makes of the folder of each mistake, and of one without."""
-    place = tmp_path_factory.mktemp("mistakes")
-    folders = {"": make_folder(place / "right", textcraft_url, MINOR)}
-    for number, mistake in enumerate(HERE):
-        folders[mistake.text] = folder = make_folder(place / str(number), textcraft_url, MINOR)
+def compose_each(place, url, mistakes):
+    """Return the folder of each mistake, and of none, with what verl makes of it."""
+    folders = {"": make_folder(place / "right", url, MINOR)}
+    for number, mistake in enumerate(mistakes):
+        folders[mistake.text] = folder = make_folder(place / str(number), url, MINOR)
         mistake.make(folder)
     answers = compose(*folders.values())
     for folder, answer in answers.items():
@@ -58,28 +57,48 @@ def results(tmp_path_factory, textcraft_url):
     return {text: (folder, answers[folder]) for text, folder in folders.items()}
 
 
-@pytest.fixture
-def checked(results, monkeypatch):
-    """Checks a folder with the result of that one process, since importing verl takes long."""
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, textcraft_url):
+    """What verl makes of the folder of each mistake that is found with its help, and of one without."""
+    return compose_each(tmp_path_factory.mktemp("mistakes"), textcraft_url, HERE)
 
-    def check_folder(name):
-        folder, answer = results[name]
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory, textcraft_url):
+    """What verl makes of the folders of the other mistakes."""
+    return compose_each(tmp_path_factory.mktemp("others"), textcraft_url, ANYWHERE)
+
+
+@pytest.fixture
+def find(monkeypatch):
+    """Checks a folder with what the one process made of it."""
+
+    def check_folder(folder, answer):
         inside_bridge.take_composed(monkeypatch, {folder: answer})
         return findings_of(folder)
 
     return check_folder
 
 
-@pytest.mark.parametrize("mistake", HERE, ids=lambda each: each.text)
-def test_a_mistake_is_found(checked, mistake):
-    findings = checked(mistake.text)
+def hold_found(mistake, findings):
     found = [each for each in findings if mistake.finding in each.text]
     assert mistake.status in {each.status for each in found}, findings
     assert all(each.advice for each in found if each.status == mistake.status)
 
 
-def test_nothing_is_wrong_without_a_mistake(checked):
-    findings = checked("")
+@pytest.mark.parametrize("mistake", HERE, ids=lambda each: each.text)
+def test_a_mistake_is_found(results, find, mistake):
+    hold_found(mistake, find(*results[mistake.text]))
+
+
+@pytest.mark.slow  # tests/cli/test_verl_check.py has them without verl
+@pytest.mark.parametrize("mistake", ANYWHERE, ids=lambda each: each.text)
+def test_so_is_one_that_is_found_without_verl(others, find, mistake):
+    hold_found(mistake, find(*others[mistake.text]))
+
+
+def test_nothing_is_wrong_without_a_mistake(results, find):
+    findings = find(*results[""])
     assert not [each for each in findings if each.status in {"problem", "warning"}]
     assert [each.status for each in findings if each.check == "values"] == ["ok"]
 
@@ -174,6 +193,7 @@ def test_arguments_of_other_loops(tmp_path, textcraft_url):
     ]
 
 
+@pytest.mark.slow
 def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
     """As the page writes and checks it, with a server that is running and a model of a few texts."""
     page = (Path(__file__).resolve().parents[2] / "docs/training/cpu.md").read_text("utf-8")
@@ -274,12 +294,15 @@ sys.meta_path.insert(0, Blocker())
 """
 
 
-@pytest.mark.parametrize("package", ["torch", "ray", "hydra", "tensordict"])
+@pytest.mark.parametrize(
+    "package",
+    ["torch", "hydra", *(pytest.param(each, marks=pytest.mark.slow) for each in ("ray", "tensordict"))],
+)
 def test_a_package_that_verl_needs_is_named(package, tmp_path, textcraft_url, monkeypatch):
     folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
     (tmp_path / "sitecustomize.py").write_text(BLOCKER.format(package=package))
-    path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
-    inside_bridge.take_composed(monkeypatch, compose(folder, PYTHONPATH=path))
+    monkeypatch.syspath_prepend(tmp_path)
+    inside_bridge.compose_by(monkeypatch, subprocess.run)  # not a copy of a process that has imported it
     findings = findings_of(folder)
     assert not [each for each in findings if each.status == "problem"]
     (found,) = (each for each in findings if each.check == "settings")

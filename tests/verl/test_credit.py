@@ -324,16 +324,8 @@ def test_nothing_is_recorded_without_need(counted):
     assert counted().field(0, COLUMN) is None
 
 
-def test_states_are_recorded_for_gigpo(counted, monkeypatch):
-    import verl_worker
-
-    compose = verl_worker.compose
-    monkeypatch.setattr(
-        verl_worker,
-        "compose",
-        lambda name, overrides: compose(name, overrides=[*overrides, "algorithm.adv_estimator=gym_gigpo"]),
-    )
-    played = counted()
+def test_states_are_recorded_for_gigpo(counted):
+    played = counted(overrides=["algorithm.adv_estimator=gym_gigpo"])
     first, second = (played.field(row, COLUMN) for row in with_most_turns_first(played))
     assert not first["place"]
     assert len(set(second["states"])) == 4

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from importlib import metadata
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 import needs
 
 pytest.importorskip("verl", reason=needs.reason("verl"))
@@ -26,7 +26,7 @@ from guessing_env import TEXTS
 from guessing_training import ROLLOUTS, ROWS, lines, row, step_of
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
-from verl_run import LIMIT_S, Run, measured
+from verl_run import Run, measured
 
 HERE = Path(__file__).resolve().parent
 VERL = metadata.version("verl")
@@ -46,7 +46,11 @@ interaction:
     config: {}
 """
 
-INTEGRATIONS = ["agent_loop", "interaction"] if VERL.startswith("0.7.") else ["agent_loop"]
+INTEGRATIONS = [
+    "agent_loop",
+    # tests/verl/test_interaction.py has it in the worker, with the same rewards
+    *([pytest.param("interaction", marks=pytest.mark.slow)] if VERL.startswith("0.7.") else []),
+]
 """How episodes come to verl."""
 
 
@@ -148,12 +152,8 @@ def test_the_server_takes_the_weights_that_were_trained(trained, tiny):
 def test_the_checkpoint_can_be_merged(trained, tmp_path):
     """By verl's own tool, which rounds to bfloat16."""
     merge = ["-m", "verl.model_merger", "merge", "--backend", "fsdp"]
-    subprocess.run(
-        [sys.executable, *merge, "--local_dir", saved(trained), "--target_dir", tmp_path],
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
-        check=True,
-        timeout=LIMIT_S,
-    )
+    command = [sys.executable, *merge, "--local_dir", saved(trained), "--target_dir", tmp_path]
+    forked.run(command, env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=True)
     rounded = {name: tensor.bfloat16().float() for name, tensor in checkpoint_of(trained).items()}
     assert largest_change(rounded, model_of(tmp_path)) == 0
 
@@ -170,6 +170,7 @@ def test_no_process_is_left(trained):
     assert not trained.left
 
 
+@pytest.mark.slow  # tests/verl/test_sft.py trains by the script, which starts the same module
 def test_supervised_fine_tuning(tiny, tmp_path, report_at_end):
     """By verl's own trainer, through the entry of the bridge: the loss falls."""
     import pyarrow as pa
