@@ -81,6 +81,7 @@ def test_what_cannot_be_won_is_told(run, maze_url, tmp_path):
     assert "is not overwritten" in run(*arguments, "--tasks", "0:12").stderr
 
 
+@pytest.mark.slow
 def test_tasks_that_the_server_cannot_judge_are_listed_with_the_reason(run, tmp_path):
     folder = write_bird(tmp_path, "SELECT count(*) FROM animal", "SELECT * FROM beast", "SELECT nothing FROM")
     server = LocalServer("sqlgym", arguments=("--data", str(folder)))

@@ -88,6 +88,7 @@ def test_loopback_names_are_accepted(url, host):
     assert get(url, "/", Host=host)[0] == 200
 
 
+@pytest.mark.slow
 def test_a_port_that_is_in_use(url, tmp_path):
     port = url.rstrip("/").rpartition(":")[2]
     refused = command_line.run("view", write_run(tmp_path / "a", [episode(0)]), "--port", port)

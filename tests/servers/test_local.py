@@ -286,6 +286,7 @@ def test_asking_imports_nothing_heavy(run):
 # --- one for each process ---
 
 
+@pytest.mark.slow
 def test_all_of_a_process_share_one_server(registry):
     with ThreadPoolExecutor(8) as pool:
         urls = set(pool.map(local_server_url, ["textcraft", "TextCraft"] * 8))

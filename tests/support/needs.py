@@ -148,6 +148,7 @@ def skip_without(*names: str) -> None:
             pytest.skip(reason(name), allow_module_level=True)
 
 
+@functools.cache
 def needs_of_server(name: str) -> tuple[str, ...]:
     """Return the packages and the program that a local server needs in addition to those of every server."""
     program = OTHER_PROGRAMS.get(name.lower())

@@ -44,6 +44,7 @@ def test_two_commands_set_all_up():
     assert re.search(r"^test:", makefile, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_the_python_blocks_run(tmp_path):
     code = "\n".join(blocks_of(README, "python"))
     run = run_python(code, tmp_path)
