@@ -109,6 +109,8 @@ def report_at_end(record_property: Callable[[str, object], None]) -> Callable[[s
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     needs.mark_by_fixtures(items)
+    # First what takes longest: of the last files, each process takes some tests, and would build the site.
+    items.sort(key=lambda item: "watchers" not in item.path.parts)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -37,7 +37,7 @@ each_timed_pair = pytest.mark.parametrize(
         or (e.name, f.name) == ("Weather", "adapt")
     ],
 )
-untraced = pytest.mark.no_cover  # measuring coverage takes several times as long
+untraced = pytest.mark.no_cover
 
 FAMILIES = [
     *("[", "{", "(", "]", "}", ")", "`", "```", "~", "'", '"', "\\", "\\'", '\\"', "<", "<|", ">", ">>"),

@@ -52,6 +52,7 @@ def start_of(game, task):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_unseen_rooms_share_no_room_with_training(tasks):
     rooms = {name: {tasks[task].room for task in ids} for name, ids in SPLITS.items()}
     assert rooms["test_unseen"].isdisjoint(rooms["train"])
@@ -63,6 +64,7 @@ def test_unseen_rooms_share_no_room_with_training(tasks):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_room_has_the_same_receptacles_in_each_of_its_tasks(tasks):
     rooms = {(task.room, task.receptacles) for task in tasks}
     assert len(rooms) == len({room for room, _ in rooms}) == len({receptacles for _, receptacles in rooms})
@@ -75,6 +77,7 @@ def test_half_of_the_test_tasks_are_in_unseen_rooms():
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.parametrize("split", ["train", "test_seen", "test_unseen"])
 def test_the_types_are_in_alfworlds_proportions(tasks, split):
     counts = Counter(tasks[task].type for task in SPLITS[split])
@@ -85,6 +88,7 @@ def test_the_types_are_in_alfworlds_proportions(tasks, split):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_kinds_of_objects_are_spread(tasks):
     """No goal is so frequent that it could be learned by heart."""
     goals = defaultdict(set)
@@ -104,6 +108,7 @@ def test_the_player_goes_only_by_what_it_has_seen():
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_random_player_wins_next_to_nothing():
     """Even one that draws from the listed commands; see test_every_world for one that draws from all."""
     draw = random.Random(3)  # noqa: S311 - nothing secret

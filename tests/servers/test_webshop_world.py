@@ -31,7 +31,11 @@ def split_solution(game, task):
     return actions[: at + 1], [action[len("click[") : -1] for action in actions[at + 1 : -1]], actions[-1]
 
 
-@pytest.mark.parametrize("tasks", [SAMPLE[::20], pytest.param(SAMPLE[::3], marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize(
+    "tasks",
+    [SAMPLE[::20], pytest.param(SAMPLE[::3], marks=[pytest.mark.slow, pytest.mark.no_cover])],
+    ids=len,
+)
 def test_the_instruction_has_all_that_is_scored(game, tasks):
     """Each option with its value, the words of the search, and a price above the lowest of the product."""
     for task in tasks:
@@ -45,6 +49,7 @@ def test_the_instruction_has_all_that_is_scored(game, tasks):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_every_option_of_the_solution_counts(game):
     """Without it, it is less than 1."""
     counted = 0
@@ -58,6 +63,7 @@ def test_every_option_of_the_solution_counts(game):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_wrong_choice_usually_costs(game, report_at_end):
     """Over each wrong value of each option of some tasks."""
     costs = Counter()
@@ -74,6 +80,7 @@ def test_a_wrong_choice_usually_costs(game, report_at_end):
 
 
 @pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_random_buyer_rarely_gets_it_right(game):
     """It searches for words of the instruction, and clicks any product, any options, and the purchase."""
     scores = []
