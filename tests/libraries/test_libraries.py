@@ -33,7 +33,7 @@ pytest.importorskip("textarena", reason=needs.reason("textarena"))
 
 HERE = Path(__file__).parent
 ENVS = HERE / "envs"
-TASKS, CONCURRENCY, TURNS = 12, 4, 60
+TASKS, CONCURRENCY, TURNS = 8, 4, 60
 COMPARED = ("messages", "rewards", "success", "ending", "fault", "agent_fault")
 
 
@@ -57,7 +57,8 @@ class Case(NamedTuple):
 
 def case_of(name, *facts, slow=False, **more):
     case = Case(*facts, **more)
-    marks = [pytest.mark.needs(*case.requires.split()), *([pytest.mark.slow] if slow else [])]
+    marks = [pytest.mark.needs(*case.requires.split()), pytest.mark.xdist_group(name)]
+    marks += [pytest.mark.slow] if slow else []
     return pytest.param(case, id=name, marks=marks)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+import warnings
 
 import pytest
 
@@ -26,7 +28,10 @@ def _cluster():
         patch.setenv("PYTHONPATH", programs.environment()["PYTHONPATH"])  # by which its processes import ours
         ray.init(address="local", log_to_driver=False)
         yield
-        ray.shutdown()
+        with warnings.catch_warnings():  # Ray does not wait for the processes that it ends
+            warnings.simplefilter("ignore", ResourceWarning)
+            ray.shutdown()
+            gc.collect()
 
 
 @pytest.fixture

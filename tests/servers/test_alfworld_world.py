@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 from collections import Counter, defaultdict
@@ -37,8 +38,9 @@ class Task(NamedTuple):
     receptacles: frozenset[str]
 
 
-@pytest.fixture(scope="module")
-def tasks():
+@functools.cache
+def all_tasks():
+    """Return what the start of each task shows; no fixture, of which coverage would be measured."""
     with LocalGame("ALFWorld") as game:
         game.reset(0)
         return [start_of(game, task) for task in ALFWORLD.task_ids]
@@ -53,7 +55,8 @@ def start_of(game, task):
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_unseen_rooms_share_no_room_with_training(tasks):
+def test_unseen_rooms_share_no_room_with_training():
+    tasks = all_tasks()
     rooms = {name: {tasks[task].room for task in ids} for name, ids in SPLITS.items()}
     assert rooms["test_unseen"].isdisjoint(rooms["train"])
     assert rooms["test_seen"] <= rooms["train"]
@@ -65,7 +68,8 @@ def test_unseen_rooms_share_no_room_with_training(tasks):
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_a_room_has_the_same_receptacles_in_each_of_its_tasks(tasks):
+def test_a_room_has_the_same_receptacles_in_each_of_its_tasks():
+    tasks = all_tasks()
     rooms = {(task.room, task.receptacles) for task in tasks}
     assert len(rooms) == len({room for room, _ in rooms}) == len({receptacles for _, receptacles in rooms})
 
@@ -79,7 +83,8 @@ def test_half_of_the_test_tasks_are_in_unseen_rooms():
 @pytest.mark.slow
 @pytest.mark.no_cover
 @pytest.mark.parametrize("split", ["train", "test_seen", "test_unseen"])
-def test_the_types_are_in_alfworlds_proportions(tasks, split):
+def test_the_types_are_in_alfworlds_proportions(split):
+    tasks = all_tasks()
     counts = Counter(tasks[task].type for task in SPLITS[split])
     games = sum(GAMES.values())
     assert games == 3553
@@ -89,8 +94,9 @@ def test_the_types_are_in_alfworlds_proportions(tasks, split):
 
 @pytest.mark.slow
 @pytest.mark.no_cover
-def test_kinds_of_objects_are_spread(tasks):
+def test_kinds_of_objects_are_spread():
     """No goal is so frequent that it could be learned by heart."""
+    tasks = all_tasks()
     goals = defaultdict(set)
     for task in tasks:
         goals[task.type].add((task.object, task.target))
