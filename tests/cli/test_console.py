@@ -180,9 +180,8 @@ def held_by_two(monkeypatch):
             self.pid, self.alive, self.ids, self.environment = pid, alive, ids, "TextCraft"
 
     made = dict.fromkeys([*range(0, 90, 3), 1234567], 1.7e9)
-    monkeypatch.setattr(
-        inside.journals, "records", lambda _: [Record(4_194_303, False, made), Record(7, True, {1: 1.7e9})]
-    )
+    processes = [Record(4_194_303, False, made), Record(7, True, {1: 1.7e9})]
+    inside.list_leases_of(processes, monkeypatch)
 
 
 # Errors

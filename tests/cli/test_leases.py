@@ -35,8 +35,8 @@ OPENAPI = {
 CLIENT = """
     import os, pathlib, signal, sys, time
     from agentgym_gym import AgentGymEnv
-    import inside
-    inside.state_folder.FOLDER = pathlib.Path(sys.argv[2])
+    import inside, pytest
+    inside.keep_files_in(pathlib.Path(sys.argv[2]), pytest.MonkeyPatch())
     envs = [AgentGymEnv("TextCraft", server=sys.argv[1]) for _ in range(3)]
     for env in envs:
         env.reset(seed=0)
@@ -56,7 +56,7 @@ def client(url, then="os.kill(os.getpid(), signal.SIGKILL)"):
     """A process that holds two environments of the three that it made; yields its number and all ids."""
     code = textwrap.dedent(CLIENT).format(then=then)
     started = subprocess.Popen(
-        [sys.executable, "-c", code, url, str(inside.state_folder.FOLDER)],
+        [sys.executable, "-c", code, url, str(inside.folder_of_files())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

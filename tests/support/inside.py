@@ -29,6 +29,8 @@ from agentgym_gym.rollout import _pool, _specs, _workers, _writer
 from agentgym_gym.rollout._messages import estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pytest
 
     from agentgym_gym._http.retry import Send
@@ -41,13 +43,13 @@ __all__ = [
     "choose_engine_port",
     "directly",
     "estimate",
+    "folder_of_files",
     "forget_certificates",
     "forget_held",
     "forget_registrations",
     "forget_threads",
     "given_up",
     "is_closed_at_exit",
-    "journals",
     "keep_files_in",
     "limit_close",
     "limit_copied_sockets",
@@ -59,6 +61,7 @@ __all__ = [
     "limit_slow",
     "limit_unasked",
     "limit_writing",
+    "list_leases_of",
     "never_open_circuits",
     "note_given_up",
     "pause_model",
@@ -68,7 +71,6 @@ __all__ = [
     "retry_at_once",
     "scrub",
     "slots",
-    "state_folder",
     "wait_for_background",
     "warn_again",
 ]
@@ -100,9 +102,19 @@ def never_open_circuits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(circuit_breaker, "MAX_FAILURES", 1_000_000)
 
 
-def keep_files_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep what processes tell each other of their leases in a folder."""
+def keep_files_in(folder: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the files of leases in a folder, or in one that is looked for again."""
     monkeypatch.setattr(state_folder, "FOLDER", folder)
+
+
+def folder_of_files() -> Path:
+    """Return the folder in which the files of leases are kept now."""
+    return Path(state_folder.FOLDER)
+
+
+def list_leases_of(processes: Sequence[object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have these records of processes found, in place of those in the folder."""
+    monkeypatch.setattr(journals, "records", lambda _: processes)
 
 
 def note_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

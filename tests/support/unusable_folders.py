@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from inside import state_folder
+from inside import folder_of_files, keep_files_in
 
 
 def full(*_args, **_options):
@@ -16,15 +16,15 @@ def full(*_args, **_options):
 
 def no_folder(monkeypatch, tmp_path):
     """There is not even a folder for temporary files."""
-    monkeypatch.setattr(state_folder, "FOLDER", None)
+    keep_files_in(None, monkeypatch)
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "nowhere")])
 
 
 def a_file_in_its_place(monkeypatch, tmp_path):
-    state_folder.FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    state_folder.FOLDER.touch()
+    folder_of_files().parent.mkdir(parents=True, exist_ok=True)
+    folder_of_files().touch()
 
 
 def a_read_only_file_system(monkeypatch, tmp_path):
-    monkeypatch.setattr(state_folder, "FOLDER", Path("/proc/self/agentgym"))  # where not even root can write
+    keep_files_in(Path("/proc/self/agentgym"), monkeypatch)  # where not even root can write
