@@ -26,8 +26,8 @@ demo: $(VENV)/.all ## an oracle and a random agent play TextCraft and Maze; the 
 	$(BIN)/agentgym eval examples/oracle_and_random.toml
 	$(BIN)/agentgym report runs/demo --out runs/demo/report.html
 
-test: $(VENV)/.dev ## run all checks: check, and cov beside verl; each prints when it has ended, and leaves out no other
-	$(MAKE) --keep-going --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) check cov verl
+test: $(VENV)/.dev ## run all checks: check, cov and verl; a failure in one does not leave out the others
+	$(MAKE) --keep-going check cov verl
 
 check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 	$(BIN)/ruff format --check .
