@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import gc
+import os
 import random
 import shutil
 import textwrap
+import warnings
 from pathlib import Path
 
 import pytest
@@ -166,6 +169,26 @@ def test_a_mutant_is_caught_by_the_test_that_fails_and_is_taken_out_again(tree):
     with planted(mutant, tree):
         assert run_tests(tree, tests) == Outcome("caught", "test_module.py::test_finds")
     assert run_tests(tree, tests) == Outcome("survived")
+
+
+@pytest.mark.slow
+def test_garbage_of_this_process_fails_no_test(tree):
+    this = os.getpid()
+
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            if os.getpid() != this:
+                warnings.warn("not closed", ResourceWarning, stacklevel=2)
+
+    gc.disable()
+    try:
+        Garbage()
+        assert run_tests(tree, {"test_module.py::test_finds": 0.01}) == Outcome("survived")
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow
