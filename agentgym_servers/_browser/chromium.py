@@ -13,10 +13,12 @@ from agentgym_servers._browser.executable import find_chromium
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright, StorageState
 
-__all__ = ["VIEWPORT", "Chromium"]
+__all__ = ["VIEWPORT", "Chromium", "answers"]
 
 VIEWPORT = (1280, 720)
 """Width and height of a page in pixels, as in WebArena."""
+
+_ANSWER_SECONDS = 20.0  # on a busy machine
 
 
 class Chromium:
@@ -50,7 +52,7 @@ class Chromium:
         try:
             return await _new_context(browser, headers, storage)
         except Error:
-            if await _answers(browser):
+            if await answers(browser):
                 raise
         async with self._starting:
             if self._browser is browser:  # no other episode has noticed it before
@@ -97,10 +99,14 @@ async def _new_context(
     )
 
 
-async def _answers(browser: Browser) -> bool:
-    """Return whether a browser and its driver are alive. `is_connected` is true after the driver has died."""
+async def answers(browser: Browser) -> bool:
+    """Return whether a browser and its driver are alive.
+
+    `is_connected` is true after the driver has died, and for a moment after the browser has.
+    """
     try:
-        await (await browser.new_browser_cdp_session()).detach()
-    except Error:
+        session = await asyncio.wait_for(browser.new_browser_cdp_session(), _ANSWER_SECONDS)
+        await asyncio.wait_for(session.detach(), _ANSWER_SECONDS)
+    except (Error, asyncio.TimeoutError):
         return False
     return True

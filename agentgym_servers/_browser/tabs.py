@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
+from agentgym_servers._browser.chromium import answers
 from agentgym_servers._browser.tree import Element, Numbers, PageText, page_text
 
 if TYPE_CHECKING:
@@ -117,11 +118,10 @@ class Tabs:
         if url:
             await self.visit(url)
 
-    @property
-    def ended(self) -> bool:
-        """Whether the current page can answer no more: it, or the browser, was closed or has crashed."""
+    async def ended(self) -> bool:
+        """Return whether the current page can answer no more: it was closed, or the browser has ended."""
         browser = self.context.browser
-        return self.shown.is_closed() or (browser is not None and not browser.is_connected())
+        return self.shown.is_closed() or (browser is not None and not await answers(browser))
 
     async def visit(self, url: str) -> int:
         """Open an address in the current tab.

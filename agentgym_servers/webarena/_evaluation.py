@@ -58,7 +58,7 @@ async def evaluate(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses:
     try:
         met = await asyncio.wait_for(_all_met(check, answer, tabs, addresses), JUDGE_SECONDS)
     except asyncio.TimeoutError as error:
-        if tabs.ended:
+        if await tabs.ended():
             raise
         raise CheckFailed(f"its checks take more than {JUDGE_SECONDS:g} s") from error
     return float(met)
@@ -69,7 +69,7 @@ async def _all_met(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses:
         try:
             met = await _is_met(kind, check, answer, tabs, addresses)
         except Exception as error:
-            if tabs.ended:
+            if await tabs.ended():
                 raise
             raise CheckFailed(f"its check {kind} fails: {_reason(error)}") from error
         if not met:
@@ -269,7 +269,7 @@ async def _opened(address: str, tabs: Tabs, addresses: Addresses) -> bool:
     try:
         status = await tabs.visit(url)
     except ActionFailed:
-        if is_agents_page(address) and not tabs.ended:
+        if is_agents_page(address) and not await tabs.ended():
             return False
         raise
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
