@@ -150,10 +150,7 @@ def assert_won(environment, games):
     ("environment", "tasks"),
     [
         *((environment, some) for environment in PLAYED),
-        *(
-            pytest.param(environment, many, marks=[pytest.mark.slow, pytest.mark.no_cover])
-            for environment in PLAYED
-        ),
+        *(pytest.param(environment, many, marks=pytest.mark.slow) for environment in PLAYED),
         *(
             pytest.param(environment, most, marks=[pytest.mark.exhaustive, pytest.mark.no_cover])
             for environment in PLAYED

@@ -45,9 +45,7 @@ def is_won_by_doing_nothing(number):
     return met(task, begun(task), "")
 
 
-@pytest.mark.parametrize(
-    "tasks", [TASKS[::20], pytest.param(TASKS, marks=[pytest.mark.slow, pytest.mark.no_cover])], ids=len
-)
+@pytest.mark.parametrize("tasks", [TASKS[::20], pytest.param(TASKS, marks=pytest.mark.slow)], ids=len)
 def test_each_task_is_won_by_its_solution_and_not_by_doing_nothing(tasks):
     assert [number for number in tasks if not is_won(number)] == []
     assert [number for number in tasks if is_won_by_doing_nothing(number)] == []
