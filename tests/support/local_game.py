@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def close_workers(app: Any) -> None:
+    """End the processes that SQLGym's application has started; other applications have none."""
+    workers = getattr(getattr(app, "state", None), "workers", None)
+    if workers is not None:
+        workers.close()
+
+
 class LocalGame:
     """One environment on a new local server: ``with LocalGame("Maze") as game: game.reset(3)``.
 
@@ -54,9 +61,7 @@ class LocalGame:
         self._loop.run_until_complete(self._client.aclose())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
-        workers = getattr(getattr(self._app, "state", None), "workers", None)
-        if workers is not None:  # the processes of SQLGym
-            workers.close()
+        close_workers(self._app)
 
     def reset(self, task: int) -> Start:
         """Begin a task, in an environment that is made for the first one."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import uvicorn
 
+from local_game import close_workers
+
 __all__ = ["served", "unused_port"]
 
 
@@ -30,9 +32,7 @@ def served(app: Any) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
-        workers = getattr(getattr(app, "state", None), "workers", None)
-        if workers is not None:
-            workers.close()
+        close_workers(app)
 
 
 def unused_port() -> int:
