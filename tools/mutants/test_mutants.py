@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import ast
-import gc
-import os
 import random
 import shutil
 import textwrap
-import warnings
 from pathlib import Path
 
 import pytest
 
+import fresh
 from mutants.__main__ import TARGETS, Results, wilson
 from mutants.copies import copy_tree, planted
 from mutants.covering import nearness
 from mutants.sites import drawn, mutants_of
-from mutants.trial import Outcome, run_tests
+from mutants.trial import Outcome
 
 ROOT = Path(__file__).parents[2]
 
@@ -160,46 +158,67 @@ def tree(tmp_path):
     return tree
 
 
-@pytest.mark.slow
-def test_a_mutant_is_caught_by_the_test_that_fails_and_is_taken_out_again(tree):
+TRIAL = """
+import sys
+from pathlib import Path
+
+sys.path.insert(0, sys.argv[1])
+from mutants import trial
+
+{before}
+print(trial.run_tests(Path(sys.argv[2]), dict.fromkeys(sys.argv[3:], 0.01)))
+"""
+GARBAGE = """
+import gc, os, warnings
+this = os.getpid()
+
+class Garbage:
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        if os.getpid() != this:
+            warnings.warn("not closed", ResourceWarning, stacklevel=2)
+
+gc.disable()
+Garbage()
+"""
+
+
+def tried(tree, *names, before=""):
+    """Run tests as `make mutants` does: in a copy of a process without threads, which that of a test has."""
+    tests = [f"test_module.py::test_{name}" for name in names]
+    run = fresh.run(TRIAL.format(before=before), Path(__file__).parents[1], tree, *tests)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.strip()
+
+
+@pytest.fixture
+def halved(tree):
+    """The mutant that halves instead of doubling."""
     (mutant,) = (
         each for each in mutants_of("module.py", (tree / "module.py").read_bytes()) if each.after == "x / 2"
     )
-    tests = dict.fromkeys([f"test_module.py::test_{name}" for name in ("passes", "finds")], 0.01)
-    with planted(mutant, tree):
-        assert run_tests(tree, tests) == Outcome("caught", "test_module.py::test_finds")
-    assert run_tests(tree, tests) == Outcome("survived")
+    return mutant
 
 
 @pytest.mark.slow
-def test_garbage_of_this_process_fails_no_test(tree):
-    this = os.getpid()
-
-    class Garbage:
-        def __init__(self):
-            self.itself = self
-
-        def __del__(self):
-            if os.getpid() != this:
-                warnings.warn("not closed", ResourceWarning, stacklevel=2)
-
-    gc.disable()
-    try:
-        Garbage()
-        assert run_tests(tree, {"test_module.py::test_finds": 0.01}) == Outcome("survived")
-    finally:
-        gc.enable()
+def test_a_mutant_is_caught_by_the_test_that_fails_and_is_taken_out_again(tree, halved):
+    with planted(halved, tree):
+        assert tried(tree, "passes", "finds") == str(Outcome("caught", "test_module.py::test_finds"))
+    assert tried(tree, "passes", "finds") == str(Outcome("survived"))
 
 
 @pytest.mark.slow
-def test_a_mutant_under_which_a_test_hangs_is_caught(tree, monkeypatch):
-    monkeypatch.setattr("mutants.trial.TEST_S", 0.2)
-    (mutant,) = (
-        each for each in mutants_of("module.py", (tree / "module.py").read_bytes()) if each.after == "x / 2"
-    )
-    with planted(mutant, tree):
-        assert run_tests(tree, {"test_module.py::test_waits": 0.01}) == Outcome(
-            "timeout", "test_module.py::test_waits"
+def test_garbage_of_the_process_fails_no_test(tree):
+    assert tried(tree, "finds", before=GARBAGE) == str(Outcome("survived"))
+
+
+@pytest.mark.slow
+def test_a_mutant_under_which_a_test_hangs_is_caught(tree, halved):
+    with planted(halved, tree):
+        assert tried(tree, "waits", before="trial.TEST_S = 0.2") == str(
+            Outcome("timeout", "test_module.py::test_waits")
         )
 
 
