@@ -16,7 +16,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check cov shuffled verl verl-0.8 bare lowest properties exhaustive interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants planted soak docs dist site validate sciworld screenshot clean
+.PHONY: help demo test check suite cov shuffled verl verl-0.8 bare lowest properties exhaustive interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants planted soak docs dist site validate sciworld screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,8 +26,8 @@ demo: $(VENV)/.all ## an oracle and a random agent play TextCraft and Maze; the 
 	$(BIN)/agentgym eval examples/oracle_and_random.toml
 	$(BIN)/agentgym report runs/demo --out runs/demo/report.html
 
-test: $(VENV)/.dev ## run all checks: check, cov and verl; a failure in one does not leave out the others
-	$(MAKE) --keep-going check cov verl
+test: $(VENV)/.dev ## run all checks: check, suite and verl; a failure in one does not leave out the others
+	$(MAKE) --keep-going check suite verl
 
 check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 	$(BIN)/ruff format --check .
@@ -36,10 +36,13 @@ check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 	$(BIN)/lint-imports
 	$(BIN)/python docs/plain_english.py
 
-cov: $(VENV)/.dev ## the tests with their coverage
-	$(BIN)/pytest -m "not exhaustive" --durations=30 --cov --cov-report=term
+suite: $(VENV)/.dev ## the tests, with the slow ones and without those of make exhaustive
+	$(BIN)/pytest -m "not exhaustive" --durations=30
 
-shuffled: $(VENV)/.dev ## the tests of make cov in three random orders; SEEDS="4" for another
+cov: $(VENV)/.dev ## the tests of make suite with their coverage, which takes them twice as long
+	$(BIN)/pytest -m "not exhaustive" --cov --cov-report=term
+
+shuffled: $(VENV)/.dev ## the tests of make suite in three random orders; SEEDS="4" for another
 	@for seed in $(or $(filter-out 0,$(SEEDS)),1 2 3); do \
 		$(BIN)/pytest -m "not exhaustive" -p randomly --randomly-seed="$$seed" || exit 1; done
 

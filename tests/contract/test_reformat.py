@@ -29,7 +29,6 @@ def actions_of(recorded, environment):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "environment",
     [each for each in agentgym_gym.environments() if each.of_agentgym],

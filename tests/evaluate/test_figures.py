@@ -109,7 +109,6 @@ def test_an_interval_has_the_unit_of_the_values(scale, shift):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("tasks", "samples", "chances"),
     [

@@ -49,7 +49,6 @@ def test_nothing_that_wins_in_time_is_found_for_what_is_held_to_be_impossible(ta
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_no_task_of_the_test_split_begins_and_is_won_as_one_of_the_train_split():
     def shown_and_won(task):
         game = Game(task)

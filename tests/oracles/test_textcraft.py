@@ -43,7 +43,6 @@ def planned(recipes, goal, held=""):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_it_solves_every_task(textcraft_url):
     with contextlib.closing(
         AgentGymEnv("TextCraft", server=textcraft_url, split="all", max_turns=None)

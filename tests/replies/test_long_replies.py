@@ -62,7 +62,7 @@ PARTS_OF_CALLS = [
 ]
 
 
-@pytest.mark.no_cover  # measuring coverage takes several times as long
+@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["function_calling", "code_as_action"])
 def test_a_long_reply_is_read_quickly(name):
     """16 kB of anything takes below 20 ms on an idle machine; here five times that is let pass."""

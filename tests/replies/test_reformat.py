@@ -41,7 +41,6 @@ PLAIN = st.sampled_from(["", "I know what to do next.", "I look around.\nThen I 
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @each_environment
 def test_into_every_format_and_back(environment):
     """The text is the same but where a format on the way has no place for the thought, or for its lines.

@@ -54,7 +54,6 @@ def start_of(game, task):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_unseen_rooms_share_no_room_with_training():
     tasks = all_tasks()
     rooms = {name: {tasks[task].room for task in ids} for name, ids in SPLITS.items()}
@@ -67,7 +66,6 @@ def test_unseen_rooms_share_no_room_with_training():
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_room_has_the_same_receptacles_in_each_of_its_tasks():
     tasks = all_tasks()
     rooms = {(task.room, task.receptacles) for task in tasks}
@@ -81,7 +79,6 @@ def test_half_of_the_test_tasks_are_in_unseen_rooms():
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @pytest.mark.parametrize("split", ["train", "test_seen", "test_unseen"])
 def test_the_types_are_in_alfworlds_proportions(split):
     tasks = all_tasks()
@@ -93,7 +90,6 @@ def test_the_types_are_in_alfworlds_proportions(split):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_kinds_of_objects_are_spread():
     """No goal is so frequent that it could be learned by heart."""
     tasks = all_tasks()
@@ -114,7 +110,6 @@ def test_the_player_goes_only_by_what_it_has_seen():
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_random_player_wins_next_to_nothing():
     """Even one that draws from the listed commands; see test_every_world for one that draws from all."""
     draw = random.Random(3)  # noqa: S311 - nothing secret

@@ -68,7 +68,6 @@ def difference(recorded: dict, reply: dict) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_every_recorded_observation_reward_and_end_is_equal_but_for_what_the_page_lists(recordings):
     rows = [
         row

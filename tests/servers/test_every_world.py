@@ -152,7 +152,7 @@ def assert_won(environment, games):
         *((environment, some) for environment in PLAYED),
         *(pytest.param(environment, many, marks=pytest.mark.slow) for environment in PLAYED),
         *(
-            pytest.param(environment, most, marks=[pytest.mark.exhaustive, pytest.mark.no_cover])
+            pytest.param(environment, most, marks=pytest.mark.exhaustive)
             for environment in PLAYED
             if environment.name in LARGE
         ),
@@ -169,7 +169,6 @@ def test_a_world_is_what_it_was_and_each_solution_wins(environment, tasks):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @each_world
 def test_a_world_is_the_same_in_another_process(environment, local_url):
     """Texts have other hashes there."""
@@ -186,7 +185,7 @@ def test_a_world_is_the_same_in_another_process(environment, local_url):
             pytest.param(
                 environment,
                 *(1, 6) if environment.name == "BabyAI" else (2**40, 8),
-                marks=[pytest.mark.slow, pytest.mark.no_cover],
+                marks=pytest.mark.slow,
             )
             for environment in SEEDED
         ),
@@ -204,7 +203,6 @@ def test_another_seed_is_another_world_and_can_be_won_too(environment, seed, run
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @each_world
 def test_doing_nothing_wins_no_task_and_a_random_agent_next_to_none(environment):
     async def scores(agent):
@@ -221,7 +219,6 @@ def test_doing_nothing_wins_no_task_and_a_random_agent_next_to_none(environment)
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @each_seeded
 def test_a_world_is_made_in_a_moment(environment):
     seeds = iter(range(5, 100))  # a world that was made is kept

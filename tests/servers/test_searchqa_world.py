@@ -43,9 +43,7 @@ def is_in(answer, text):
     return any(f" {normalized(answer)} " in f" {normalized(document)} " for document in documents)
 
 
-@pytest.mark.parametrize(
-    "tasks", [SAMPLE, pytest.param(TASKS[::403], marks=[pytest.mark.slow, pytest.mark.no_cover])], ids=len
-)
+@pytest.mark.parametrize("tasks", [SAMPLE, pytest.param(TASKS[::403], marks=pytest.mark.slow)], ids=len)
 def test_what_is_searched_for_is_known_by_then(game, tasks):
     """The words of the first search are in the question, and those of the second in what the first found."""
     for task in tasks:
@@ -57,9 +55,7 @@ def test_what_is_searched_for_is_known_by_then(game, tasks):
         assert is_in(answer.answer, found(game, second.query)), task
 
 
-@pytest.mark.parametrize(
-    "tasks", [SAMPLE, pytest.param(TASKS[::401], marks=[pytest.mark.slow, pytest.mark.no_cover])], ids=len
-)
+@pytest.mark.parametrize("tasks", [SAMPLE, pytest.param(TASKS[::401], marks=pytest.mark.slow)], ids=len)
 def test_one_search_is_not_enough(game, tasks):
     """Neither with the words of the question nor for what it names, but for a year or town by chance."""
     enough = []
@@ -71,7 +67,6 @@ def test_one_search_is_not_enough(game, tasks):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_no_answer_can_be_guessed(game):
     tasks = TASKS[::58]
     answers = [solution("SearchQA", task)[-1].answer for task in tasks]
@@ -82,7 +77,6 @@ def test_no_answer_can_be_guessed(game):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_all_forms_are_in_any_row_of_tasks(game):
     for first in (0, 51_713, 200_000):
         texts = [game.reset(task).goal for task in range(first, first + 100)]
@@ -96,7 +90,6 @@ def test_all_forms_are_in_any_row_of_tasks(game):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_search_takes_less_than_a_handler_should(game, report_at_end):
     observations = [found(game, solution("SearchQA", task)[0].query) for task in TASKS[::2_003]]
     common = Counter(word for text in observations for word in set(re.findall("[a-z]+", text.lower())))
@@ -107,7 +100,6 @@ def test_a_search_takes_less_than_a_handler_should(game, report_at_end):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_no_two_tasks_have_the_same_question(game):
     tasks = TASKS[::111]
     assert len({game.reset(task).goal for task in tasks}) == len(tasks)

@@ -38,7 +38,6 @@ def test_a_task_does_not_depend_on_what_was_asked_before(game, local_url):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_the_splits_are_about_different_databases(game):
     train = {database_of(game, task) for task in TRAIN[:16]}
     dev = {database_of(game, task) for task in DEV[:4]}
@@ -73,9 +72,7 @@ def test_the_rows_are_as_the_description_has_them(game, task):
         assert game.step(orphans).observation == "[(0,)]"
 
 
-@pytest.mark.parametrize(
-    "tasks", [SOME[::97], pytest.param(SOME, marks=[pytest.mark.slow, pytest.mark.no_cover])], ids=len
-)
+@pytest.mark.parametrize("tasks", [SOME[::97], pytest.param(SOME, marks=pytest.mark.slow)], ids=len)
 def test_every_answer_has_rows_that_cannot_be_had_without_looking(game, tasks):
     for task in tasks:
         _, outcome = game.win(task)

@@ -84,7 +84,6 @@ def same_task(exchange: dict, index_of: dict[str, int]) -> dict:
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_every_recorded_exchange_is_answered_alike(recordings, index_of):
     compared = 0
     rows = recordings("textcraft.jsonl")
@@ -105,7 +104,6 @@ def test_every_recorded_exchange_is_answered_alike(recordings, index_of):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_every_recorded_game_goes_the_same_way(shared, recordings, index_of):
     env_id = create(shared)
     plain = http.client.HTTPConnection(

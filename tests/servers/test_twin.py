@@ -47,7 +47,6 @@ UNSEEDED = {"babyai": 0, "wordle": 1}
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 @pytest.mark.parametrize("name", ["babyai", "wordle"])
 def test_every_recorded_reply_is_equal(name, recordings):
     rows = [row for row in recordings(f"{name}.jsonl") if row["path"] != "/openapi.json"]
@@ -159,7 +158,6 @@ def test_a_twin_takes_neither_a_seed_nor_data(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_serve_all_names_each_twin():
     server = LocalServer("all", arguments=("--twin",))
     url = server.start()

@@ -86,7 +86,6 @@ def purchase(match: re.Match[str], draw: random.Random) -> tuple[str, str, dict[
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_each_reward_equals_the_formula(client, report_at_end):
     draw = random.Random(24)  # noqa: S311 - nothing secret
     buyer, rewards, cheaper = Buyer(client), [], 0

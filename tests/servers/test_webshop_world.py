@@ -33,7 +33,7 @@ def split_solution(game, task):
 
 @pytest.mark.parametrize(
     "tasks",
-    [SAMPLE[::20], pytest.param(SAMPLE[::3], marks=[pytest.mark.slow, pytest.mark.no_cover])],
+    [SAMPLE[::20], pytest.param(SAMPLE[::3], marks=pytest.mark.slow)],
     ids=len,
 )
 def test_the_instruction_has_all_that_is_scored(game, tasks):
@@ -49,7 +49,6 @@ def test_the_instruction_has_all_that_is_scored(game, tasks):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_every_option_of_the_solution_counts(game):
     """Without it, it is less than 1."""
     counted = 0
@@ -63,7 +62,6 @@ def test_every_option_of_the_solution_counts(game):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_wrong_choice_usually_costs(game, report_at_end):
     """Over each wrong value of each option of some tasks."""
     costs = Counter()
@@ -80,7 +78,6 @@ def test_a_wrong_choice_usually_costs(game, report_at_end):
 
 
 @pytest.mark.slow
-@pytest.mark.no_cover
 def test_a_random_buyer_rarely_gets_it_right(game):
     """It searches for words of the instruction, and clicks any product, any options, and the purchase."""
     scores = []

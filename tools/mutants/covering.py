@@ -49,7 +49,7 @@ class Covering:
     def measure(self, tests: list[str], processes: int, python: str = sys.executable) -> None:
         """Run these test files under coverage, all if none is named, and add them to the rest.
 
-        The slow tests are among them, as in ``make cov``.
+        The slow tests are among them, as in ``make suite``.
 
         Another interpreter, which need not have coverage, measures only how long they take.
         """
