@@ -28,7 +28,7 @@ def serving(*words: object) -> Iterator[str]:
     try:
         yield process.stdout.readline().rpartition(" on ")[2].split()[0]
     finally:
-        process.kill()
+        process.terminate()
         process.communicate()
 
 

@@ -26,6 +26,8 @@ from process_tree import alive, descendants
 pytestmark = pytest.mark.needs(*needs.needs_of_server("miniwob"))
 
 START_SECONDS = 120  # on a busy machine
+SOLVED_ALIKE = ("-easy", "-hard", "-large", "-medium", "-nodelay", "-noscroll", "-popup", "-transfer")
+"""How the names of pages end that the oracle solves as it solves those without."""
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,7 @@ def test_errors(client, env):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [13, 43])
-def test_an_element_whose_middle_is_covered_by_another_is_clicked_beside_it(env, seed):
+def test_an_element_whose_middle_is_covered_is_clicked_elsewhere(env, seed):
     env.reset("click-test-2", seed)
     number = env.number("button 'ONE'")
     assert env.step(f"click [{number}]")["reward"] == 1.0
@@ -228,7 +230,7 @@ LATE_PICTURES = """if True:
 
 @pytest.mark.slow
 def test_a_page_is_shown_with_its_pictures(env):
-    """Those that a style shows are requested when the episode begins; on a busy machine they come late."""
+    """Images that a style shows are requested when the episode begins; on a busy machine they come late."""
     command = [sys.executable, "-c", LATE_PICTURES]
     done = programs.run(
         command, stdout=subprocess.PIPE, text=True, timeout=300, check=True, env=programs.environment()
@@ -277,8 +279,8 @@ def test_there_are_enough_pages():
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.exhaustive) if number % 6 else name
-        for number, name in enumerate(TASK_NAMES)
+        pytest.param(name, marks=pytest.mark.exhaustive) if name.endswith(SOLVED_ALIKE) else name
+        for name in TASK_NAMES
     ],
 )
 def test_the_oracle_wins_each_page(env, name):
