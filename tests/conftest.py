@@ -9,6 +9,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ import needs
 from agentgym_gym.local_servers import LocalServer
 from counted_server import CountedServer
 from fake_server import FakeServer, never
+from ports import reserved_ports
 
 if importlib.util.find_spec("hypothesis"):  # not in each environment with a verl
     from hypothesis import HealthCheck, settings
@@ -50,11 +52,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.fixture
 def server() -> Iterator[LocalServer]:
-    """A TextCraft server of one test's own, which may be killed."""
-    server = LocalServer("textcraft")
-    server.start()
-    yield server
-    server.stop()
+    """A TextCraft server of one test's own, which may be killed and started again on its port."""
+    with reserved_ports(1) as (port,):
+        server = LocalServer("textcraft", port=port)
+        server.start()
+        yield server
+        server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +83,14 @@ def silent_url() -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture(scope="session")
+def unreachable_url() -> Iterator[str]:
+    """Base URL that refuses connections: its port is bound, so that no other program can listen on it."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+
+
 @pytest.fixture
 def started() -> Iterator[Callable[[Server], Server]]:
     """Takes fake servers, which are there already, and stops them when the test is over."""
@@ -95,7 +106,7 @@ def counted(started: Callable[[CountedServer], CountedServer]) -> Callable[..., 
 
 @pytest.fixture
 def garbage_collected() -> Iterator[None]:
-    """Collects the garbage of a test when it is over, so that no other test is told of it."""
+    """Collects the garbage of a test when it is over, so that no other test is warned of it."""
     yield
     for _ in range(2):  # what finalizers hold is garbage when they have run
         gc.collect()
@@ -152,7 +163,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def _files_of_their_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[None]:
-    """Keep apart what is written of servers, as those of different tests may have one address."""
+    """Separate the files about servers, as servers of different tests may have one address."""
     folder = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:16]  # not `tmp_path`, which is made
     inside.keep_files_in(tmp_path_factory.getbasetemp() / "leasing" / folder, monkeypatch)
     yield
@@ -164,7 +175,7 @@ def recordings() -> Callable[[str], list[dict[str, Any]]]:
     """Exchanges recorded from AgentGym's own servers, by file name.
 
     They are not part of this repository: they are looked for in the folder that AGENTGYM_WIRE names, else in
-    ``shared/wire`` beside the checkout, and a test that requests them is skipped without them.
+    ``shared/wire`` next to the checkout, and a test that requests them is skipped without them.
     """
 
     def read(name: str) -> list[dict[str, Any]]:

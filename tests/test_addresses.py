@@ -41,7 +41,7 @@ def test_what_is_not_the_url_of_a_server_is_refused_by_name(monkeypatch, url):
         AgentGymEnv("TextCraft").reset()
 
 
-def test_no_server_at_all_tells_every_way_to_get_one(monkeypatch):
+def test_the_error_without_any_server_lists_every_way_to_get_one(monkeypatch):
     monkeypatch.setattr(local, "available", lambda name: "fastapi is not installed")
     with pytest.raises(errors.NoServer) as caught:
         AgentGymEnv("TextCraft").reset()

@@ -36,7 +36,7 @@ REPLIES = [
 ]
 
 
-def test_both_environments_say_the_same_turn_by_turn(textcraft_url):
+def test_both_environments_return_the_same_turn_by_turn(textcraft_url):
     rng = random.Random(0)  # noqa: S311
     script = [(task, [rng.choice(REPLIES) for _ in range(6)]) for task in rng.sample(range(300), 8)]
     options = {"server": textcraft_url, "max_turns": 5, "render_mode": "ansi"}
@@ -83,7 +83,7 @@ def test_a_seed_draws_the_same_tasks_in_both(textcraft_url):
     assert asyncio.run(draw()) == expected
 
 
-def test_it_says_of_itself_what_the_other_says(textcraft_url):
+def test_it_has_the_same_attributes_as_the_other(textcraft_url):
     one, two = (
         kind("TextCraft", server=textcraft_url, max_turns=3) for kind in (AgentGymEnv, AsyncAgentGymEnv)
     )
@@ -114,7 +114,7 @@ def test_async_with_closes_it(textcraft_url):
     assert not exists(textcraft_url, env_id)
 
 
-def test_it_has_what_code_asks_of_an_environment():
+def test_it_has_the_attributes_of_an_environment():
     env = AsyncAgentGymEnv("TextCraft")
     assert env.spec is None
     assert env.render() is None
@@ -146,7 +146,7 @@ def test_many_play_at_once_and_are_given_back(textcraft_url):
 
 @pytest.mark.parametrize("second", ["step", "close"])
 def test_one_task_at_a_time(textcraft_url, second):
-    """The call that is refused leaves the other one alone."""
+    """The call that is refused does not disturb the other one."""
 
     async def both():
         env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
@@ -284,8 +284,8 @@ def test_a_close_that_the_server_refuses_is_counted(textcraft_url):
         assert alone.stats.faults == {"ServerError": 1}
 
 
-def test_without_asyncio_it_is_said_what_to_do(textcraft_url):
-    """As under trio, which runs coroutines in an event loop of its own."""
+def test_without_asyncio_the_error_has_advice(textcraft_url):
+    """As under trio, which runs coroutines in its own event loop."""
     resetting = AsyncAgentGymEnv("TextCraft", server=textcraft_url).reset(seed=0)
     with pytest.raises(errors.SetupError, match="AgentGymEnv"):
         resetting.send(None)

@@ -1,4 +1,4 @@
-"""The benchmarks run, and say of each bar whether it is met. What they measure is left to a quiet machine."""
+"""The benchmarks run, and report for each bar whether it is met. Measure on a quiet machine."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ QUICK = set(BARS) - {
     "sql_fairness",
     "webarena",
 }
-"""Those that `make test` runs; `make bench` runs all."""
+"""The ones that `make test` runs; `make bench` runs all."""
 
 
 @pytest.mark.slow

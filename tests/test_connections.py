@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 import weakref
 
 import gymnasium
@@ -30,7 +31,7 @@ both = pytest.mark.parametrize("kind", [AgentGymEnv, Awaited])
 
 
 class InPieces(CountedServer):
-    """Sends the body of a reply in so many pieces, a moment apart."""
+    """Sends the body of a reply in a number of pieces, a moment apart."""
 
     pieces = 1
 
@@ -104,7 +105,7 @@ NO_DESCRIPTORS = """
 """
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 @pytest.mark.parametrize("kind", ["sync", "awaited"])
 def test_without_a_descriptor_a_time_limit_is_still_a_time_limit(counted, kind):
     server = counted()
@@ -135,14 +136,17 @@ def test_what_is_being_made_when_an_event_loop_ends_is_closed(counted):
     assert not resetting.done()
 
 
-def test_episodes_whose_time_ends_in_a_step_open_no_circuit(counted):
+def test_episodes_whose_time_ends_in_a_step_open_no_circuit(counted, monkeypatch):
     server = counted()
     envs = gymnasium.make_vec(
-        "agentgym/TextCraft-v0", num_envs=5, server=server.url, timeout={"episode": 0.5, "close": 5}
+        "agentgym/TextCraft-v0", num_envs=5, server=server.url, timeout={"episode": 600}
     )
     envs.reset(seed=0)
     server.held_up.add("/step")
-    *_, infos = envs.step([LOOK] * 5)
+    now = time.monotonic
+    with monkeypatch.context() as later:
+        later.setattr(time, "monotonic", lambda: now() + 599.5)
+        *_, infos = envs.step([LOOK] * 5)
     assert list(infos["fault"]["kind"]) == ["ServerTimeout"] * 5
     server.held_up.clear()
     server.let_go.set()

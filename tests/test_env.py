@@ -58,7 +58,7 @@ def test_ids_are_registered_by_import_or_by_prefix(textcraft_url):
     assert isinstance(env.unwrapped, AgentGymEnv)
 
 
-def test_reset_tells_the_task(env):
+def test_reset_returns_the_task(env):
     observation, info = env.reset(options={"task_id": 0})
     assert set(info) == FIXED_KEYS | {"goal", "served_by"}
     assert info["task_id"] == 0
@@ -193,7 +193,7 @@ def test_an_unknown_function_has_no_words_to_forward(textcraft_url):
 
 
 @pytest.mark.parametrize("action", [3, None, b"inventory", ["inventory"], object()])
-def test_step_takes_text_or_actions_of_its_own(env, action):
+def test_step_takes_text_or_actions_of_the_environment(env, action):
     env.reset(options={"task_id": 0})
     with pytest.raises(errors.BadOption, match="step takes text"):
         env.step(action)
@@ -267,7 +267,7 @@ def test_close_may_be_called_again_and_gives_the_environment_back(env, textcraft
         env.step("Action: inventory")
 
 
-def test_reset_after_close_begins_anew(env):
+def test_reset_after_close_starts_again(env):
     env.reset(seed=0)
     env.close()
     assert env.reset(seed=0)[0]
@@ -334,7 +334,7 @@ def test_one_thread_at_a_time(env):
 
 
 def test_an_interrupted_thread_can_still_close(env):
-    """Ctrl-C may come when a step has just begun, before anything could be undone."""
+    """Ctrl-C may come when a step has just started, before anything could be undone."""
     env.reset(seed=0)
     env._busy.acquire()
     env.close()
@@ -368,8 +368,8 @@ def test_repr_round_trips(textcraft_url):
 
 def test_repr_keeps_passwords_to_itself():
     for server in (
-        ["http://127.0.0.1:2", "http://me:secret@127.0.0.1:1"],
-        "http://127.0.0.1:2,http://me:secret@127.0.0.1:1",
+        ["http://a.test", "http://me:secret@b.test"],
+        "http://a.test,http://me:secret@b.test",
     ):
         assert "secret" not in repr(AgentGymEnv("TextCraft", server=server))
 
@@ -394,7 +394,7 @@ def test_repr_keeps_passwords_to_itself():
         {"render_mode": "human"},
         {"server": "localhost:8000"},
         {"server": []},
-        {"server": ["http://127.0.0.1:1", "ftp://x"]},
+        {"server": ["http://a.test", "ftp://b.test"]},
         {"server": 8000},
     ],
 )
@@ -408,7 +408,7 @@ def test_numbers_of_numpy_are_numbers():
     AgentGymEnv("TextCraft", max_turns=np.int64(3), timeout=np.float32(2))
 
 
-def test_a_copy_is_made_anew_and_holds_nothing(env):
+def test_a_copy_is_created_again_and_holds_nothing(env):
     env.reset(seed=0)
     for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):  # noqa: S301 - our own
         assert repr(again) == repr(env)

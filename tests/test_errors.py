@@ -81,18 +81,18 @@ def test_an_unknown_action_keeps_its_text():
     assert pickle.loads(pickle.dumps(error)).text == "dance"  # noqa: S301 - our own bytes
 
 
-def test_a_missing_extra_says_what_to_install():
+def test_a_missing_extra_is_an_error_with_what_to_install():
     error = errors.MissingExtra("The command line", extra="cli", module="typer")
     assert "pip install '.[cli]'" in str(error)
     assert "'typer'" in str(error)
 
 
 def test_bad_values_are_value_errors():
-    """As whoever catches them would expect."""
+    """As callers that catch them would expect."""
     assert issubclass(errors.BadOption, ValueError)
     assert issubclass(errors.ActionError, ValueError)
 
 
-def test_only_what_was_never_sent_says_so():
+def test_only_what_was_never_sent_is_marked_as_such():
     unsent = {name for name, kind in CLASSES.items() if not getattr(kind, "was_sent", True)}
     assert unsent == {"ServerUnreachable"}

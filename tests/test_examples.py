@@ -1,4 +1,4 @@
-"""The examples run, and come to what they say."""
+"""The examples run, and reach the results that they state."""
 
 from __future__ import annotations
 

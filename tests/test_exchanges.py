@@ -1,4 +1,4 @@
-"""All kinds of clients against servers that misbehave, over real sockets; what they say: tests/bad_input."""
+"""All kinds of clients against servers that misbehave, over real sockets. Their content: tests/bad_input."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import socket
 import ssl
 import sys
 import textwrap
+import threading
 import time
 import zlib
 
@@ -31,7 +32,7 @@ from fake_server import FakeServer, dripping, hang_up, http, in_turn, never, the
 
 
 def say(*parts):
-    """Return an answer in so many parts."""
+    """Return an answer in these parts."""
     return lambda connection: connection.send(*parts)
 
 
@@ -56,7 +57,7 @@ class Relay(by_hand.HandWire):
 
 
 class Scripted(FakeServer):
-    """A server of the wire above, whose answers to ``/it`` are those of a script.
+    """A server of the wire above, whose answers to ``/it`` come from a script.
 
     Attributes:
         asked: The requests for ``/it``.
@@ -163,7 +164,7 @@ ON_THE_WIRE = [
     (then_hang_up(b"not http at all\r\n\r\n"), errors.ConnectionLost),
     (hang_up, errors.ConnectionLost),
 ]
-IN_THE_BODY = [  # which is read alike, whatever the client
+IN_THE_BODY = [  # which is read alike by any client
     (say(http(b"{}", "422 Unprocessable")), errors.ServerError),
     (say(http(b"")), errors.BadReply),
     (say(http(b"[" * 100_000)), errors.BadReply),
@@ -251,27 +252,31 @@ def test_a_client_that_was_handed_in_keeps_to_the_time_limit_of_a_body(serve):
 
 
 def test_an_idle_connection_is_kept_until_the_server_closes_it(serve):
-    """The thread of the event loop stands still meanwhile, so that only the socket knows."""
+    """The thread of the event loop does nothing meanwhile, so that only the socket shows it."""
     server, driver = serve(GOOD, GOOD, then_hang_up(http(SAID)), GOOD)
     driver.run(call())
     time.sleep(0.1)
     driver.run(call())
     assert server.connections == 1
     driver.run(call())
-    time.sleep(0.1)
+    wait_until(lambda: server.open_connections == 0)
     assert driver.run(call()).text("observation") == "x"
     assert (server.connections, len(server.asked)) == (2, 4)
 
 
 def test_what_comes_on_an_idle_connection_is_not_read_as_a_reply(serve):
+    replied, sent = threading.Event(), threading.Event()
+
     def late(connection):
         connection.send(http(SAID))
-        time.sleep(0.05)
+        replied.wait(30)
         connection.send(http(b'{"observation": "stale"}'))
+        sent.set()
 
     server, driver = serve(late, GOOD)
     driver.run(call())
-    time.sleep(0.15)
+    replied.set()
+    assert sent.wait(30)
     assert driver.run(call()).text("observation") == "x"
     assert server.connections == 2
 
@@ -296,9 +301,10 @@ def test_https(monkeypatch, tmp_path, driver_of, started):
     stranger.env.close()
     inside.forget_certificates()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    driver = Driver(driver_of, server.url, timeout=2)
+    driver = Driver(driver_of, server.url)
     try:
         assert driver.run(call()).text("observation") == "x"
+        inside.limit_times(getattr(driver.env, "_env", driver.env), step=0.3)
         with pytest.raises(errors.ServerTimeout):
             driver.run(call())
         driver.env.close()
@@ -331,7 +337,7 @@ FORKS = """
 """
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_does_not_use_its_parents_connection(counted):
     server = counted()
@@ -391,8 +397,7 @@ def test_what_cannot_be_sent_is_tried_again(serve, monkeypatch, stage, code, ret
 
     def flow():
         yield Call("observe", "POST", "/it", {})
-        wait_until(lambda: len(server.asked) == 1)
-        time.sleep(0.1)  # until the end of the connection has arrived
+        wait_until(lambda: server.open_connections == 0)
         monkeypatch.setattr(socket.socket, "connect_ex", lambda *_args: code)
         monkeypatch.setattr(asyncio.selector_events.BaseSelectorEventLoop, "sock_connect", refuse)
         yield Call(stage, "POST", "/it", {})
@@ -444,7 +449,7 @@ def test_who_is_asked_to_wait_waits(serve, status, stage):
     assert time.monotonic() - began > 0.9
 
 
-def test_who_is_asked_to_wait_asks_again_until_the_time_is_up(serve):
+def test_a_reply_that_sets_a_wait_is_retried_until_the_time_is_up(serve):
     busy = say(http(b"", "429 Too Many Requests", "Retry-After: 0"))
     server, driver = serve(*[busy] * 9, GOOD, timeout=5)
     assert driver.run(call()).text("observation") == "x"
@@ -454,7 +459,7 @@ def test_who_is_asked_to_wait_asks_again_until_the_time_is_up(serve):
 @pytest.mark.parametrize(
     ("header", "status", "requests"),
     [
-        ("61", 429, 1),  # beyond the time limit: the wait is not begun
+        ("61", 429, 1),  # beyond the time limit: there is no wait
         ("9" * 40, 503, 1),
         ("Fri, 31 Dec 2100 23:59:59 GMT", 429, 1),
         (" 0 ", 429, 5),
@@ -465,7 +470,7 @@ def test_who_is_asked_to_wait_asks_again_until_the_time_is_up(serve):
         ("1.5", 503, 3),
     ],
 )
-def test_how_long_a_reply_asks_to_wait(serve, header, status, requests):
+def test_the_wait_that_a_reply_sets(serve, header, status, requests):
     busy = say(http(b"", f"{status} Busy", f"Retry-After: {header}"))
     server, driver = serve(*[busy] * 4, GOOD)
     if requests == 5:
@@ -478,7 +483,7 @@ def test_how_long_a_reply_asks_to_wait(serve, header, status, requests):
 
 @everywhere
 @pytest.mark.parametrize("status", ["401 Unauthorized", "403 Forbidden", "407 Proxy Authentication Required"])
-def test_a_server_that_wants_credentials_is_named_as_that(serve, status):
+def test_a_server_that_requires_credentials_is_named_as_that(serve, status):
     server, driver = serve(say(http(b"", status)))
     for stage, kind in (
         ("identify", errors.AccessDenied),
@@ -535,7 +540,7 @@ def test_an_address_that_swallows_all_does_not_keep_the_next_from_being_tried(
     port = int(server.url.rpartition(":")[2])
     with contextlib.ExitStack() as stack:
         deaf = stack.enter_context(socket.create_server(("127.0.0.2", 0), backlog=0))
-        for _ in range(3):  # after that the system drops what asks for a connection
+        for _ in range(3):  # after that the system drops requests for a connection
             full = stack.enter_context(socket.socket())
             full.setblocking(False)
             full.connect_ex(deaf.getsockname())
@@ -586,7 +591,7 @@ def test_the_connection_is_dropped_after_an_error_of_the_server(serve):
     assert server.connections == 2
 
 
-def test_a_password_is_not_told(started, driver_of):
+def test_no_error_contains_a_password(started, driver_of):
     server = started(Scripted(GOOD))
     server.stop()
     driver = Driver(driver_of, server.url.replace("http://", "http://me:secret@"))
@@ -596,8 +601,8 @@ def test_a_password_is_not_told(started, driver_of):
     driver.env.close()
 
 
-def test_loopback_servers_are_not_looked_for_behind_a_proxy(serve, monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+def test_no_proxy_is_used_for_loopback_servers(serve, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.test")
     _server, driver = serve(GOOD)
     assert driver.run(call()).text("observation") == "x"
 

@@ -166,7 +166,7 @@ def test_the_local_server_is_stopped_although_a_close_is_interrupted():
     assert "KeyboardInterrupt" in ended.stderr
 
 
-def test_it_is_told_how_many_there_was_no_time_for(counted):
+def test_the_number_that_there_was_no_time_for_is_logged(counted):
     server = counted()
     server.held_up.add("/close")
     ended = run(*program("import logging\nlogging.basicConfig()\n", SYNC, SYNC), server.url)

@@ -145,7 +145,7 @@ LATE = """
 """
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 def test_what_a_server_makes_while_the_program_ends_is_closed(counted):
     server = counted()
     server.held_up.add("/create")
@@ -187,7 +187,7 @@ def test_while_a_local_server_starts_the_event_loop_goes_on():
 
 
 class Interrupted(AsyncAgentGymEnv):
-    """Ctrl-C comes when a step has begun and nothing awaits it yet."""
+    """Ctrl-C comes when a step has started and nothing awaits it yet."""
 
     def begin_step(self, action):
         super().begin_step(action)

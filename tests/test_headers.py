@@ -29,7 +29,7 @@ VARIABLE = "AGENTGYM_TEXTCRAFT_HEADERS"
 
 @pytest.fixture
 def gateway():
-    """URL of a TextCraft server of one task behind a gateway that wants a token with every request."""
+    """URL of a TextCraft server of one task behind a gateway that requires a token with every request."""
     ids = itertools.count()
 
     def answer(request):
@@ -156,7 +156,7 @@ def test_a_copy_keeps_them(arrived, again):
     assert arrived(make)["authorization"] == HEADERS["Authorization"]
 
 
-def test_no_log_and_no_fault_shows_them(caplog, counted):
+def test_no_log_and_no_fault_shows_them(caplog, counted, unreachable_url):
     caplog.set_level(logging.DEBUG)
     server = counted()
     server.broken.add("/create")
@@ -164,7 +164,7 @@ def test_no_log_and_no_fault_shows_them(caplog, counted):
     with pytest.raises(errors.Fault) as caught:
         env.reset(seed=0)
     env.close()
-    dead = AsyncAgentGymEnv("TextCraft", server="http://127.0.0.1:9", headers=HEADERS, timeout=1)
+    dead = AsyncAgentGymEnv("TextCraft", server=unreachable_url, headers=HEADERS, timeout=1)
     with pytest.raises(errors.Fault) as refused:
         asyncio.run(dead.reset(seed=0))
     said = [*map(str, (caught.value, refused.value)), json.dumps(refused.value.as_dict()), caplog.text]
@@ -177,13 +177,13 @@ def test_gymnasium_does_not_quote_them_where_an_environment_cannot_be_made():
         raise AssertionError(argument)
 
     class Client:
-        """Is called without the argument that it wants."""
+        """Is called without its required argument."""
 
         def __call__(self, argument):
             raise AssertionError(argument)
 
     for client in (one, Client()):
-        options = {"server": "http://127.0.0.1:9", "headers": HEADERS, "http_client": client}
+        options = {"server": "http://games.test", "headers": HEADERS, "http_client": client}
         with pytest.raises((errors.AgentGymError, TypeError)) as caught:
             gymnasium.make("agentgym/TextCraft-v0", **options).reset(seed=0)
         assert SECRET not in str(caught.value)
@@ -227,7 +227,7 @@ def test_rows_and_folders_hold_none_of_the_variable(tmp_path, run, monkeypatch):
         ([f"X-A: {SECRET}", f"x-a: {SECRET}"], "twice"),
     ],
 )
-@pytest.mark.parametrize("command", [("doctor", "http://127.0.0.1:9"), ("leases", "http://127.0.0.1:9")])
+@pytest.mark.parametrize("command", [("doctor", "http://games.test"), ("leases", "http://games.test")])
 def test_a_command_does_not_quote_a_header_that_is_none(run, command, headers, said):
     result = run(*command, *[word for header in headers for word in ("--header", header)])
     assert result.exit_code == 2
@@ -284,7 +284,7 @@ def test_commands_send_them(gateway, run, tmp_path, monkeypatch):
     assert run("doctor", gateway).exit_code == 1
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", gateway)
     monkeypatch.setenv(VARIABLE, json.dumps(HEADERS))
-    assert run("doctor", gateway).exit_code == 0  # which the variables say is TextCraft's
+    assert run("doctor", gateway).exit_code == 0  # which is TextCraft's by the variables
 
 
 @pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv])

@@ -180,7 +180,7 @@ def test_what_an_async_client_is_used_for_is_released_when_dropped(textcraft_url
     assert asyncio.run(drop())
 
 
-def test_a_live_async_client_releases_nothing_elsewhere_and_says_so(textcraft_url, caplog):
+def test_a_live_async_client_releases_nothing_elsewhere_and_logs_it(textcraft_url, caplog):
     async def play_awaited():
         async with httpx.AsyncClient() as client:
             env = AsyncAgentGymEnv("TextCraft", server=textcraft_url, http_client=client)
@@ -237,7 +237,7 @@ def test_an_environment_that_was_never_used_can_be_closed():
 # --------------------------------------------------------------------------------- either library of clients
 
 LIBRARIES = [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("httpx", "httpx2")]
-numbers = itertools.count()  # of servers: the library keeps what it knows of an address
+numbers = itertools.count()  # of servers: the library keeps its state of an address
 each_way = pytest.mark.parametrize("awaited", [False, True])
 
 
@@ -286,7 +286,7 @@ def test_what_is_made_here_is_closed_here_and_what_is_the_users_is_not(library, 
     assert [each.is_closed for each in clients.made] == [handed_in == "callable"]
 
 
-def test_a_closed_environment_makes_another_client_as_it_opens_connections_anew(library):
+def test_a_closed_environment_makes_another_client_when_it_connects_again(library):
     clients = Clients(library)
     env = clients.env()
     for _ in range(2):
@@ -344,7 +344,7 @@ def test_a_request_that_nobody_waits_for_is_cancelled(library):
         ("UnsupportedProtocol", errors.BadOption),
     ],
 )
-def test_faults_are_those_of_the_engine(library, awaited, raised, fault, monkeypatch):
+def test_faults_match_the_engine(library, awaited, raised, fault, monkeypatch):
     inside.retry_at_once(monkeypatch)
 
     def respond(request):
@@ -414,7 +414,7 @@ FORKS = """
 """
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_makes_its_own():
     ended = programs.run(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import agentgym_gym
-import fresh
+import forked
 from agentgym_gym.catalogue import BUILT_IN
 
 HEAVY = [
@@ -23,7 +23,7 @@ EAGER = {"agentgym_gym", *(f"agentgym_gym.{name}" for name in ("_version", "cata
 
 
 def run(program: str) -> str:
-    ended = fresh.run(program)
+    ended = forked.run(program)
     assert ended.returncode == 0, ended.stderr[-3_000:]
     assert ended.stderr == ""
     return ended.stdout
@@ -257,7 +257,7 @@ def test_a_server_that_cannot_be_started_is_an_error_that_helps(missing):
 def test_making_an_env_by_its_prefix_imports_the_library():
     program = """
         import gymnasium
-        env = gymnasium.make("agentgym_gym:agentgym/TextCraft-v0", server="http://127.0.0.1:9")
+        env = gymnasium.make("agentgym_gym:agentgym/TextCraft-v0", server="http://games.test")
         print(type(env.unwrapped).__name__)
         env.close()
     """
@@ -272,12 +272,12 @@ def test_making_an_env_without_the_import_is_refused_by_gymnasium():
         except gymnasium.error.NamespaceNotFound as error:
             print(error)
         import agentgym_gym
-        gymnasium.make("agentgym/TextCraft-v0", server="http://127.0.0.1:9").close()
+        gymnasium.make("agentgym/TextCraft-v0", server="http://games.test").close()
     """
     assert run(program).startswith("Namespace agentgym not found.")
 
 
-def test_the_bridge_does_not_know_this_library():
-    """And the other way round: either is of use alone."""
+def test_the_bridge_does_not_import_this_library():
+    """And the other way round: either can be used without the other."""
     assert "agentgym_gym" not in loaded("import verl_bridge")
     assert "verl_bridge" not in loaded("import agentgym_gym")

@@ -11,7 +11,7 @@ import pytest
 from agentgym_gym import FORMATS, AgentGymEnv, AsyncAgentGymEnv, FormatName, errors, find
 
 
-def test_the_options_are_those_of_an_environment_that_is_awaited():
+def test_the_options_match_an_awaited_environment():
     options, awaited = (inspect.signature(kind).parameters for kind in (AgentGymEnv, AsyncAgentGymEnv))
     assert options == awaited
     assert {*get_args(FormatName)} == {*FORMATS, "tool_calls"}
@@ -34,7 +34,7 @@ def test_what_differs_from_the_defaults_is_shown():
         ("SciWorld", 60, 15),
     ],
 )
-def test_an_environment_has_time_limits_of_its_own(environment, timeout, close):
+def test_an_environment_has_its_own_time_limits(environment, timeout, close):
     seconds = []
 
     def answer(request):

@@ -26,7 +26,7 @@ def restart(server: LocalServer) -> LocalServer:
 
 @pytest.mark.slow
 def test_a_killed_server_is_a_fault_and_not_a_zero(server):
-    """The new server has never heard of the environments that the old one made."""
+    """The new server does not have the environments of the old one."""
     env, thinking = (AgentGymEnv("TextCraft", server=server.url) for _ in range(2))
     thinking.reset(options={"task_id": 0})
     env.reset(options={"task_id": 0})
@@ -139,7 +139,7 @@ class Awaited:
         run_as_asyncio(self.loop, self.env.close())
 
 
-# What was just being opened or closed is left to the garbage collector, which says so.
+# The garbage collector warns of connections that were being opened or closed.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("garbage_collected")
 @pytest.mark.parametrize("what", ["reset", "step", "close"])

@@ -159,7 +159,7 @@ def test_the_environment_of_another_is_not_reset(kind, server):
 
 @ALL
 @ENVIRONMENTS
-def test_one_look_for_each_connection_that_was_opened_anew(kind, environment, server):
+def test_one_look_for_each_connection_that_was_opened_again(kind, environment, server):
     path = "/maze/observation" if environment == "Maze" else "/observation"
     with playing(kind, environment, server) as env:
         for _ in range(3):

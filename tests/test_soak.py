@@ -56,7 +56,7 @@ def test_nobody_is_harmed_by_restarts():
     ]
     counted = dict(zip(header[2:], map(int, total[-len(header[2:]) :]), strict=True))
     assert counted["rounds"] == counted["idle"] + counted["waiting"] == 6
-    # It is a test of something: somebody else had the ids, and the client met a fault.
+    # The test is not empty: others got the ids, and the client met a fault.
     assert counted["ids taken"] == 6
     assert counted["faulted"] > 0
     assert counted["unnoticed"] == counted["harmed"] == 0

@@ -156,8 +156,8 @@ def test_a_need_that_is_not_in_the_table_is_an_error(tmp_path):
     assert "test_it names the need 'chromum'" in done.stderr
 
 
-def test_programs_and_packages_are_looked_for_by_the_table_alone():
-    """A skip of its own would have its own words, and no command."""
+def test_programs_and_packages_are_looked_for_only_by_the_table():
+    """Another skip would have other words, and no command."""
     table, here = ROOT / "tests" / "support" / "needs.py", Path(__file__).resolve()
     found = [
         f"{file.relative_to(ROOT)}: {line}"

@@ -1,4 +1,4 @@
-"""Function calls as actions: what ``step`` takes of them, and what it says of those that do not fit."""
+"""Function calls as actions: which of them ``step`` accepts, and its errors for the others."""
 
 from __future__ import annotations
 
@@ -347,7 +347,7 @@ def test_calls_that_models_write_as_text_are_read(reply):
     assert get_format("tool_calls").parse(reply, TEXTCRAFT.grammar) == Get(2, "oak logs")
 
 
-def test_text_without_a_call_is_no_action_and_is_told_of_calls(textcraft_url):
+def test_text_without_a_call_is_no_action_and_is_answered_with_the_calls(textcraft_url):
     env = AgentGymEnv("TextCraft", server=textcraft_url, action_format="tool_calls")
     env.reset(options={"task_id": 0})
     observation, *_, info = env.step("I will get two oak logs.")

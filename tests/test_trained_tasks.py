@@ -168,7 +168,7 @@ def test_the_maze_is_measured_on_starts_that_are_not_trained(module, replayed, m
     monkeypatch.setattr(train, "curve", lambda _: [])
     monkeypatch.setattr(train.Seed, "game", lambda *_: [{"role": "user", "content": "a maze"}])
     monkeypatch.setattr(train.Seed, "advice", lambda _: [])
-    train.Seed(0, tmp_path / "seed_0", "http://127.0.0.1:1", train.FULL).run()
+    train.Seed(0, tmp_path / "seed_0", "http://maze.test", train.FULL).run()
     maze = find("Maze")
     assert replayed.trained == {(maze.id, start) for start in maze.splits["train"]}
     assert replayed.played.pop("choice") <= replayed.trained
@@ -177,6 +177,7 @@ def test_the_maze_is_measured_on_starts_that_are_not_trained(module, replayed, m
         assert tasks == {(maze.id, start) for start in maze.splits["test"]}
 
 
+@pytest.mark.slow
 def test_the_pipeline_names_what_it_trains(module, replayed, tmp_path):
     pipeline, results = module("pipeline", "pipeline"), module("pipeline", "seed_results")
     seed = pipeline.Seed(0, tmp_path / "seed_0", pipeline.FULL)

@@ -17,6 +17,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+import inside
 import programs
 from agentgym_gym import AgentGymEnv, errors, find
 from agentgym_gym.evaluate import load_oracle
@@ -52,7 +53,7 @@ def test_gymnasium_makes_it(make):
     assert envs.action_space.sample() in envs.action_space
 
 
-def test_gymnasiums_own_processes_need_no_shared_memory_and_the_error_says_so(make):
+def test_gymnasiums_own_processes_need_no_shared_memory_and_the_error_names_it(make):
     with pytest.raises(
         errors.BadOption, match=r"vectorization_mode.*vector_kwargs=\{'shared_memory': False\}"
     ):
@@ -101,7 +102,7 @@ def test_the_class_names_both_ways_to_wrap(textcraft_url):
         AgentGymVectorEnv(2, "TextCraft", server=textcraft_url, wrappers=[in_capitals])
 
 
-def test_each_plays_what_it_would_play_alone(make, textcraft_url):
+def test_each_plays_as_a_single_environment_would(make, textcraft_url):
     tasks = [3, 14, 15, 92]
     envs = make(4)
     observations, _ = envs.reset(options={"task_id": tasks})
@@ -197,9 +198,10 @@ def test_an_episode_is_won_in_a_vector(make, textcraft_url):
 
 
 def test_a_dead_server_ends_one_episode_and_the_others_go_on(textcraft_url, silent_url):
-    envs = AgentGymVectorEnv(3, "TextCraft", server=textcraft_url, timeout=0.5)
+    envs = AgentGymVectorEnv(3, "TextCraft", server=textcraft_url)
     # The second environment is sent to where nobody answers.
     envs.envs[1]._server = silent_url
+    inside.limit_times(envs.envs[1], create=0.3)
     began = time.monotonic()
     observations, infos = envs.reset(options={"task_id": 4})
     assert time.monotonic() - began < 10
@@ -214,6 +216,7 @@ def test_a_dead_server_ends_one_episode_and_the_others_go_on(textcraft_url, sile
     with pytest.raises(ResetNeeded):
         envs.step([LOOK, LOOK, LOOK])
     envs.envs[1]._server = textcraft_url
+    inside.limit_times(envs.envs[1], create=60)
     _, infos = envs.reset(options={"reset_mask": np.array([False, True, False]), "task_id": 6})
     assert "fault" not in infos
     assert "fault" not in envs.step([LOOK, LOOK, LOOK])[4]
@@ -344,7 +347,7 @@ def test_what_is_dropped_without_close_leaves_no_thread_and_no_descriptor(counte
         )
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 @pytest.mark.parametrize(("number", "made"), [(1_000, False), (100, True)])
 def test_a_vector_beyond_the_limit_of_descriptors_is_named(counted, number, made):
     server = counted()

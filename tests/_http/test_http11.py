@@ -8,7 +8,7 @@ from agentgym_gym import errors
 from agentgym_gym._http.http11 import ResponseParser, origin_of, request_of
 from agentgym_gym.calls import Call
 
-CALL = Call("step", "POST", "/step", {"id": 0}, server="http://127.0.0.1:1")
+CALL = Call("step", "POST", "/step", {"id": 0}, server="http://a.test")
 
 
 @pytest.mark.parametrize(

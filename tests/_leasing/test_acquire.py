@@ -36,7 +36,7 @@ def where(servers, env):
 
 
 def waiting(caplog):
-    """Return how many resets have begun to wait for a place."""
+    """Return how many resets wait for a place."""
     return [record.agentgym["event"] for record in caplog.records].count("waiting")
 
 
@@ -58,7 +58,7 @@ def test_the_least_loaded_server_is_used(counted):
     assert [server.open for server in servers] == [set(), set()]
 
 
-def test_those_that_begin_at_once_spread_too(counted):
+def test_simultaneous_resets_spread_too(counted):
     servers = [counted(), counted(), counted()]
     envs = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=9, server=[each.url for each in servers])
     envs.reset(seed=0)
@@ -110,7 +110,7 @@ def test_a_server_that_fails_is_deprioritized_and_tried_again_later(counted, pat
         env.close()
 
 
-def test_where_all_fail_the_fault_of_the_last_is_told(counted):
+def test_where_all_fail_the_fault_of_the_last_is_raised(counted):
     servers = [counted(), counted()]
     for server in servers:
         server.broken.add("/create")
@@ -311,7 +311,7 @@ def test_who_waits_no_more_leaves_the_place_to_the_next(counted, given_already):
         assert not any(each.done() for each in waiting)
         if not given_already:
             waiting[0].cancel()
-        await first._driver.run(first._episode.close())  # no turn of the loop lies behind it
+        await first._driver.run(first._episode.close())  # the loop has made no turn since
         waiting[0].cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting[0]
@@ -325,12 +325,11 @@ def test_who_waits_no_more_leaves_the_place_to_the_next(counted, given_already):
     assert server.most == 1
 
 
-def test_who_waits_in_vain_is_told_what_to_do(counted):
+def test_a_wait_in_vain_ends_with_advice(counted):
     """As a vector environment that is larger than its bound does."""
     server = counted()
-    envs = gymnasium.make_vec(
-        "agentgym/TextCraft-v0", num_envs=3, server=server.url, max_envs_per_server=2, timeout={"create": 0.3}
-    )
+    envs = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=3, server=server.url, max_envs_per_server=2)
+    inside.limit_times(envs.unwrapped.envs[2], create=0.3)
     _, infos = envs.reset(seed=0)
     assert infos["_fault"].tolist() == [False, False, True]
     assert infos["fault"]["kind"][2] == "ServerFull"
@@ -366,10 +365,12 @@ def test_what_is_being_closed_still_takes_its_place(counted):
     closing = threading.Thread(target=first.close)
     closing.start()
     assert server.arrived.wait(30)
-    second = textcraft(server, max_envs_per_server=1, timeout={"create": 0.2})
+    second = textcraft(server, max_envs_per_server=1)
+    inside.limit_times(second, create=0.2)
     with pytest.raises(errors.ServerFull):
         second.reset(seed=0)
     server.let_go.set()
     closing.join()
+    inside.limit_times(second, create=60)
     second.reset(seed=0)
     second.close()

@@ -33,14 +33,16 @@ def test_a_dead_server_costs_three_time_limits(silent_url):
 
 @pytest.mark.slow
 def test_of_several_servers_the_one_that_answers_is_used_and_the_other_tried_again(silent_url, textcraft_url):
-    envs = [AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout=2) for _ in range(6)]
+    envs = [
+        AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout={"create": 2}) for _ in range(6)
+    ]
     for env in envs:
         env.reset(seed=0)
     # The first found out, and the others were not held up.
     assert [env.stats.faults["ServerTimeout"] for env in envs] == [1, 0, 0, 0, 0, 0]
     inside.advance_clock("TextCraft", silent_url, 10)
     envs[0].reset(seed=0)  # in what it holds
-    late = AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout=2)
+    late = AgentGymEnv("TextCraft", server=[silent_url, textcraft_url], timeout={"create": 2})
     late.reset(seed=0)
     assert late.stats.faults["ServerTimeout"] == 1
     late.close()
@@ -65,7 +67,7 @@ def test_many_threads_are_not_held_up_by_a_dead_server(silent_url):
     for thread in threads:
         thread.join()
     assert sum(each.total() for each in faults) == 32
-    assert sum(each["ServerTimeout"] for each in faults) <= 10  # those that were under way, and no later one
+    assert sum(each["ServerTimeout"] for each in faults) <= 10  # requests under way, and no later one
 
 
 def looked_up(monkeypatch, answer):
@@ -102,7 +104,7 @@ async def awaited_reset(env):
 
 
 def resets(env, number):
-    """Return the messages of so many resets that fail."""
+    """Return the messages of a number of resets that fail."""
     said = []
     for _ in range(number):
         with pytest.raises(errors.ServerUnreachable) as caught:
@@ -143,14 +145,14 @@ def test_what_fails_on_this_machine_opens_no_circuit_and_is_named(monkeypatch, k
     inside.retry_at_once(monkeypatch)
     monkeypatch.setattr(socket.socket, "connect_ex", lambda *_args: code)
     monkeypatch.setattr(asyncio.selector_events.BaseSelectorEventLoop, "sock_connect", refuse)
-    said = resets(kind("TextCraft", server="http://127.0.0.1:1"), 5)
+    said = resets(kind("TextCraft", server="http://192.0.2.1"), 5)
     assert all(os.strerror(code) in each and advice in each for each in said)
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 @pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv])
 def test_without_a_descriptor_nothing_is_held_against_the_server(counted, kind):
-    """Truly without: in a program of its own, which has them back after five resets."""
+    """Truly without: in a separate program, which frees them after five resets."""
     server = counted()
     code = f"""
         import asyncio, os, resource, sys
@@ -199,7 +201,7 @@ def test_an_episode_whose_own_time_is_up_opens_no_circuit(counted, monkeypatch):
     for env in envs:
         env.reset(seed=0)
     now = time.monotonic
-    with monkeypatch.context() as later:  # so many in a row would open the circuit of a server that is late
+    with monkeypatch.context() as later:  # as many timeouts in a row would open the circuit of a late server
         later.setattr(time, "monotonic", lambda: now() + 601)
         for env in envs:
             _, _, terminated, truncated, info = env.step("Action: inventory")
@@ -211,7 +213,7 @@ def test_an_episode_whose_own_time_is_up_opens_no_circuit(counted, monkeypatch):
     assert (server.open, server.asked["/step"]) == (set(), 0)
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 def test_who_has_set_up_no_log_reads_none(silent_url):
     code = """
         import sys

@@ -91,7 +91,7 @@ def test_what_fails_at_once_is_asked_again(clock, fault):
     assert open_to(server)
 
 
-def test_a_password_is_not_told(clock):
+def test_no_error_contains_a_password(clock):
     server = CircuitBreaker("http://me:secret@x", clock=clock)
     for _ in range(circuit_breaker.MAX_FAILURES):
         server.note(LATE)

@@ -29,7 +29,7 @@ SQLGYM = {
     "/step": {"state": "[]", "reward": 0, "done": False},
 }
 
-# An audit hook cannot be removed, so this is a program of its own. Events are kept as (thread, event, what).
+# An audit hook cannot be removed, so this is a separate program. Events are kept as (thread, event, what).
 PROGRAM = """
     import asyncio, contextlib, json, sys, threading
 

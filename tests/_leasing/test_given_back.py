@@ -111,7 +111,7 @@ def test_who_is_interrupted_hands_an_idle_environment_on(two):
     assert (first.load, first.waiting) == (1, {})
 
 
-def test_an_id_given_out_anew_is_not_set_free_by_its_quarantine(clock):
+def test_an_id_given_out_again_is_not_set_free_by_its_quarantine(clock):
     """Two episodes would play in one environment."""
     pool = LeasePool(make(Endless()), "http://anew.test", clock=clock)
     released(pool, lease_in(pool, 7, busy=True))
@@ -211,7 +211,7 @@ def test_an_interrupted_wait_leaves_no_trace():
     assert (pool.waiting, pool.load) == ({}, 0)
 
 
-def test_the_latency_of_a_server_is_that_of_its_recent_steps():
+def test_the_latency_of_a_server_is_measured_over_its_recent_steps():
     pool = LeasePool(make(Endless()), "http://latency.test")
     for seconds in (1.0, 1.0, None, 2.0):
         pool.note_reply(seconds)

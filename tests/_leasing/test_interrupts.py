@@ -113,7 +113,7 @@ def test_a_create_that_is_too_late_is_closed_when_its_id_is_known(counted, await
         asyncio.run(env.reset(seed=0)) if awaited else env.reset(seed=0)
     server.let_go.set()
     deadline = time.monotonic() + 10
-    while server.asked["/close"] < 1:  # by itself: nobody uses the environment or ends the program
+    while server.asked["/close"] < 1:  # without a use of the environment or the end of the program
         assert time.monotonic() < deadline
         time.sleep(0.01)
     at_exit()
@@ -129,13 +129,14 @@ def test_a_create_that_is_too_late_is_used_again_where_nothing_can_be_closed(cou
         env.reset(seed=0)
     server.let_go.set()
     at_exit()
+    inside.limit_times(env, create=60)
     env.reset(seed=0)
     assert server.asked["/maze/create"] == 1
     assert server.requests[-1].json["id"] == 3
     env.close()
 
 
-# What was just being opened or closed is left to the garbage collector, which says so.
+# The garbage collector warns of connections that were being opened or closed.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("garbage_collected")
@@ -192,9 +193,10 @@ def test_the_next_close_of_a_vector_closes_what_an_interrupted_one_left(server):
 
 def test_what_was_asked_in_vain_to_close_is_asked_again_at_exit(counted):
     server = counted()
-    env = AgentGymEnv("TextCraft", server=server.url, timeout={"close": 0.1})
+    env = AgentGymEnv("TextCraft", server=server.url)
     env.reset(seed=0)
     server.held_up.add("/close")
+    inside.limit_times(env, close=0.1)
     env.close()
     assert env.stats.faults == {"ServerTimeout": 1}
     server.held_up.clear()

@@ -54,11 +54,13 @@ def others(server):
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("again", ["close", "exit", "drop"])
 def test_a_close_that_is_tried_again_reaches_no_other(server, again, restarted):
-    env = AgentGymEnv("TextCraft", server=server.url, timeout={"close": 0.1}, **US)
+    env = AgentGymEnv("TextCraft", server=server.url, **US)
     env.reset(options={"task_id": 3})
     server.deaf_to = {"/close"}
+    inside.limit_times(env, close=0.1)
     env.close()
     server.deaf_to = set()
+    inside.limit_times(env, close=60)
     if restarted:
         server.restart()
     if again == "close":
@@ -137,7 +139,7 @@ def test_no_descriptor_is_kept_longer_than_it_is_of_use(server):
 
 
 @linux
-def test_descriptors_are_kept_of_a_few_alone(server, monkeypatch):
+def test_only_a_few_descriptors_are_kept(server, monkeypatch):
     inside.limit_copied_sockets(monkeypatch, 0)
     env = cut_off_in_a_step(server)
     assert descriptors(server) == 1

@@ -44,7 +44,7 @@ def test_a_server_is_identified_once(server, make):
     assert len(envs) == 3
 
 
-def test_the_wrong_server_is_told_with_what_to_check(server, make):
+def test_the_wrong_server_is_reported_with_what_to_check(server, make):
     server.bad["/"] = "This is environment BabyAI."
     (env,) = make(HandWire(), max_envs_per_server=1)
     for _ in range(2):
@@ -56,7 +56,7 @@ def test_the_wrong_server_is_told_with_what_to_check(server, make):
     env.reset(seed=0)
 
 
-def test_a_server_that_is_full_is_told_with_what_it_holds(server, make):
+def test_a_full_server_is_reported_with_its_environments(server, make):
     first, second, third = make(Small(), 3)
     begun([first, second])
     with pytest.raises(errors.ServerFull, match="at most 2"):

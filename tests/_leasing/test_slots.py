@@ -29,7 +29,7 @@ def server(started):
 
 @pytest.fixture
 def process(server, monkeypatch):
-    """Makes environments of a further process, which knows nothing of those of an earlier one."""
+    """Makes environments of a further process, which does not know the environments of an earlier one."""
 
     def begin(number=1, kind=AgentGymEnv):
         by_hand.register(by_hand.make(Listing()), monkeypatch)
@@ -105,6 +105,7 @@ def test_a_slot_is_kept_while_a_request_may_still_run(server, process):
         process()[0].reset(seed=0)
 
 
+@pytest.mark.slow
 def test_a_process_that_ends_leaves_its_slot(counted, tmp_path, monkeypatch):
     server = counted({"/": "ok", "/list_envs": [], "/create": 7, "/reset": ["Which?", None]})
     code = """
@@ -180,9 +181,7 @@ NOWHERE_TO_WRITE = [no_folder, a_file_in_its_place, a_read_only_file_system, a_f
 
 
 @pytest.mark.parametrize("nowhere", NOWHERE_TO_WRITE)
-def test_where_no_slot_can_be_had_it_is_said_before_an_environment_is_made(
-    server, process, monkeypatch, tmp_path, nowhere
-):
+def test_where_no_slot_is_available_no_environment_is_made(server, process, monkeypatch, tmp_path, nowhere):
     (env,) = process()
     with monkeypatch.context() as patch:
         nowhere(patch, tmp_path)

@@ -22,14 +22,14 @@ import torch  # noqa: E402 - is installed where the modules above were imported
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig  # noqa: E402
 
 MAX_LENGTH = 4096
-# Winning episodes of these are longer than 4,096 tokens, whoever serves them.
+# Winning episodes of these are longer than 4,096 tokens on any server.
 LONG_TEXTS = {"Sheet": 8192, "WebArena": 131_072}
 GAMES = 3
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
-    """The folder of a tiny model whose tokenizer knows the prompts of AgentGym's clients."""
+    """The folder of a tiny model whose tokenizer has the prompts of AgentGym's clients in its vocabulary."""
     prompts = []
     for name in NAMES:
         client = getattr(envs, f"{stem_of(name)}EnvClient")

@@ -181,7 +181,7 @@ def difference(theirs, ours):
         return ENDED
     kinds = [kind for beginning, kind in BEGINNINGS.items() if ours.observation.startswith(beginning)]
     refused = kinds and ours.reward == 0 and not ours.done
-    # AgentGym's client raises an error of its own only where it runs code.
+    # AgentGym's client raises its own error only where it runs code.
     return kinds[0] if refused and (theirs is not None or kinds == [UNREAD]) else (theirs, ours)
 
 

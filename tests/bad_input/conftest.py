@@ -1,4 +1,4 @@
-"""A server to be told how to misbehave, and each kind of environment on it."""
+"""A server that misbehaves on request, and each kind of environment on it."""
 
 from __future__ import annotations
 

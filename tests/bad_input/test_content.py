@@ -1,6 +1,6 @@
-"""What a server should not say, by name: each is the fault that it is, to all three kinds of environment.
+"""Replies that a server should not send, by name: each is its own fault in all three kinds of environment.
 
-Over real sockets. Whatever happens to one environment, it plays on after the next reset, and those beside it
+Over real sockets. After any failure, an environment plays on after the next reset, and those beside it
 in a vector are none the wiser (`bad_textcraft.Among`).
 """
 

@@ -84,7 +84,7 @@ def test_a_lease_that_is_lost_is_logged(play, server, logged, monkeypatch):
             play.reset()
     made = range(100, next(server.ids))
     lost = [("agentgym_gym", "DEBUG", {"server": server.url, "env_id": env_id}) for env_id in made]
-    assert sorted(logged("lease lost"), key=str) == lost  # those of a vector may be made in any order
+    assert sorted(logged("lease lost"), key=str) == lost  # a vector may make them in any order
 
 
 def test_a_turn_that_goes_well_is_not_logged(play, caplog):

@@ -32,7 +32,7 @@ def test_id_0_and_huge_id(play, server, env_id):
 # ------------------------------------------------------------------------------------------- another's reply
 
 
-def test_a_late_reply_to_an_earlier_request(make, server):
+def test_a_late_reply_to_an_earlier_request(play, server):
     released, sent = threading.Event(), threading.Event()
 
     def late(connection):
@@ -41,7 +41,6 @@ def test_a_late_reply_to_an_earlier_request(make, server):
             connection.send(told(observation="late"))
         sent.set()
 
-    play = make(timeout={"step": 0.4})
     ends_by(errors.ServerTimeout, "no whole reply in the time allowed", play, server, late)
     released.set()
     assert sent.wait(30)
@@ -103,6 +102,5 @@ def test_redirect_at_a_reset(play, server, elsewhere):
     cannot_begin("redirects are not followed", play, server, "/reset", bad)
 
 
-def test_a_server_that_never_answers(make, server):
-    play = make(timeout={"step": 0.4})
+def test_a_server_that_never_answers(play, server):
     ends_by(errors.ServerTimeout, "no whole reply in the time allowed", play, server, never)

@@ -29,7 +29,7 @@ class PPOTrainer:
         self.polls = polls
 
     def fit(self, agent_loop_manager):
-        """Find a group that failed, and those that wait to be trained with, in each poll."""
+        """Find a group that failed, and groups that wait for training, in each poll."""
         buffer = ReplayBuffer()
         for number, finished in enumerate(self.polls):
             buffer.finished_keys["train"] = finished
@@ -46,7 +46,7 @@ def run(monkeypatch):
 
 @pytest.mark.parametrize(("waiting", "first"), [([], 0), (["of the step before"], 1)])
 def test_too_many_failed_groups_in_a_row_end_the_run(run, waiting, first):
-    """Also beside finished ones that wait for more of them."""
+    """Also while finished ones wait for more of them."""
     run([waiting] * (first + MOST))
     with pytest.raises(RuntimeError, match=f"{MOST + 1} groups of episodes in a row"):
         run([waiting] * (first + MOST + 1))

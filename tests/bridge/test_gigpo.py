@@ -1,4 +1,4 @@
-"""GiGPO's advantages are those of the paper's formulas, computed here once more."""
+"""GiGPO's advantages match the paper's formulas, computed here once more."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def by_formulas(scores, groups, rewards, states, gamma, *, by_std):
 
 @pytest.mark.slow
 @given(episodes=episodes, gamma=st.sampled_from([0.0, 0.5, 0.95, 1.0]), by_std=st.booleans())
-def test_they_are_those_of_the_formulas(episodes, gamma, by_std):
+def test_they_match_the_formulas(episodes, gamma, by_std):
     groups = [group for group, _ in episodes]
     rewards = [[reward for reward, _ in own] for _, own in episodes]
     states = [[state for _, state in own] for _, own in episodes]

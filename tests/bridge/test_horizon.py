@@ -1,4 +1,4 @@
-"""The turn limit by the step of the training, as numbers alone."""
+"""The turn limit by the step of the training, only as numbers."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def test_each_stage_has_as_many_steps():
     assert horizon.longest == 30
 
 
-def test_validations_have_the_last_limit_unless_told_otherwise():
+def test_validations_have_the_last_limit_by_default():
     given = {"turns": [10, 20], "every": 5}
     early = Moment(1, validation=True)
     assert Horizon.of(given).limit(early) == 20

@@ -52,7 +52,7 @@ def test_the_page_has_the_error_of_each_published_limit(model, gpus, parallel, s
     assert -0.35 < error < 0.75
 
 
-def test_the_parts_are_those_of_the_docstring():
+def test_the_parts_match_the_docstring():
     sizing = Sizing(2, 1_000, 500, offload=False, activation_offload=False, utilization=0.5, critic=True)
     made = estimate(SMALL, sizing, memory=40)
     assert made.update == {
@@ -142,7 +142,7 @@ def test_options_override_the_estimate():
     assert made.sizing.offload is False
     assert replace(made, offload=True).sizing.offload is True
     assert replace(made, gpu_memory=24.0).sizing.offload is True
-    assert RlRecipe(WEBSHOP).sizing.offload is True  # preset test has what it had
+    assert RlRecipe(WEBSHOP).sizing.offload is True  # as in the preset test
 
 
 def tokens(*episodes, turns=math.inf, reply=0, reply_limit=None, observation_limit=10**6):

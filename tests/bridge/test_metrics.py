@@ -11,7 +11,7 @@ from collections import defaultdict
 import pytest
 
 import counting_env
-import fresh
+import forked
 from agentgym_gym.local_servers import LocalServer
 from agentgym_gym.rollout import close_all
 from agentgym_gym.testing import FaultyProxy
@@ -176,7 +176,7 @@ def test_the_error_of_a_step_names_servers_faults_and_tries(fail):
 
 
 def process(data_sources, sample_uids, infos_dict, **others):
-    """Stand in for verl's function: the mean of each prompt's values, then of those of all prompts."""
+    """Stand in for verl's function: the mean of each prompt's values, then over all prompts."""
     values = defaultdict(lambda: defaultdict(list))
     for place, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
         for name, column in infos_dict.items():
@@ -214,7 +214,7 @@ def test_a_validation_without_its_faulted_episodes(without_faulted):
     means = ((1 + 4 + 0) / 3 + 2) / 2  # of "a" and "b"; of "c" nothing was played
     assert found["maze"]["reward"]["mean@4"] == pytest.approx(means)
     assert found["maze"]["reward"]["best@2/mean"] == 3
-    assert found["maze"]["reward"]["best@4/mean"] == 2  # of "b" alone, as of no other four were played
+    assert found["maze"]["reward"]["best@4/mean"] == 2  # only of "b": of no other four were played
     assert set(found["maze"]["reward"]) == {"mean@4", "best@2/mean", "best@4/mean"}
     assert found["maze"]["fault"]["mean@4"] == pytest.approx((1 / 4 + 0 + 1) / 3)
     assert found["craft"] == {"reward": {"mean@1": 7}, "fault": {"mean@1": 0}}
@@ -259,7 +259,7 @@ def test_a_validation_without_faults_is_verls_own(without_faulted):
     assert without_faulted(*none) == process(*none)
 
 
-def test_a_function_that_is_not_as_expected_is_left_alone(monkeypatch, caplog):
+def test_an_unexpected_function_is_not_replaced(monkeypatch, caplog):
     own = lambda rows, use_critic: {"rows": rows}  # noqa: E731
     assert wrapped(monkeypatch, METRICS, compute_data_metrics=own).compute_data_metrics is own
     for name, reason in (
@@ -298,7 +298,7 @@ def test_a_module_is_wrapped_when_it_is_imported(tmp_path):
         from verl.trainer.ppo.metric_utils import compute_data_metrics, process_validation_metrics
         print(compute_data_metrics.wrapped_by_verl_bridge, process_validation_metrics.__name__)
     """
-    done = fresh.run(program, tmp_path)
+    done = forked.run(program, tmp_path)
     assert done.stdout.split() == ["True", "process_validation_metrics"]
     assert done.stderr == ""
 
@@ -328,7 +328,7 @@ def test_the_message_of_a_fault_hides_passwords():
 
 
 @pytest.mark.slow
-def test_retries_are_those_of_the_episode():
+def test_retries_are_counted_per_episode():
     """Of an environment that counts its own since it was made, and is used again."""
     close_all()
 

@@ -44,6 +44,6 @@ def test_every_overlay_has_a_name_and_every_name_an_overlay():
 
 
 @pytest.mark.parametrize("like", LIKE)
-def test_each_setting_of_an_overlay_says_how_its_source_names_it(like):
+def test_each_setting_of_an_overlay_has_its_name_in_the_source(like):
     for paper in published_by(like).values():
         assert set(paper.settings) <= set(paper.named)

@@ -1,4 +1,4 @@
-"""Which faults are worth another try, how long that goes on, and what the log says of it."""
+"""Which faults are retried, for how long, and how that is logged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AGENTGYM_MAZE = "agentgym_gym:agentgym/Maze-v0"
 
 
 class Returns(gymnasium.Env):
-    """Fails in a stage (make, reset or step) for some seconds, or so many times; then pays 1 and ends."""
+    """Fails in a stage (make, reset or step) for some seconds, or a number of times; then pays 1 and ends."""
 
     observation_space = gymnasium.spaces.Text(9)
     action_space = gymnasium.spaces.Text(9)
@@ -194,7 +194,7 @@ def test_a_server_that_answers_by_errors_for_a_while_is_waited_for(counted, path
     assert (fault, tries) == (None, 2)
 
 
-def test_a_fault_in_the_info_may_say_that_it_stays(monkeypatch):
+def test_a_fault_in_the_info_may_be_permanent(monkeypatch):
     fault = {"kind": "Gone", "message": "m", "transient": False}
     monkeypatch.setattr(Returns, "step", lambda *_: ("", 0.0, False, True, {"fault": fault}))
     found, tries = played(row_of(RETURNS), budget=60)
@@ -206,7 +206,7 @@ def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
     fail_times(monkeypatch, 150)
 
     async def work():
-        server = "http://someone:secret@127.0.0.1:1"
+        server = "http://someone:secret@games.test"
         rows = [row_of(RETURNS, {"server": server}, {"task": n}, seed=n) for n in range(64)]
         outputs = await asyncio.gather(*(play(row, "1", fault_budget=60) for row in rows))
         await asyncio.sleep(0.5)  # until the last summary
@@ -227,12 +227,12 @@ def test_the_log_names_the_first_and_sums_up_the_others(monkeypatch, caplog):
     assert first + counted == tries  # every try is in the log, one by one or summed up
     assert any("played at last, after" in line for line in lines)
     assert "secret" not in caplog.text
-    assert "http://***@127.0.0.1:1" in lines[0]
+    assert "http://***@games.test" in lines[0]
 
 
 async def maze_while(url, happens, *, turns=60, **options):
     """Play Maze in eight episodes, up and down, while something happens; return what the loop returns."""
-    # No turn limit of its own: the episodes must still be played when something happens.
+    # No separate turn limit: the episodes must still be played when something happens.
     options = {"server": url, "action_format": "bare", "max_turns": None, **options}
     started = asyncio.Event()
 
@@ -275,7 +275,7 @@ def test_episodes_outlive_a_server_that_is_killed_and_comes_back(monkeypatch, ca
 
 
 @pytest.mark.slow
-def test_episodes_outlive_a_server_that_says_nothing_until_its_circuit_opens(monkeypatch, caplog):
+def test_episodes_outlive_a_silent_server_until_its_circuit_opens(monkeypatch, caplog):
     inside_bridge.retry_episodes_after(monkeypatch, 0.5, 5.0)
     server = LocalServer("maze")
     url = server.start()

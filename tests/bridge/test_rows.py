@@ -51,6 +51,6 @@ def test_no_seed(seed):
         ({"env_id": "a", "env_kwarg": {}}, r"unknown keys \['env_kwarg'\]"),
     ],
 )
-def test_a_row_that_is_wrong_is_told(given, message):
+def test_a_wrong_row_is_reported(given, message):
     with pytest.raises(ValueError, match=message):
         EnvTask.of(kwargs_row(**given))

@@ -59,7 +59,7 @@ def test_each_beginning_holds_the_parts_in_proportion(sizes):
         (21, 17, 17, "each of 17 tasks 1 or 2 times"),
     ],
 )
-def test_what_is_said_of_the_tasks(rows, tasks, available, said):
+def test_the_lines_about_the_tasks(rows, tasks, available, said):
     assert Share("a/B-v0", 1.0, rows, tasks, available, 8).note == said
 
 
@@ -72,7 +72,7 @@ def test_a_recipe_of_several_has_the_largest_lengths():
     assert several.name == "Maze-v0+WebShop-v0+TextCraft-v0-grpo-test-Qwen--Qwen2.5-3B-Instruct"
 
 
-def test_the_turn_limit_of_an_environment_is_what_its_arguments_say():
+def test_the_turn_limit_of_an_environment_comes_from_its_arguments():
     limited = EnvChoice(CRAFT, {"max_turns": 40})
     both = RlRecipe(envs=[limited, EnvChoice("own:own/Env-v0", {"max_episode_steps": 5})])
     assert [both.lengths_of(env).turns for env in both.environments] == [40, 5]

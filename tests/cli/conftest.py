@@ -32,7 +32,7 @@ def serverless(monkeypatch):
 def write_data(run):
     """Writes data by a command of ``agentgym data`` into the folder `out` of this folder.
 
-    Returns the rows of each part, and what the command told.
+    Returns the rows of each part, and the output of the command.
     """
     parquet = pytest.importorskip("pyarrow.parquet", reason=needs.reason("pyarrow.parquet"))
 

@@ -13,7 +13,7 @@ import pytest
 
 import agentgym_gym
 import command_line
-import fresh
+import forked
 import programs
 from agentgym_gym import local_servers as local
 from agentgym_gym.__main__ import main
@@ -47,7 +47,7 @@ def nasty(sends):
 
 
 def agentgym(*arguments, **options):
-    """Run a command in a process of its own."""
+    """Run a command in a separate process."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-m", "agentgym_gym", *map(str, arguments)],
         check=False,
@@ -88,7 +88,7 @@ def test_version(run):
 
 
 @pytest.mark.slow
-def test_in_a_process_of_its_own():
+def test_in_a_separate_process():
     result = agentgym("envs", "--json")
     assert (result.returncode, result.stderr) == (0, "")
     (textcraft,) = (e for e in json.loads(result.stdout) if e["id"] == "agentgym/TextCraft-v0")
@@ -104,9 +104,9 @@ def test_an_error_is_one_line_and_no_traceback():
 
 
 @pytest.mark.parametrize("module", ["typer", "rich"])
-def test_without_the_extra_one_line_says_which(module):
+def test_without_the_extra_one_line_names_it(module):
     code = f"import sys; sys.modules[{module!r}] = None; from agentgym_gym.__main__ import main; main()"
-    result = fresh.run(code)
+    result = forked.run(code)
     assert result.returncode == 2
     assert f"needs the package {module!r}" in result.stderr
     assert "pip install '.[cli]'" in result.stderr
@@ -134,7 +134,7 @@ def test_unfinished_sequences_are_left_out_in_linear_time(run, sends):
 # envs, doctor
 
 
-def test_envs_says_where_the_server_comes_from(run, monkeypatch):
+def test_envs_prints_where_the_server_comes_from(run, monkeypatch):
     shown = run("envs").stdout
     for environment, seed in (
         ("WebShop", ", seed 0"),
@@ -155,7 +155,7 @@ def test_envs_says_where_the_server_comes_from(run, monkeypatch):
     assert notes["agentgym/TextCraft-v0"] == "none; set AGENTGYM_TEXTCRAFT_URL. fastapi is not there"
 
 
-def test_doctor_knows_the_right_server(run, textcraft_url):
+def test_doctor_recognises_the_right_server(run, textcraft_url):
     result = run("doctor", textcraft_url)
     assert result.exit_code == 0
     assert "This is environment TextCraft." in result.stdout
@@ -165,8 +165,8 @@ def test_doctor_knows_the_right_server(run, textcraft_url):
     assert found["round_trip_ms"] > 0
 
 
-def test_doctor_tells_what_is_wrong(run, nasty, textcraft_url):
-    nothing = run("doctor", "http://127.0.0.1:9")
+def test_doctor_prints_what_is_wrong(run, nasty, textcraft_url, unreachable_url):
+    nothing = run("doctor", unreachable_url)
     assert nothing.exit_code == 1
     assert "could not connect" in nothing.stdout
     other = run("doctor", f"{nasty}/elsewhere")
@@ -181,14 +181,14 @@ def test_doctor_tells_what_is_wrong(run, nasty, textcraft_url):
     assert no_url.stderr.startswith("error: URL='localhost:36001' is not the URL of a server")
 
 
-def test_doctor_looks_around(run, monkeypatch, textcraft_url, nasty):
+def test_doctor_looks_around(run, monkeypatch, textcraft_url, unreachable_url, nasty):
     result = run("doctor")
     assert result.exit_code == 0
     assert "gymnasium" in result.stdout
     assert "typer" in result.stdout
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
     assert f"{textcraft_url}: ok, " in run("doctor").stdout
-    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", f"{textcraft_url},http://127.0.0.1:9")
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", f"{textcraft_url},{unreachable_url}")
     found = run("doctor", "--json")
     assert found.exit_code == 1
     (environment,) = (e for e in json.loads(found.stdout)["environments"] if "TextCraft" in e["id"])
@@ -199,7 +199,7 @@ def test_doctor_looks_around(run, monkeypatch, textcraft_url, nasty):
     assert run("doctor").exit_code == 1
 
 
-def test_doctor_says_how_to_install_what_is_missing(run, monkeypatch):
+def test_doctor_prints_how_to_install_what_is_missing(run, monkeypatch):
     def not_there(package):
         if package == "uvicorn":
             raise importlib.metadata.PackageNotFoundError
@@ -230,7 +230,7 @@ def test_doctor_lists_only_packages_for_this_python(run, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["maze", pytest.param("textcraft", marks=pytest.mark.slow)])
-def test_serve_until_told(run, name):
+def test_serve_until_it_is_stopped(run, name):
     process = programs.start(
         [sys.executable, "-m", "agentgym_gym", "serve", name], stdout=subprocess.PIPE, text=True
     )
@@ -280,8 +280,8 @@ def test_play_when_input_ends(run, textcraft_url):
     assert "Score 0 after 0 turns" in result.stdout
 
 
-def test_play_without_a_server(run):
-    result = run("play", "textcraft", "--server", "http://127.0.0.1:9")
+def test_play_without_a_server(run, unreachable_url):
+    result = run("play", "textcraft", "--server", unreachable_url)
     assert result.exit_code == 2
     assert "could not connect" in result.stderr
 
@@ -296,12 +296,12 @@ sys.modules["typer"] = Slow("typer")
 from agentgym_gym.__main__ import main
 main()
 """
-    ended = fresh.run(code)
+    ended = forked.run(code)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
-def test_a_full_disk_is_said_in_one_line(monkeypatch, capsys):
+def test_a_full_disk_is_one_line(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["agentgym", "envs", "--json"])
     with open("/dev/full", "w") as full, monkeypatch.context() as patch:  # noqa: PTH123 - as a shell opens it
         patch.setattr(sys, "stdout", full)

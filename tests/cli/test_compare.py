@@ -185,7 +185,7 @@ def test_what_a_server_or_model_wrote_does_not_command_the_terminal(run, written
     assert "evil on TextCraft-v0" in result.stdout
 
 
-def test_errors_say_what_was_wrong(run, written, tmp_path):
+def test_errors_name_what_was_wrong(run, written, tmp_path):
     a, b = written("a", A), written("b", B, env="Maze")
     result = run("compare", a, b)
     assert result.exit_code == 2

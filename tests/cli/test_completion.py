@@ -1,10 +1,10 @@
-"""Shell completion, by the protocol of the shell in a process of its own, or in this one."""
+"""Shell completion, by the protocol of the shell in a separate process, or in this one."""
 
 import json
 
 import pytest
 
-import fresh
+import forked
 
 
 def protocol(words):
@@ -101,7 +101,7 @@ try:
 finally:
     print(json.dumps(sorted(module for module in sys.modules if "." not in module)), file=sys.stderr)
 """
-    result = fresh.run(code, env=protocol("agentgym report runs/o"), cwd=runs)
+    result = forked.run(code, env=protocol("agentgym report runs/o"), cwd=runs)
     assert result.stdout.split() == ["runs/one"]
     modules = json.loads(result.stderr)
     heavy = {"torch", "verl", "verl_bridge", "ray", "pyarrow", "transformers", "fastapi", "openai"}

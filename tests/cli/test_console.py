@@ -49,7 +49,7 @@ def test_h_is_help(run, words):
 
 @pytest.fixture
 def shown(run, monkeypatch):
-    """Runs a command on a terminal of so many columns, or in a pipe, and returns what it printed."""
+    """Runs a command on a terminal of a given width, or in a pipe, and returns its output."""
 
     def invoke(columns, *arguments):
         if columns is None:
@@ -208,7 +208,7 @@ def _text_of(node):
 
 @pytest.mark.slow
 def test_no_error_speaks_of_the_library_s_arguments():
-    """Each text in the source has the name of an argument in a part of its own."""
+    """Each text in the source has the name of an argument in a separate part."""
     found = list(templates())
     assert len(found) > 100
     options = {name for words in COMMANDS for option in valued(words) for name in option.names}
@@ -248,8 +248,8 @@ def test_a_wrong_server_is_named_and_its_password_is_not(run, tmp_path, command)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_value_of_another_type_is_told_in_plain_words(words):
-    """Where it is text that an option wants, what is missing is told instead."""
+def test_a_value_of_another_type_is_an_error_in_plain_words(words):
+    """Where an option requires text, the error names what is missing instead."""
     for option in valued(words):
         error = refused(*words, option.names[0], "hf")
         for leak in ("Value error", "Input should", "pydantic", "parse string", "validation"):
@@ -262,7 +262,7 @@ def test_a_value_of_another_type_is_named():
 
 
 def may_be_repeated(option):
-    """Whether the help says that an option may be given several times."""
+    """Whether an option may be given several times, by the help."""
     return "repeatable" in option.help or option.metavar.startswith(("[ENV=]", "[NAME=]"))
 
 

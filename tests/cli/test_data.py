@@ -136,7 +136,7 @@ def test_what_is_printed(run):
     assert "Written to out/train.parquet." in result.stdout
 
 
-def test_nothing_is_overwritten_unless_told(run):
+def test_nothing_is_overwritten_by_default(run):
     assert run("data", "rl", "maze", "--out", "out").exit_code == 0
     before = Path("out/train.parquet").read_bytes()
     result = run("data", "rl", "maze", "--out", "out", "--seed", 1)
@@ -147,7 +147,7 @@ def test_nothing_is_overwritten_unless_told(run):
     assert [path.name for path in Path("out").iterdir()] == ["train.parquet"]
 
 
-def test_the_page_says_what_can_be_run(run):
+def test_the_commands_on_the_page_can_be_run(run):
     (items,) = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     Path("webshop_train.json").write_text(items)
     commands = "".join(re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)).splitlines()
@@ -160,7 +160,7 @@ def test_the_page_says_what_can_be_run(run):
     assert {name for name in interaction(row) if f"| `{name}` |" in PAGE} == set(interaction(row))
 
 
-def test_the_page_tells_how_to_use_the_prompts_of_agentgym(run):
+def test_the_page_explains_how_to_use_the_prompts_of_agentgym(run):
     (command,) = re.findall(r"^```bash\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     Path("AgentTraj").mkdir()
     save("webshop_train.json", "webshop_1", "webshop_2")

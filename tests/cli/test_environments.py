@@ -34,7 +34,7 @@ class Together:
     ("own", "arguments", "most"),
     [(True, {}, 8), (True, {"max_envs_per_server": 3}, 3), (False, {}, 2)],
 )
-def test_the_capacity_is_agentgyms_on_its_own_servers_alone(
+def test_the_capacity_is_agentgyms_only_on_its_own_servers(
     run, tmp_path, textcraft_url, counted, monkeypatch, own, arguments, most
 ):
     monkeypatch.setattr(type(find("TextCraft").wire), "capacity", 2)

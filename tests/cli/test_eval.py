@@ -106,10 +106,10 @@ def test_eval_by_chance(run, tmp_path, textcraft_url):
     assert (table(result)["success"], table(result)["turns"]) == ("0.00", "3.00")
 
 
-def test_eval_of_a_mistyped_address_leaves_nothing_behind(run, tmp_path):
-    result = evaluate(run, tmp_path / "run", "--server", "http://127.0.0.1:9", tasks="0:2")
+def test_eval_of_a_mistyped_address_writes_nothing(run, tmp_path, unreachable_url):
+    result = evaluate(run, tmp_path / "run", "--server", unreachable_url, tasks="0:2")
     assert result.exit_code == 2
-    assert "TextCraft is available: http://127.0.0.1:9" in result.stderr
+    assert f"TextCraft is available: {unreachable_url}" in result.stderr
     assert "another server by --server" in result.stderr
     assert not (tmp_path / "run").exists()
 
@@ -157,7 +157,7 @@ def test_the_terminal_names_the_world(run, tmp_path):
 
 @pytest.mark.slow
 def test_the_terminal_and_the_run_name_who_made_a_server(run, tmp_path, textcraft_url, recordings, started):
-    """AgentGym's is known by its description; a local one behind a gateway without its header is not."""
+    """AgentGym's is recognised by its description; a local one behind a gateway without its header is not."""
     rows = recordings("textcraft.jsonl")
     (description,) = (row["response_json"] for row in rows if row["path"] == "/openapi.json")
 

@@ -117,7 +117,7 @@ def test_one_that_cannot_be_made_ends_the_run_before_it_begins(play, wrong, isol
 
 
 def test_a_working_directory_that_changes(play, tmp_path):
-    """Also that of the replayed run, which is read by a relative path."""
+    """Also the path of the replayed run, which is relative."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "prices.toml").write_text("[says]\ninput = 1\noutput = 1\n", "utf-8")
@@ -135,7 +135,7 @@ def test_a_working_directory_that_changes(play, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_process_has_a_working_directory_of_its_own(play, tmp_path):
+def test_a_process_has_its_own_working_directory(play, tmp_path):
     _, records = play("Somewhere", "--isolate", "process", "--concurrency", 2)
     places = {record.messages[-1]["content"] for record in records}
     assert {place.partition(" ")[2] for place in places} == {str(tmp_path)}
@@ -159,12 +159,12 @@ def test_a_reset_without_a_seed_is_named(play):
 
 
 @pytest.mark.parametrize("agent", ["nasty_envs:Says", "random"])
-def test_an_info_may_have_a_task_id_of_its_own(play, agent):
+def test_an_info_may_have_another_task_id(play, agent):
     _, records = play("Nasty", agent=agent, wrong="task_id")
     assert [(record.task_id, record.score) for record in records] == [(n, 2.0) for n in range(4)]
 
 
-def test_a_run_that_is_replayed_may_have_task_ids_of_its_own(play):
+def test_a_replayed_run_may_have_other_task_ids(play):
     play("Nasty", out="first", wrong="task_id")
     _, records = play("Nasty", agent="replay:first", out="second", wrong="task_id")
     assert [record.score for record in records] == [2.0] * 4
@@ -192,7 +192,7 @@ def test_capacity(play, isolate, monkeypatch):
 
 
 @pytest.mark.slow
-def test_one_that_bears_no_other_beside_it(play):
+def test_one_that_allows_no_concurrent_episode(play):
     _, records = play("OneAtATime", "--concurrency", 4, out="threads")
     assert {record.fault["kind"] for record in records if record.fault} == {"RuntimeError"}
     _, records = play("OneAtATime", "--concurrency", 4, "--isolate", "process", out="processes")
@@ -225,6 +225,7 @@ def test_a_run_is_resumed_with_the_same_threshold_only(play):
     assert (result.exit_code, len(records)) == (0, 4)
 
 
+@pytest.mark.slow
 def test_a_run_file(run, tmp_path):
     (tmp_path / "run.toml").write_text(
         'out = "runs"\ntasks = "0:2"\nsuccess_at = 2\n'

@@ -70,7 +70,7 @@ def test_the_tasks_of_a_run(play, options, tasks, text):
     assert facts["count"] == len(tasks) == sum(facts["by_split"].values())
 
 
-def test_a_sample_depends_on_the_seed_alone(play):
+def test_a_sample_depends_only_on_the_seed(play):
     first, facts, _ = play("--sample", 10, "--seed", 3)
     assert facts["seed"] == 3
     assert play("--sample", 10, "--seed", 3, out="again")[0] == first

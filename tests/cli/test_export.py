@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import fresh
+import forked
 from agentgym_gym.evaluate import EpisodeRecord, RunFolder
 
 
@@ -35,9 +35,9 @@ def played(tmp_path):
     return folder.path
 
 
-def test_without_inspect_ai_it_says_what_to_install(played, tmp_path):
+def test_without_inspect_ai_the_error_names_what_to_install(played, tmp_path):
     code = "import sys; sys.modules['inspect_ai'] = None; from agentgym_gym.__main__ import main; main()"
-    result = fresh.run(code, "export", played, "--to", "inspect", "--out", tmp_path / "logs")
+    result = forked.run(code, "export", played, "--to", "inspect", "--out", tmp_path / "logs")
     assert result.returncode == 2
     wanted = "pip install '.[inspect]" if sys.version_info >= (3, 11) else "Python 3.11"
     assert wanted in result.stderr

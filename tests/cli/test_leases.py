@@ -17,7 +17,7 @@ import programs
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.local_servers import LocalServer
 
-# By which SQLGym is told from others that greet alike.
+# This distinguishes SQLGym from others with the same greeting.
 OPENAPI = {
     "paths": {
         "/step": {},
@@ -106,6 +106,7 @@ def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcra
     assert "No process on this machine has leases there" in run("leases", url).stdout  # it ended well
 
 
+@pytest.mark.slow
 def test_nothing_is_closed_before_it_was_agreed_to(run, textcraft_url):
     url = textcraft_url
     _, left = dead_client(url)
@@ -137,7 +138,7 @@ def test_after_a_restart_of_the_server_nothing_is_closed_that_is_another_s(run, 
 
 @pytest.mark.slow
 def test_after_a_restart_what_is_held_here_is_not_closed_even_if_ids_have_grown_on(run, server):
-    """Nobody can tell of what the dead left but that a living process has it now."""
+    """Environments of an ended process may belong to a running one now."""
     _, left = dead_client(server.url)
     again = restarted(server)
     try:
@@ -190,7 +191,7 @@ def test_where_nobody_answers_it_is_shown_and_kept(run, server):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_child_that_outlives_its_parent_does_not_stand_for_it(run, textcraft_url):
+def test_a_child_that_outlives_its_parent_is_not_taken_for_it(run, textcraft_url):
     """Else what the parent left could not be cleared before the child ends."""
     then = "os.fork() and os.kill(os.getpid(), signal.SIGKILL); sys.stdin.read(); os._exit(0)"
     with client(textcraft_url, then=then) as (pid, _):

@@ -1,4 +1,4 @@
-"""Which environment and which tasks a command was told to use: names, ids, modules, files of item ids."""
+"""Which environment and which tasks a command uses: names, ids, modules, files of item ids."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_an_environment_of_ones_own_in_every_command(run, guessing, name):
 def test_a_module_in_the_working_directory_is_found_by_check_and_by_the_script(run, tmp_path):
     assert run("verl", "init", "--env", OTHERS, "--out", "recipe").exit_code == 0
     sys.modules.pop("other_library")
-    sys.path.remove(str(tmp_path))  # as in a program of its own
+    sys.path.remove(str(tmp_path))  # as in a separate program
     for name in ("mine/Echo-v3", "mine/Maze-v0"):
         del gymnasium.registry[name]
     found = json.loads(run("verl", "check", "recipe", "--json").stdout)["findings"]
@@ -152,7 +152,7 @@ def test_a_module_in_the_working_directory_is_found_by_check_and_by_the_script(r
     assert "other_library.Echo" in ran.stdout
 
 
-def test_a_module_that_is_nowhere_is_told_by_check(run, tmp_path, monkeypatch):
+def test_check_reports_a_missing_module(run, tmp_path, monkeypatch):
     assert run("verl", "init", "--env", OTHERS, "--out", "recipe").exit_code == 0
     sys.modules.pop("other_library")
     sys.path.remove(str(tmp_path))
@@ -171,7 +171,7 @@ def test_a_module_that_is_nowhere_is_told_by_check(run, tmp_path, monkeypatch):
     assert none.stderr == "error: recipe is not a folder: write one with agentgym verl init or sft\n"
 
 
-def test_commands_about_servers_are_told_of_ones_own(run, guessing):
+def test_commands_about_servers_find_ones_own(run, guessing):
     own = ["--env", "own_environment:own/Guessing-v0"]
     looked = json.loads(run("doctor", guessing, *own, "--json").stdout)
     assert (looked["environments"], looked["ok"]) == (["own/Guessing-v0"], True)
@@ -299,7 +299,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         (["CartPole-v1"], "CartPole-v1 is no text environment"),
     ],
 )
-def test_what_cannot_be_named_is_told(run, arguments, told):
+def test_what_cannot_be_named_is_an_error(run, arguments, told):
     Path("broken.py").write_text("1 / 0")
     Path("ends.py").write_text("raise SystemExit(3)")
     Path("ids.json").write_text('[{"item_id": "maze_1"}]')

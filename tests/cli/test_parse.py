@@ -97,7 +97,7 @@ def test_ignored_calls_are_listed(run):
     assert f"ignored  {facts['ignored'][0]}\n" in shown
 
 
-def test_an_action_that_the_grammar_does_not_know_is_sent_as_written(run):
+def test_an_action_outside_the_grammar_is_sent_as_written(run):
     reply = "Thought: I could bounce about.\nAction: bounce about"
     shown = run("parse", "SciWorld", input=reply)
     assert shown.exit_code == 0

@@ -204,7 +204,7 @@ def test_quick(run, digest, tmp_path, textcraft_url):
 def test_the_settings_reach_the_model(run, tmp_path, own, textcraft_url, started, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     server = started(FakeServer(in_turn(completion("Thought:\nx\n\nAction:\ninventory"))))
-    (tmp_path / "prompt.txt").write_text("Be brief.", "utf-8")  # beside the protocol
+    (tmp_path / "prompt.txt").write_text("Be brief.", "utf-8")  # with the protocol
     text = OWN.replace("[model]", '[model]\nprompt = "prompt.txt"')
     common = ("--protocol", own(text), "--model", "tiny", "--base-url", f"{server.url}/v1", "--max-turns", 1)
     place = ("--server", textcraft_url, "--out", tmp_path / "run")
@@ -260,9 +260,7 @@ def test_a_deviation_is_part_of_the_run(run, digest, tmp_path, own, textcraft_ur
     assert recorded(rescored)["rescored"]["protocol_played"]["name"] == "own"
 
 
-def test_arguments_of_the_environment_add_to_those_of_the_protocol(
-    run, planned, tmp_path, own, textcraft_url
-):
+def test_arguments_of_the_environment_extend_the_protocol(run, planned, tmp_path, own, textcraft_url):
     protocol = own(OWN.replace("limit = 2", "limit = 2\nenv_kwargs = { max_envs_per_server = 4 }"))
     secret = {"headers": {"Authorization": "Bearer hidden"}, "server": textcraft_url}
     words = ("eval", "TextCraft", "--protocol", protocol, "--agent", "oracle", "--out", tmp_path / "run")
@@ -372,7 +370,7 @@ def test_the_example_in_the_docs(planned, tmp_path):
 def test_the_published_settings(run, write_items, protocol, environment, item, turns, tokens):
     """What an option states as the protocol does is no deviation; a model would be served by nobody."""
     items = ("--items", write_items(item)) if item else ()
-    model = ("--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--server", "http://127.0.0.1:9")
+    model = ("--model", "m", "--base-url", "http://model.test/v1", "--server", "http://games.test")
     stated = ("--max-turns", turns, *(("--max-tokens", tokens) if tokens else ()))
     result = run("eval", environment, "--protocol", protocol, *items, *model, *stated, "--dry-run")
     line = result.stdout.splitlines()[0]

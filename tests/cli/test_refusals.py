@@ -82,8 +82,8 @@ REFUSED = {
     ],
     "leases": [
         ("localhost:1", "'localhost:1'"),
-        ("http://127.0.0.1:1,http://127.0.0.1:2", "several servers"),
-        ("http://127.0.0.1:1 --json --clear", "--json", "--clear"),
+        ("http://a.test,http://b.test", "several servers"),
+        ("http://a.test --json --clear", "--json", "--clear"),
     ],
     "validate Maze": [
         ("--resume", "--resume", "give --out"),

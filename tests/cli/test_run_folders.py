@@ -33,7 +33,7 @@ def lengths():
     return [len((Path("runs") / name / "episodes.jsonl").read_text().splitlines()) for name in folders()]
 
 
-def test_a_second_run_has_a_folder_of_its_own(run):
+def test_a_second_run_has_its_own_folder(run):
     for _ in range(2):
         result = run(*COUNT, "--tasks", "3:5")
         assert (result.exit_code, result.stderr) == (0, "")
@@ -43,6 +43,7 @@ def test_a_second_run_has_a_folder_of_its_own(run):
     assert all((Path("runs") / name / "summary.json").exists() for name in (first, second))
 
 
+@pytest.mark.slow
 def test_runs_of_the_same_second_do_not_collide(run, at):
     at(30)
     for tasks in ("3", "3:5", "3:6"):
@@ -67,8 +68,8 @@ def test_of_runs_that_begin_at_once_each_has_a_folder(run, at, monkeypatch):
     assert list(Path("runs", name).iterdir()) == []
 
 
-def test_a_run_that_writes_nothing_leaves_no_folder(run):
-    result = run("eval", "TextCraft", "--agent", "oracle", "--server", "http://127.0.0.1:9")
+def test_a_run_that_writes_nothing_leaves_no_folder(run, unreachable_url):
+    result = run("eval", "TextCraft", "--agent", "oracle", "--server", unreachable_url)
     assert result.exit_code == 2
     assert folders() == []
 

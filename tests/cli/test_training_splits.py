@@ -134,6 +134,7 @@ def textcraft(textcraft_url, monkeypatch):
     return "TextCraft"
 
 
+@pytest.mark.slow
 def test_check_names_training_rows_for_evaluation(init, run, textcraft):
     init("--env", textcraft, "--split", "all")
     problem, warning, *_ = found(run)
@@ -162,6 +163,7 @@ def test_an_item_file_counts_as_the_tasks_of_the_paper(init, run, textcraft):
     assert "AgentItemId" in Path("made/README.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_environments_together_train_on_train(init):
     init("--env", "SciWorld", "--env", "BabyAI", "--env", "Maze", "--split", "Maze=test")
     expected = {"SciWorld": ("train", "dev"), "BabyAI": ("train", "train"), "Maze": ("test", "test")}

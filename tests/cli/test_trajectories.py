@@ -118,7 +118,7 @@ def by_task(row):
     return row["task_id"]
 
 
-def test_function_calls_are_told(run):
+def test_function_calls_are_reported(run):
     calls = [{"name": "move_up", "arguments": "{}", "id": "call_1"}]
     keep("run", episode(0, steps=({"action": "move up", "tool_calls": calls},)))
     assert "1 rows have function calls" in run("data", "sft", "run", "--val", 0, "--out", "out").stdout
@@ -170,7 +170,7 @@ def test_a_run_is_put_into_another_format(run):
     assert back.messages[3].content == "Thought:\nUp.\n\nAction:\nmove up"
 
 
-def test_replies_that_cannot_be_read_are_kept_where_that_is_said(run):
+def test_replies_that_cannot_be_read_are_kept_on_request(run):
     keep("run", *(episode(task, "\x1b[31mHello.") for task in range(22)))
     arguments = ["data", "reformat", "run", "--to", "tags", "--out", "tags.json"]
     result = run(*arguments)
@@ -231,7 +231,7 @@ def test_the_entry_of_the_page_can_be_read():
 
 
 def test_rejection_sampling_as_the_page_has_it(run):
-    """The model is a fake one, which never solves a task: so nothing is left, and the command says so."""
+    """The model is a fake one, which never solves a task: nothing is left, and the command reports it."""
     (text,) = blocks("bash")
     with FakeServer(lambda request: completion("Action: inventory", usage={"completion_tokens": 3})) as model:
         played, chosen = (

@@ -25,7 +25,7 @@ OTHER_FILES = {
     "WebShop": ["webshop.jsonl", "webshop_cap3.jsonl"],
 }
 
-# Stand for what a call was made of; no recording holds them.
+# Represent the arguments of a call; no recording has them.
 ENV_ID, TASK_ID, ACTION = 987_654_321, 123_456_789, "the action itself"
 
 
@@ -33,7 +33,7 @@ NOT_FOUND: dict[str, Any] = {"status": 404, "response_json": {"detail": "Not Fou
 
 
 def said(row: dict[str, Any]) -> Any:
-    """Return what a recorded reply says, as JSON."""
+    """Return the JSON value of a recorded reply."""
     return row["response_text"] if row.get("response_json") is None else row["response_json"]
 
 
@@ -44,7 +44,7 @@ def content_of(row: dict[str, Any]) -> bytes:
 
 
 def went_well(row: dict[str, Any]) -> bool:
-    """Return whether an exchange tells of no failure: WebArena's failed resets say ``TimeoutError``."""
+    """Return whether an exchange is no failure: WebArena's failed resets contain ``TimeoutError``."""
     answer = row.get("response_json")
     failed = isinstance(answer, dict) and ("error" in answer or answer.get("observation") == "TimeoutError")
     return row["status"] == 200 and not failed
@@ -99,7 +99,7 @@ class Recorded:
         return getattr(self.wire, name)(*arguments[name])
 
     def _calls(self, name: str) -> Iterator[Call]:
-        """Return what a flow asks as long as all goes well, made of what stands for its arguments."""
+        """Return the requests of a flow without failures, made of what stands for its arguments."""
         flow = self._flow(name)
         try:
             call = next(flow)
@@ -113,7 +113,7 @@ class Recorded:
             return
 
     def play(self, row: dict[str, Any]) -> Played | str:
-        """Play a recorded exchange by the flow of ours that would send it, or say why there is none."""
+        """Play a recorded exchange by the flow of ours that would send it, or skip it with a reason."""
         if "raw_body" in row or not isinstance(row["json_body"], (dict, type(None))):
             return "a body that is not a JSON object"
         if (row["method"], row["path"]) not in self.paths:
@@ -162,7 +162,7 @@ class Recorded:
         )
 
     def _play(self, name: str, made_of: dict[str, Any], position: int, row: dict[str, Any]) -> Played | None:
-        """Play a flow in which the recorded exchange is the one at a position; None if it asks another."""
+        """Play a flow in which the recorded exchange is the one at a position; None if it sends another."""
         flow, answers = self._flow(name, **made_of), []
         try:
             call = next(flow)
@@ -180,7 +180,7 @@ class Recorded:
 
 
 def _same(call: Call, row: dict[str, Any]) -> bool:
-    """Return whether a call asks, byte for byte, what was recorded."""
+    """Return whether a call equals the recorded one, byte for byte."""
     body = None if row["json_body"] is None else json.dumps(row["json_body"]).encode()
     query = {key: str(value) for key, value in (row["query"] or {}).items()}
     return call.content == body and {k: str(v) for k, v in call.query.items()} == query

@@ -17,7 +17,7 @@ each_environment = pytest.mark.parametrize(
 
 # One server plays both games of LMRL-Gym, by routes of their own.
 TOGETHER = {"Maze", "Wordle"}
-# Servers that say the same of themselves, and take the same fields by the same routes.
+# Servers with the same greeting, fields and routes.
 ALIKE = {"Weather", "Movie", "Academia", "Sheet", "TODOList"}
 
 
@@ -29,7 +29,7 @@ ALIKE = {"Weather", "Movie", "Academia", "Sheet", "TODOList"}
     ],
     ids=lambda environment: environment.name,
 )
-def test_doctor_tells_the_servers_apart(environment, replay):
+def test_doctor_distinguishes_the_servers(environment, replay):
     url = replay(environment)[0]
     result = run("doctor", url, "--json")
     assert result.exit_code == 0
@@ -41,7 +41,7 @@ def test_doctor_tells_the_servers_apart(environment, replay):
 
 
 @pytest.mark.parametrize("name", ["TextCraft", "Maze", "Weather"])
-def test_doctor_says_when_it_cannot(name, replay):
+def test_doctor_reports_when_it_cannot(name, replay):
     shown = " ".join(run("doctor", replay(agentgym_gym.find(name))[0]).stdout.split())
     assert ("give the same responses" in shown) == (name in ALIKE)
 
@@ -49,7 +49,7 @@ def test_doctor_says_when_it_cannot(name, replay):
 @pytest.mark.slow
 @each_environment
 def test_no_environment_is_played_on_the_server_of_another(environment, replay):
-    """But where nothing tells them apart."""
+    """Except where nothing distinguishes them."""
     urls = replay(environment)
     alike = next((names for names in (TOGETHER, ALIKE) if environment.name in names), {environment.name})
     for other in agentgym_gym.environments():

@@ -1,6 +1,6 @@
-"""What AgentGym's own client returned, beside what an agent is shown and paid here for the same exchanges.
+"""AgentGym's own client compared with what an agent is shown and paid here for the same exchanges.
 
-Each recorded line holds what a call of AgentGym's client returned and the exchanges behind it. Our wire is
+Each recorded line holds what a call of AgentGym's client returned and its exchanges. Our wire is
 given the same replies. Where the two may differ is named in DIFFERENCES; nothing else may.
 """
 
@@ -71,7 +71,7 @@ def play(flow, exchanges):
 
 
 def step_output(text):
-    """Return what ``StepOutput(state=…, reward=…, done=…)`` says, read from its text."""
+    """Return the fields of ``StepOutput(state=…, reward=…, done=…)``, read from its text."""
     call = ast.parse(text, mode="eval").body
     return {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
 

@@ -1,4 +1,4 @@
-"""AgentGym's own client as it was recorded, beside the two parsers: the one like it and the better one."""
+"""AgentGym's own client as recorded, compared with both parsers: the one like it and the better one."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def expected_of_text(row):
                 continue
             mark = agentgym_gym.find(row["env"]).grammar.style.mark
             if "{next}" in way and following[text] == text:
-                return words  # the same action, said twice
+                return words  # the same action, twice
             marked = way in ways.MARKED and mark is not None and mark.search(text)
             return words if rule is None or marked else rule
     raise AssertionError(f"no rule is for {row['text']!r}")
@@ -135,7 +135,7 @@ def test_the_default_parser(name, action_format):
         except errors.ActionError as error:
             read = type(error)
         else:
-            if SHOUTED.search(row["text"]):  # what it searches for, say, it may well mean in capitals
+            if SHOUTED.search(row["text"]):  # for example, it may search for words in capitals
                 read, expected = read.upper(), expected.upper()
         assert read == expected, row["text"]
 
@@ -165,7 +165,7 @@ def test_what_is_sent_and_shown_with_the_parser_like_agentgyms(name, action_form
     for row in rows_of(name, action_format):
         first, _ = env.reset(options={"task_id": environment.split(None)[0]})
         observation, *_, info = env.step(row["text"])
-        # SciWorld was recorded behind a step: before one, its client shows the task, too.
+        # SciWorld was recorded after a step: before one, its client shows the task, too.
         assert observation.replace(first, "OBS" if name == "SciWorld" else first) == row["reply"]
         assert server.sent == row["sent"]
         assert info["agentgym_score"] == (bool(row["sent"]) and name != "WebArena")

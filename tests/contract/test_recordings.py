@@ -24,7 +24,7 @@ def check(row, played):
     """Check that a reply was read as what it is."""
     answer, result = row.get("response_json"), played.result
     if isinstance(result, errors.ActionError):
-        assert played.flow == "step"  # an action that a wire never sends, whoever asks it to
+        assert played.flow == "step"  # an action that a wire never sends
     elif row["status"] != 200:
         assert type(result) in {errors.ServerError, errors.WrongServer}
     elif isinstance(answer, dict) and "error" in answer:
@@ -84,7 +84,7 @@ def test_recordings(environment, recorded, report_at_end):
 
 @each_environment
 def test_the_transcript_in_the_docs_was_recorded(environment, recorded):
-    """What the documentation shows of an episode was said by the server, to the same action."""
+    """The server sent the replies in the documentation's episode, to the same actions."""
     recording = recorded(environment)
     results = [p for p in recording.played if not isinstance(p, str)]
     started = [p for p in results if isinstance(p.result, Start)]

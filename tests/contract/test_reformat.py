@@ -17,7 +17,7 @@ THOUGHT = "I look around.\nThen I go on."
 
 
 def actions_of(recorded, environment):
-    """Return the actions that were sent to the server and that the environment knows, each once."""
+    """Return the actions that were sent to the server and that the environment accepts, each once."""
     found = {}
     for played in recorded(environment).played:
         if isinstance(played, str) or played.flow != "step":

@@ -70,7 +70,7 @@ def test_a_prefix_names_the_environment(saved, prefix):
         assert [item.key for item in found] == [(name, min(split)), (name, max(split))]
 
 
-def test_the_order_and_the_repetitions_are_those_of_the_file(saved):
+def test_the_order_and_the_repetitions_match_the_file(saved):
     found = read_items(saved(ids("maze_3", "textcraft_12", "maze_3")))
     assert [item.key for item in found] == [("Maze", 3), ("TextCraft", 12), ("Maze", 3)]
 

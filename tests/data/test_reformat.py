@@ -1,4 +1,4 @@
-"""Trajectories put into another format: replies as models write them, and those that cannot be read."""
+"""Trajectories put into another format: replies as models write them, and replies that cannot be read."""
 
 from __future__ import annotations
 

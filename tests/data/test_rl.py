@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentgym_gym
-import fresh
+import forked
 import needs
 from agentgym_gym import data
 from agentgym_gym.data import Item, Recipe, items_of, own_prompt, rows, schema, write
@@ -126,7 +126,7 @@ def test_what_is_there_is_not_overwritten(parquet, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["val.parquet"]
 
 
-def test_force_leaves_no_old_file_beside_a_new_one(parquet, tmp_path):
+def test_force_leaves_no_old_file_alongside_a_new_one(parquet, tmp_path):
     (tmp_path / "train.parquet").write_text("old")
     (tmp_path / "val.parquet").write_text("old, and holds what is trained on now")
     expected = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE, "1:4"))
@@ -183,7 +183,7 @@ def test_only_writing_needs_pyarrow_and_names_the_extra():
         except errors.MissingExtra as error:
             print(error)
     """
-    lines = fresh.run(program).stdout.splitlines()
+    lines = forked.run(program).stdout.splitlines()
     assert lines[:2] == ["20", "False"]
     assert "needs the package 'pyarrow'" in lines[2]
     assert "pip install '.[data]'" in lines[2]

@@ -207,6 +207,7 @@ def test_a_first_reply_that_a_model_is_trained_on_is_no_answer_to_a_prompt(saved
         assert [rewrite(reply, form)[0]] == read_trajectories(reply)
 
 
+@pytest.mark.slow
 @few
 @given(trajectories())
 def test_the_first_messages_are_there_and_back(rewrite, tmp_path_factory, trajectory):
@@ -241,7 +242,7 @@ def test_an_episode_is_read_with_the_prompt_of_its_agent(kept):
     assert (third.fault, third.source.rpartition("/")[2]) == ("ServerError", "run: task 2, sample 0")
 
 
-def test_what_is_known_of_each_reply_stands_with_it(kept):
+def test_each_reply_is_written_with_its_metadata(kept):
     messages = [{"role": role, "content": "x"} for role in ("user", "assistant") * 3]
     steps = ({"reasoning": "first"}, {"action": "move up"}, {"reasoning": "third"})
     (read,) = read_trajectories(kept(episode(messages=tuple(messages), steps=steps, turns=3)))

@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
-    """A model of random weights, which samples where a request says so."""
+    """A model of random weights, which samples on request."""
     from verl_bridge.cpu.tiny import make_tiny
 
     folder = make_tiny(tmp_path_factory.mktemp("tiny"), ["Find the goal. You are at 5, 6. move up"] * 20)

@@ -21,7 +21,7 @@ ServerArgs.add_cli_args(parser)
 print(json.dumps(vars(parser.parse_args(sys.argv[1:])), default=repr))
 """
 
-# Without a GPU vLLM knows no device; as a CPU its own `vllm bench` goes on.
+# Without a GPU vLLM finds no device; on a CPU its own `vllm bench` continues.
 VLLM = """
 import json, sys
 from vllm import platforms

@@ -55,7 +55,7 @@ def test_it_completes_a_chat_and_greedily_the_same_again(engine):
     assert {reply["choices"][0]["message"]["content"] for reply in replies} == {choice["message"]["content"]}
 
 
-def test_it_samples_where_the_model_says_so_by_the_seed_of_a_request_alone(engine):
+def test_it_samples_where_the_model_sets_it_only_by_the_seed_of_a_request(engine):
     def sample(**given):
         return complete(engine, temperature=1, **given)["choices"][0]["message"]["content"]
 

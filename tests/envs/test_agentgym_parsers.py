@@ -27,7 +27,7 @@ FORMAT = "Thought:\nI think.\n\nAction:\n{}"
 
 @pytest.fixture
 def made(started):
-    """Makes an environment with AgentGym's parser on a server of its own."""
+    """Makes an environment with AgentGym's parser on a separate server."""
     envs = []
 
     def make(name, action_format="react", **options):
@@ -151,7 +151,7 @@ def test_the_name_of_a_function_is_stripped_where_the_client_does_so(made):
 
 @pytest.mark.parametrize("name", ["Maze", "Wordle", "SciWorld", "ALFWorld", "WebShop", "SearchQA", *TOOLS])
 @pytest.mark.parametrize("reply", ["", "Thought:\nI think.", "only prose", "Action: a\nAction: b"])
-def test_everything_else_is_sent_whatever_it_is(made, name, reply):
+def test_everything_else_is_sent_as_it_is(made, name, reply):
     env, server = made(name)
     assert told(env, reply)[0] == "page 1"
     assert len(server.sent) == 1

@@ -30,7 +30,7 @@ MUG_TO_DESK = ["go to countertop 1", "take mug 1 from countertop 1", "go to desk
 
 
 class House(FakeServer):
-    """AgentGym's server, as far as a mug, a countertop and a desk go; ``bodies`` keeps what it was sent."""
+    """AgentGym's server, with only a mug, a countertop and a desk; ``bodies`` keeps what it was sent."""
 
     def __init__(self):
         self.bodies = []
@@ -128,14 +128,14 @@ def test_the_first_observation_lists_the_actions_as_agentgyms_client_does(env, h
     assert info["available_actions"] == tuple(house.actions())
 
 
-def test_what_may_be_done_is_said_also_after_a_reply_that_cannot_be_read(env):
+def test_available_actions_are_listed_also_after_a_reply_that_cannot_be_read(env):
     _, info = env.reset(options={"task_id": 0})
     _, _, _, _, unread = env.step("")
     assert unread["parse_error"]
     assert unread["available_actions"] == info["available_actions"]
 
 
-def test_the_bodies_are_those_of_the_protocol(env, house):
+def test_the_bodies_match_the_protocol(env, house):
     env.reset(options={"task_id": 2619})
     env.step("look")
     assert house.bodies == [
@@ -187,14 +187,14 @@ def test_a_missing_game_is_the_environments_failure(env):
 
 
 @pytest.mark.parametrize("task_id", [-1, 2620])
-def test_task_ids_that_the_server_would_wrap_or_not_know_are_refused(env, house, task_id):
+def test_task_ids_that_the_server_would_wrap_or_not_find_are_refused(env, house, task_id):
     with pytest.raises(errors.BadOption):
         env.reset(options={"task_id": task_id})
     assert house.bodies == []
 
 
 def test_a_busy_server_is_waited_for(house):
-    """While it resets a game it answers nobody, not even who only asks what it is: 10.8 seconds were seen."""
+    """While it resets a game it answers no request, not even for its name: 10.8 seconds were measured."""
     env = made(house)
     env.reset(options={"task_id": 0})
     env.close()
@@ -296,7 +296,7 @@ def test_capitals_are_sent_in_lower_case(env, house):
     assert house.progress == 1
 
 
-def test_a_command_that_only_the_game_knows_is_forwarded_behind_a_mark(env):
+def test_a_command_only_of_the_game_is_forwarded_after_a_mark(env):
     env.reset(options={"task_id": 0})
     assert env.step("Action: help")[4]["action"] == "help"
     assert env.step("help")[4]["parse_error"] == "NoAction"  # nothing shows that it is an action
@@ -328,7 +328,7 @@ def test_the_functions_are_agentgyms(name, arguments):
 
 
 def test_an_appliance_need_not_be_the_usual_one():
-    """What heats and cools is for the game to say."""
+    """The game decides what heats and cools."""
     for kind in (Heat, Cool, Clean):
         assert kind("mug 1", "stoveburner 2") == ALFWORLD.grammar.parse(str(kind("mug 1", "stoveburner 2")))
 

@@ -51,7 +51,7 @@ def play(*steps, replies=("Action: dance",) * 9, task=0):
     return turns, server
 
 
-def test_the_bodies_are_those_of_the_protocol():
+def test_the_bodies_match_the_protocol():
     _, server = play(told(), replies=["go to red ball 1"], task=41)
     assert [(each.path, each.content) for each in server.requests if each.path != "/"] == [
         ("/create", b""),
@@ -61,7 +61,7 @@ def test_the_bodies_are_those_of_the_protocol():
     ]
 
 
-def test_the_goal_and_the_available_actions_are_told():
+def test_the_goal_and_the_available_actions_are_shown():
     (start, (*_, info)), _ = play(told())
     actions = ("turn left", "pickup red ball 1", "check available actions")
     assert start[1]["goal"] == info["goal"] == "go to the red ball"

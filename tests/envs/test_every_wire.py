@@ -134,7 +134,7 @@ def test_a_reply_that_breaks_the_protocol_is_a_fault(environment, stage, server)
 @each_environment
 @each_stage
 @pytest.mark.parametrize("text", ["", "0", "The task with environment 0 has finished."])
-def test_an_error_is_a_fault_whatever_it_says(environment, stage, server, text):
+def test_any_error_is_a_fault(environment, stage, server, text):
     content = json.dumps({"error": text}).encode()
     with pytest.raises(errors.EnvironmentFailed):
         send(environment, stage, content, server)

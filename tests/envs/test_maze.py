@@ -23,7 +23,7 @@ def test_the_oracle_gives_up_where_there_is_no_way_or_no_place():
     assert oracle.act("The goal is at position 1, 1. Your current position is at position 1, 1.", {}) is None
 
 
-def test_the_bodies_are_those_of_the_protocol():
+def test_the_bodies_match_the_protocol():
     create, reset, step = (
         next(flow) for flow in (MAZE.wire.create(9), MAZE.wire.reset(0, 9), MAZE.wire.step(0, "move left"))
     )
@@ -32,7 +32,7 @@ def test_the_bodies_are_those_of_the_protocol():
     assert (step.path, step.content) == ("/maze/step", b'{"id": 0, "action": "move left"}')
 
 
-def test_a_reset_is_answered_by_the_observation_alone():
+def test_a_reset_returns_only_the_observation():
     flow = MAZE.wire.reset(0, 0)
     call = next(flow)
     with pytest.raises(StopIteration) as stop:

@@ -36,7 +36,7 @@ def answer(score, reward=0, *, done=False, observation="Done."):
 
 
 class Server(FakeServer):
-    """Plays what it is told to, for one environment, and dislikes to be closed twice."""
+    """Plays a script, for one environment, and fails at a second close."""
 
     def __init__(self, begin, *answers):
         self.begin, self.answers = begin, list(answers)
@@ -57,7 +57,7 @@ class Server(FakeServer):
         return AgentGymEnv("SciWorld", server=self.url, **options)
 
 
-def test_the_first_observation_is_that_of_agentgyms_client():
+def test_the_first_observation_matches_agentgyms_client():
     start, call = exchange(WIRE.reset(4, 7), beginning(8))
     assert call == Call("reset", "POST", "/reset", {"id": 4, "data_idx": 7})
     assert start.observation == "Your task is to boil water.\nThis room is called the hallway."
@@ -82,7 +82,7 @@ def test_a_task_that_is_over_before_it_began_is_a_fault():
         exchange(WIRE.reset(1, 0), beginning(done=True))
 
 
-def test_a_double_close_is_a_fault_of_the_close_alone(started):
+def test_a_double_close_is_only_a_fault_of_the_close(started):
     with pytest.raises(errors.ServerError):
         exchange(WIRE.close(1), None, 500)
     server = started(Server(beginning()))

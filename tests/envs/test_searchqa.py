@@ -116,7 +116,7 @@ def test_the_calls():
     assert exchange(WIRE.close(0), False) == (None, Call("close", "POST", "/close", {"env_idx": 0}))
 
 
-# What the server takes each text for: its first pair of tags says.
+# The first pair of tags decides how the server reads a text.
 TAKEN_FOR = {
     "<answer>a</answer>": "answer",
     "<think>x</think>\n<answer>\n</answer>": "answer",
@@ -168,7 +168,7 @@ def test_other_numbers_of_answers_are_refused(answers):
 
 
 class Server(FakeServer):
-    """A server of SearchQA's wire with one question, which goes on for ever."""
+    """A server of SearchQA's wire with one question, which never ends."""
 
     def __init__(self):
         self.envs = set()

@@ -137,7 +137,7 @@ def test_an_empty_statement_is_worth_nothing(nothing):
         )
 
 
-def test_whatever_sqlite_finds_empty_is_worth_nothing():
+def test_all_that_sqlite_finds_empty_is_worth_nothing():
     database = sqlite3.connect(":memory:")
     paid = 0
     pieces = ["-", "/", "*", ";", "\n", " ", "'", "\ufeff", "a", "["]
@@ -173,7 +173,7 @@ def test_a_list_that_is_none_is_a_fault(listed):
         exchange(WIRE.list_envs(), listed)
 
 
-def test_reset_tells_the_question():
+def test_reset_returns_the_question():
     start, call = exchange(WIRE.reset(7, 9_428), ["a contains tables.\n\nHow many?", None])
     assert start == Start("a contains tables.\n\nHow many?", goal="How many?")
     assert call == Call("reset", "POST", "/reset", {"item_id": 9_428, "env_idx": 7})
@@ -184,7 +184,7 @@ def test_reset_tells_the_question():
 GOOD = {"state": "[(1,)]", "reward": 1.0, "done": True, "info": {"ground_truth": "SELECT gold"}}
 
 
-def test_a_step_does_not_tell_the_gold_statement():
+def test_a_step_does_not_return_the_gold_statement():
     outcome, call = exchange(WIRE.step(7, "SELECT 1"), GOOD)
     assert outcome == Outcome("[(1,)]", 1.0, done=True)
     assert "gold" not in repr(outcome)
@@ -330,7 +330,7 @@ def test_agentgyms_parser_sends_what_it_finds(server, new_env):
     assert server.steps == ["DROP TABLE singer;"]
 
 
-def test_a_ninth_environment_is_refused_whoever_made_the_eight(server, new_env):
+def test_a_ninth_environment_is_refused_also_to_another_client(server, new_env):
     for env in [new_env() for _ in range(7)]:
         env.reset(options={"task_id": 0})
     server.envs[1_007] = None  # another process's

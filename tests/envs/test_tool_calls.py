@@ -113,8 +113,8 @@ def test_what_cannot_be_written_is_refused(value):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_prompt_teaches_what_agentgyms_server_reads(name):
-    """It looks for the call on the line of its ``Action:`` alone."""
-    env = AgentGymEnv(name, server="http://127.0.0.1:9", parser="agentgym")
+    """It looks for the call only on the line of its ``Action:``."""
+    env = AgentGymEnv(name, server="http://games.test", parser="agentgym")
     example = env.system_prompt.rpartition("An example of a reply:\n\n")[2]
     assert env.system_prompt.count("on the same line") == 1
     assert read_by_server(example) is not None
@@ -244,7 +244,7 @@ def test_text_after_the_input(rest, kind):
         f"If I knew it, I would write\n{_FINISH}",
     ],
 )
-def test_lines_of_prose_beside_an_action(text):
+def test_lines_of_prose_around_an_action(text):
     """Tags may hold lines of prose; a label marks the first line; unmarked, the whole reply is the action."""
     grammar = catalogue.find("TODOList").grammar
     assert str(FORMATS["tags"].parse(f"<action>{text}</action>", grammar)) == _FINISH

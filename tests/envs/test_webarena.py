@@ -75,7 +75,7 @@ def step(action, **answer):
 # -------------------------------------------------------------------------------------------- the wire
 
 
-def test_an_episode_asks_what_the_protocol_says(browser):
+def test_an_episode_sends_the_requests_of_the_protocol(browser):
     browser.steps = [
         {"observation": "clicked", **DONE},
         {"observation": "stopped", **DONE, "terminated": True},
@@ -187,7 +187,7 @@ def test_a_browser_that_does_not_end_is_a_fault():
             answered(close(3), (200, {"closed": said}))
 
 
-def test_another_server_that_says_ok_is_not_taken_for_it():
+def test_another_server_that_returns_ok_is_not_taken_for_it():
     identify = WebArenaWire().identify
     answered(identify(), (200, b"ok"), (404, b"<!doctype html>"))
     with pytest.raises(errors.WrongServer):

@@ -20,7 +20,7 @@ GOAL = "Find me a red mug, and price lower than 9.00 dollars"
 
 
 class Shop(FakeServer):
-    """A shop with one product, which pays what it is told to.
+    """A shop with one product, which pays a given reward.
 
     Attributes:
         pays: The reward of a purchase.
@@ -67,7 +67,7 @@ def play(shop, *replies, **options):
 # -------------------------------------------------------------------------------------------- the wire
 
 
-def test_an_episode_asks_what_the_protocol_says():
+def test_an_episode_sends_the_requests_of_the_protocol():
     shop = Shop()
     (observation, info), *_ = play(shop, "search[red mug]", "click[buy now]")
     assert (observation, info["goal"]) == (FIRST, GOAL)
@@ -108,7 +108,7 @@ def test_a_reward_out_of_range_is_a_fault(reward):
         answered(WebShopWire().step(1, "click[buy now]"), told)
 
 
-def test_another_server_that_says_ok_is_not_taken_for_it():
+def test_another_server_that_returns_ok_is_not_taken_for_it():
     def api(*fields):
         content = {"application/json": {"schema": {"$ref": "#/components/schemas/R"}}}
         return {
@@ -183,7 +183,7 @@ def test_without_a_purchase_there_is_no_score():
         ("search[水杯 ☕]", Search("水杯 ☕")),
     ],
 )
-def test_text_is_taken_as_it_stands(text, action):
+def test_text_is_taken_as_it_is(text, action):
     assert GRAMMAR.parse(text) == action
     assert GRAMMAR.parse(str(action)) == action
     for action_format in FORMATS.values():

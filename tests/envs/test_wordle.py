@@ -13,7 +13,7 @@ from agentgym_gym.wire import Outcome, Score, Start
 from any_server import AnyServer
 
 
-def test_the_oracle_lets_go_of_a_word_that_the_game_does_not_know():
+def test_the_oracle_drops_a_word_that_the_game_does_not_have():
     oracle = load_oracle(WORDLE)
     oracle.reset(None, "", {})
     guesses = [oracle.act("Let's start Wordle!", {})]
@@ -53,7 +53,7 @@ def test_the_score_is_1_for_the_word_else_0(outcome, score_now):
     assert WORDLE.wire.judge(Start(""), 0.0, "p a n i c", outcome) == score_now
 
 
-def test_a_reset_tells_the_seed():
+def test_a_reset_returns_the_seed():
     call = next(WORDLE.wire.reset(7, 3))
     assert (call.path, call.content) == ("/wordle/reset", b'{"id": 7, "seed": 3}')
     assert next(WORDLE.wire.step(0, "s h i r e")).content == b'{"id": 0, "action": "s h i r e"}'
@@ -104,7 +104,7 @@ def test_a_call_may_spell_the_word():
 
 
 def test_agentgyms_server_is_known_by_its_routes(recordings):
-    """One server plays Maze and Wordle, and what it says of itself was recorded with Maze."""
+    """One server plays Maze and Wordle, and its greeting was recorded with Maze."""
     said = {row["path"]: row for row in recordings("maze.jsonl") if row["path"] in ("/", "/openapi.json")}
     flow = WORDLE.wire.identify()
     greeted, described = (json.dumps(said[path]["response_json"]).encode() for path in ("/", "/openapi.json"))

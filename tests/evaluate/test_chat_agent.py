@@ -111,7 +111,7 @@ def test_it_plays_textcraft_by_native_tool_calls(model, textcraft_url):
     assert json.loads(sent[4]["tool_calls"][0]["function"]["arguments"]) == {"arguments": "{"}
 
 
-def test_calls_are_recorded_with_the_text_beside_them(model):
+def test_calls_are_recorded_with_the_text_around_them(model):
     _, agent = model(completion("I look.", call("get", '{"a": 1}', "x")), tools="native")
     (reply,) = replies(agent, env=Lines(tools=TOOLS))
     assert reply.text == 'I look.\n{"name": "get", "arguments": "{\\"a\\": 1}"}'
@@ -187,7 +187,7 @@ def test_native_tools_need_an_environment_with_tools(model):
         ({"content": "<think>hm</think>a"}, "<think>hm</think>a", None),
     ],
 )
-def test_what_a_message_says(model, said, meant, thought):
+def test_how_a_message_is_read(model, said, meant, thought):
     _, agent = model(completion(**said))
     (reply,) = replies(agent)
     assert (reply.action, reply.step.get("reasoning")) == (meant, thought)
@@ -264,7 +264,7 @@ def test_what_the_server_counted_is_recorded(model):
     assert second.step == {"retries": 0, "finish_reason": "stop"}
 
 
-def test_each_request_has_a_seed_of_its_own(model):
+def test_each_request_has_its_own_seed(model):
     server, agent = model(completion(), seed=5)
     replies(agent, 2, task_id=3, sample=1)
     replies(agent, 1, task_id=3, sample=1)
@@ -338,7 +338,7 @@ def test_a_model_has_a_name():
         ChatAgent("")
 
 
-def test_the_agent_says_what_shapes_its_replies(model):
+def test_the_agent_returns_what_shapes_its_replies(model):
     server, agent = model(completion(), seed=2, history="turns:3", sampling={"temperature": 0.0})
     facts = agent.describe()
     assert json.loads(json.dumps(facts)) == facts
@@ -364,7 +364,7 @@ def test_openais_own_server_takes_the_newer_name_of_the_limit(monkeypatch):
     assert (body.get("max_completion_tokens"), body.get("max_tokens")) == (7, None)
 
 
-def test_what_the_server_said_of_itself_is_kept(model):
+def test_the_server_s_metadata_is_kept(model):
     one = {**completion(), "model": "m-2", "system_fingerprint": "fp1"}
     _, agent = model(
         one, {**one, "system_fingerprint": None, "model": 7}, {**one, "system_fingerprint": "fp0"}
@@ -424,7 +424,7 @@ def test_none_waits_for_a_reply_to_another():
 
 
 def test_several_play_at_once():
-    """Each with a connection of its own, none of which waits for another."""
+    """Each with its own connection, and without a wait for another."""
     together = threading.Barrier(32)
 
     def answer(request):

@@ -127,11 +127,12 @@ PROXY = "http://proxy"
         ("https://api.model.invalid/v1", {"HTTPS_PROXY": PROXY, "NO_PROXY": "*"}, False),
         ("http://gpu.invalid:8000/v1", {"HTTP_PROXY": PROXY}, True),
         ("http://gpu.invalid:8000/v1", {"HTTP_PROXY": PROXY, "NO_PROXY": "gpu.invalid:8000"}, False),
-        ("http://localhost:9/v1", {"HTTP_PROXY": PROXY}, False),
-        ("http://[::1]:9/v1", {"HTTP_PROXY": PROXY}, False),
+        ("http://localhost:PORT/v1", {"HTTP_PROXY": PROXY}, False),
+        ("http://[::1]:PORT/v1", {"HTTP_PROXY": PROXY}, False),
     ],
 )
-def test_variables_that_name_a_proxy(started, monkeypatch, url, variables, proxied):
+def test_variables_that_name_a_proxy(started, monkeypatch, unreachable_url, url, variables, proxied):
+    url = url.replace("PORT", unreachable_url.rpartition(":")[2])
     proxy = started(FakeServer(in_turn((403, {}))))
     for name, value in variables.items():
         monkeypatch.setenv(name.lower(), proxy.url if value == PROXY else value)

@@ -1,4 +1,4 @@
-"""What a model's server does wrong: asked again, named, and no secret told."""
+"""Failures of a model's server: retried, named, and without secrets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sent_by(request):
     return None if request.param == "engine" else (lambda: httpx.AsyncClient(trust_env=False, verify=NO_TLS))
 
 
-# What a reply says is read alike, whichever client received it.
+# The content of a reply is read alike for each client.
 by_the_engine = pytest.mark.parametrize("sent_by", ["engine"], indirect=True)
 
 
@@ -142,7 +142,7 @@ def test_it_gives_up_when_the_time_is_over(model, monkeypatch):
 
 
 def test_connections_that_the_server_closes_cost_nothing(model):
-    """Though it did not say that it would."""
+    """Though it did not announce it."""
     server, agent = model(then_hang_up(as_json(completion("Action: a"))))
 
     async def play():
@@ -157,13 +157,10 @@ def test_connections_that_the_server_closes_cost_nothing(model):
     assert server.connections == 3
 
 
-def test_nobody_listens(sent_by):
-    with socket.socket() as bound:  # and it does not listen
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
-        agent = ChatAgent("m", base_url=f"http://127.0.0.1:{port}", retry_seconds=0.05, http_client=sent_by)
-        with pytest.raises(errors.ModelUnreachable, match=f":{port}: cannot connect"):
-            replies(agent)
+def test_nobody_listens(sent_by, unreachable_url):
+    agent = ChatAgent("m", base_url=unreachable_url, retry_seconds=0.05, http_client=sent_by)
+    with pytest.raises(errors.ModelUnreachable, match=f"{unreachable_url}: cannot connect"):
+        replies(agent)
 
 
 def test_a_server_that_comes_late(monkeypatch):
@@ -231,7 +228,7 @@ def test_a_reply_without_end_is_not_read_to_its_end(model):
         ("Retry-After: Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
     ],
 )
-def test_the_server_says_when_to_come_again(model, header, least):
+def test_the_server_sets_when_to_retry(model, header, least):
     _, agent = model(refused("429 Busy", {}, header), completion())
     began = time.monotonic()
     (reply,) = replies(agent)
@@ -245,7 +242,7 @@ def test_the_server_says_when_to_come_again(model, header, least):
     ["Retry-After: 3600", "Retry-After: inf", f"Retry-After: {email.utils.formatdate(time.time() + 3600)}"],
     ids=["seconds", "inf", "date"],
 )
-def test_a_server_that_wants_to_be_left_for_too_long(model, header):
+def test_a_server_that_sets_too_long_a_wait(model, header):
     server, agent = model(refused("429 Busy", {}, header), retry_seconds=60)
     with pytest.raises(errors.ModelBusy, match=r"requested a wait of (\d+|inf) s"):
         replies(agent)
@@ -459,8 +456,8 @@ def test_a_key_that_no_header_takes(model, monkeypatch):
 
 
 def test_no_proxy_leads_to_this_machine(model, monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.test")
+    monkeypatch.setenv("ALL_PROXY", "http://proxy.test")
     (reply,) = replies(model(completion("Action: a"))[1])
     assert reply.action == "Action: a"
 

@@ -72,7 +72,7 @@ def test_a_task_counts_by_the_mean_of_its_episodes(run, record):
     assert compared.warnings == ()
 
 
-def test_the_other_way_round_it_says_the_opposite(run):
+def test_the_other_way_round_the_result_is_the_opposite(run):
     a, b = run("a", {i: [float(i % 3 == 0)] for i in range(30)}), run("b", {i: [i / 30] for i in range(30)})
     one, other = compare_runs(a, b), compare_runs(b, a)
     for name in ("success", "score"):
@@ -92,7 +92,7 @@ def test_with_one_episode_for_each_task_it_is_mcnemar_s_exact_test(run):
     assert paired.p_value == pytest.approx(0.046044066929342785)  # scipy.stats.binomtest(40, 101)
 
 
-def test_what_is_left_out_is_said(run):
+def test_left_out_tasks_are_listed(run):
     a = {0: [1.0], 1: [1.0], 2: [None], 3: [0.0], 5: [1.0], 6: [None]}
     b = {0: [0.0], 1: [None], 2: [1.0], 4: [1.0], 5: [1.0], 6: [None, None]}
     goals = dict.fromkeys(range(7), "the same")
@@ -110,7 +110,7 @@ def test_what_is_left_out_is_said(run):
     assert compared.score.p_value == 1.0
 
 
-def test_success_that_is_not_said_leaves_the_score(run):
+def test_without_success_the_score_is_compared(run):
     a, b = run("a", {0: [1.0], 1: [1.0]}), run("b", {0: [0.5], 1: [0.0]})
     silent = replace(a, records=(replace(a.records[0], success=None), a.records[1]))
     compared = compare_runs(silent, b)
@@ -147,7 +147,7 @@ def test_nothing_in_common_is_no_number(run):
         ({"options": None}, 3),
         ({"system_prompt": "Craft well."}, ("the system prompt differs",)),
         ({"finished": False}, ("B is not finished",)),
-        ({"seed": 4, "server": ["http://127.0.0.1:1"]}, ()),
+        ({"seed": 4, "server": ["http://other.test"]}, ()),
     ],
 )
 def test_other_differences_are_named(run, facts, warnings):

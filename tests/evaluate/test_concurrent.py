@@ -55,7 +55,7 @@ def barrier_of(number):
 
 
 class Slow(gymnasium.Env):
-    """Another library's environment, which blocks and wants to stay in one thread."""
+    """Another library's environment, which blocks and must stay in one thread."""
 
     observation_space = action_space = gymnasium.spaces.Text(5)
     made = 0
@@ -129,7 +129,7 @@ def test_each_sample_of_the_random_agent_differs(env, textcraft_url):
         assert evaluate(alone, RandomAgent(3), [5])[0].replies == records[0].replies
 
 
-def test_what_blocks_has_a_thread_of_its_own():
+def test_a_blocking_agent_has_its_own_thread():
     Slow.made, Slow.threads, Slow.together = 0, set(), threading.Barrier(8)
     records = asyncio.run(evaluate_async(Slow, lambda: ScriptedAgent("go"), range(8), concurrency=8))
     assert [record.score for record in records] == [1.0] * 8

@@ -1,7 +1,7 @@
 """The exact arithmetic of figures: intervals, p-values, their correction, pass@k and pass^k.
 
 What they make of episodes is in test_metrics.py and test_compare.py. The numbers here are of other seeds and
-other numbers of draws than those of runs.
+other numbers of draws than for runs.
 
 The numbers of scipy are of its version 1.17.1: ``stats.binomtest(s, n).proportion_ci(method="wilson")``,
 ``stats.bootstrap((values,), np.mean, n_resamples=200_000, method="BCa", random_state=1)``,
@@ -75,7 +75,7 @@ def test_values_without_variation_have_no_bootstrap(values):
     assert bootstrap(values) is None
 
 
-def test_a_share_has_wilson_s_where_a_bootstrap_says_nothing():
+def test_a_share_has_wilson_s_where_a_bootstrap_has_no_width():
     assert share_interval([]) is None
     assert share_interval([1, 0, 0, 1, 1]) == wilson(3, 5)
     assert share_interval([0.0] * 7) == wilson(0, 7)
@@ -90,7 +90,7 @@ numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 @few
 @given(st.lists(numbers, min_size=1, max_size=12), st.randoms(use_true_random=False))
-def test_an_interval_is_within_the_values_whatever_their_order(values, source):
+def test_an_interval_is_within_the_values_in_any_order(values, source):
     interval = bootstrap(values, resamples=200)
     shuffled = source.sample(values, len(values))
     assert bootstrap(shuffled, resamples=200) == interval
@@ -205,7 +205,7 @@ def test_neither_order_nor_sides_nor_ties_matter(differences, source):
 
 
 @pytest.mark.slow
-def test_runs_that_do_not_differ_are_told_apart_5_times_in_100():
+def test_equal_runs_differ_significantly_5_times_in_100():
     """At most: the p-values of an exact test are discrete."""
     draws = np.random.default_rng(3)
     times = 2000

@@ -90,7 +90,7 @@ def test_resume_of_something_else_is_refused(tmp_path, record, change):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"run": 3}'])
-def test_resume_beside_something_that_is_no_summary(tmp_path, record, text):
+def test_resume_with_an_invalid_summary(tmp_path, record, text):
     with RunFolder(tmp_path, RUN) as folder:
         folder.add(record())
     (tmp_path / "summary.json").write_text(text)
@@ -132,9 +132,9 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         RunFolder(tmp_path / "file" / "run", RUN)
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 def test_evaluation_needs_no_command_line():
-    # Forbidden rather than looked for afterwards: httpx imports rich by itself where it finds it.
+    # Forbidden rather than looked for afterwards: httpx imports rich where it finds it.
     code = "import sys; sys.modules.update(rich=None, typer=None, torch=None); import agentgym_gym.evaluate"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -1,4 +1,4 @@
-"""Checkpoints in pieces are merged once, whole or not at all; a program stands in verl's place."""
+"""Checkpoints in pieces are merged once, whole or not at all; a program replaces verl."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def interval_of(scores):
     return summarise(episode(task, score=score) for task, score in enumerate(scores)).score_interval
 
 
-def test_what_the_environment_does_not_say_is_no_failure(record):
+def test_an_unknown_success_is_no_failure(record):
     summary = summarise([record(0), record(1, success=None), record(2, score=0.0)])
     assert (summary.scored, summary.success_rate) == (3, 0.5)
     assert summary.success_interval == success_interval(1, 2)
@@ -172,7 +172,7 @@ def test_the_time_of_agent_and_environment_are_apart(record):
     assert summarise([record()]).agent_seconds is summarise([record()]).env_seconds is None
 
 
-def test_what_is_of_the_clock_stands_apart(record):
+def test_measurements_of_time_are_separate(record):
     """All else is the same for two runs with the same replies."""
     slow = step(100, 10, cached_tokens=90, agent_seconds=9.0, retries=3)
     quick = step(100, 10, cached_tokens=0, agent_seconds=1.0)
@@ -242,7 +242,7 @@ def test_unreadable_replies_are_a_share_of_all(record):
     assert summary.parse_errors == {"BadArguments": 1, "NoAction": 2}
 
 
-def test_counters_are_summed_and_what_is_not_known_is_said(record):
+def test_counters_are_summed_and_unknown_ones_are_listed(record):
     one = Stats(requests=7, retries=1, reconnects=2, faults=Counter(ServerTimeout=1), queued=0.5).as_dict()
     two = Stats(requests=5, faults=Counter(ServerTimeout=1, BadReply=1)).as_dict()
     counted = summarise([record(counters=one), record(counters=None), record(counters=two)]).counters

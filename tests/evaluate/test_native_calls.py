@@ -146,7 +146,7 @@ def test_a_server_that_has_accepted_the_field_once_is_not_suspected(model, caplo
     assert not warnings(caplog)
 
 
-def test_a_conversation_that_does_not_fit_says_nothing_of_the_field(model):
+def test_a_conversation_that_does_not_fit_does_not_rule_out_the_field(model):
     overflow = {"error": {"message": "This model's maximum context length is 9 tokens", "code": FIELD}}
     server, agent = model(refused("400 Bad", overflow), THREE)
     (reply,) = replies(agent, env=Lines(tools=TOOLS))
@@ -174,7 +174,7 @@ def test_the_field_is_sent_only_with_tools_and_a_value_of_ones_own_is_kept(model
     assert FIELD not in asked(text)[0]
 
 
-def test_a_copy_in_another_process_knows_what_was_refused(model):
+def test_a_copy_in_another_process_remembers_what_was_refused(model):
     import pickle
 
     server, agent = model(refusing("400 Bad", NAMED))

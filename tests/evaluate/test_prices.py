@@ -78,7 +78,7 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path):
         read_prices(tmp_path / "a.toml")
 
 
-def test_where_toml_cannot_be_read_it_is_said_what_to_install(tmp_path, monkeypatch):
+def test_where_toml_cannot_be_read_the_error_names_what_to_install(tmp_path, monkeypatch):
     file = tmp_path / "prices.toml"
     file.write_text(TOML, "utf-8")
     for module in ("tomllib", "tomli"):

@@ -70,7 +70,7 @@ def test_a_bad_file_names_the_line(tmp_path, record, change, told):
 
 
 @pytest.mark.parametrize("bad", [b"{", b"[]", b"\xff", b"{}", b"[" * 100_000, b"null"])
-def test_whatever_is_not_an_episode_is_told(tmp_path, bad):
+def test_lines_that_are_not_episodes_are_reported(tmp_path, bad):
     path = tmp_path / "episodes.jsonl"
     path.write_bytes(b"\n" + bad)
     with pytest.raises(BadOption, match="line 2"):

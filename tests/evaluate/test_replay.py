@@ -49,7 +49,7 @@ def test_a_run_is_played_again_by_its_folder_or_its_file(tmp_path, env):
         assert [each.rewards for each in again] == [each.rewards for each in first]
 
 
-def test_each_sample_has_replies_of_its_own(tmp_path, env, record):
+def test_each_sample_has_its_own_replies(tmp_path, env, record):
     samples = [record(3, sample=n, messages=said(f"{n}"), turns=1) for n in (0, 2)]
     agent = ReplayAgent(write(tmp_path / "a", *samples, record(3, sample=1, fault="ServerTimeout")))
     info = {"task_id": 3, "goal": "craft item 3"}
@@ -59,7 +59,7 @@ def test_each_sample_has_replies_of_its_own(tmp_path, env, record):
         agent.reset(env, "", {**info, "sample": 1})
 
 
-def test_two_tasks_of_one_goal_are_told_apart_by_their_ids(tmp_path, env, record):
+def test_two_tasks_of_one_goal_differ_by_their_ids(tmp_path, env, record):
     records = [record(n, goal="craft stick", messages=said(f"{n}"), turns=1) for n in (4, 5)]
     agent = ReplayAgent(write(tmp_path / "a", *records))
     for task, reply in ((4, "4"), (5, "5"), (9, "4")):
@@ -235,7 +235,7 @@ CALLS = {
         ("id_accessibility_tree", "\nclick [1]\n  stop \n", ["click [1]", "stop []"]),
     ],
 )
-def test_what_is_said_without_an_element_is_played(tmp_path, eval_by, browser, tag, sequence, actions):
+def test_actions_without_an_element_are_played(tmp_path, eval_by, browser, tag, sequence, actions):
     task = reference(1, tag=tag)
     task["reference_action_sequence"]["action_sequence"] = sequence
     result = eval_by(put(tmp_path / "1.json", task), 1)
@@ -261,7 +261,7 @@ def test_what_is_said_without_an_element_is_played(tmp_path, eval_by, browser, t
         ("click [1]", "som", "action_set_tag 'som' is neither"),
     ],
 )
-def test_what_cannot_be_said_is_named_and_nothing_is_played(tmp_path, eval_by, browser, action, tag, why):
+def test_inexpressible_actions_are_named_and_nothing_is_played(tmp_path, eval_by, browser, action, tag, why):
     first = "page.new_tab()" if tag == "playwright" else "new_tab"
     path = put(tmp_path / "t.json", reference(8, first, action, tag=tag))
     refused = eval_by(path, 8)
@@ -322,7 +322,7 @@ def test_files_that_are_missing_or_disagree_are_named(tmp_path, eval_by):
         assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
 
 
-def test_one_line_of_records_is_a_run_whatever_its_name(tmp_path, env, eval_by, textcraft_url):
+def test_one_line_of_records_is_a_run_under_any_name(tmp_path, env, eval_by, textcraft_url):
     (record,) = evaluate(env, load_oracle(env.environment), [0])
     path = put(tmp_path / "one.json", record.to_json())
     result = eval_by(path, 0, name="TextCraft", url=textcraft_url)

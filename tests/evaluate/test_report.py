@@ -1,4 +1,4 @@
-"""The report: what stands in the file. How it looks and behaves is tested in a browser: test_report_page."""
+"""The report: the content of the file. How it looks and behaves is tested in a browser: test_report_page."""
 
 import base64
 import hashlib
@@ -52,7 +52,7 @@ def test_the_page_holds_every_episode_as_it_was_recorded(tmp_path):
             assert (cells["success"][at], cells["score"][at]) == (record.success, record.score)
 
 
-def test_the_figures_are_those_of_summarise(tmp_path):
+def test_the_figures_match_summarise(tmp_path):
     folder = write_run(tmp_path / "a", rich_episodes("one", random.Random(3)), finished=True)  # noqa: S311
     _, page = report(tmp_path, folder)
     figures = json.loads(json.dumps(summarise(read_run(folder).records).to_json()))

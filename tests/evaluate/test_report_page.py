@@ -43,7 +43,7 @@ def rounded(value):
 
 
 @slow
-def test_the_summary_shows_every_run_beside_the_other(view, runs):
+def test_the_summary_shows_all_runs_side_by_side(view, runs):
     page = view(*runs)
     rows = page.locator(".summary tbody tr")
     assert rows.count() == 2
@@ -90,7 +90,7 @@ def test_a_cell_shows_its_outcome_by_a_sign_and_in_words(view, tmp_path):
 
 
 @slow  # starts Chromium
-def test_the_conversation_is_what_the_record_says(view, tmp_path):
+def test_the_conversation_is_shown_as_recorded(view, tmp_path):
     call = {"name": "get", "arguments": '{"count":2}', "id": "call_1"}
     steps = (
         {
@@ -213,7 +213,7 @@ def test_a_line_of_a_megabyte_wraps_and_is_cut(view, tmp_path):
 
 
 @slow
-def test_by_the_keyboard_alone(view, runs):
+def test_only_by_the_keyboard(view, runs):
     page = view(*runs)
     for _ in range(60):
         page.keyboard.press("Tab")
@@ -345,7 +345,7 @@ def test_on_a_phone_and_on_paper(view, runs):
 
 @slow
 def test_figures_of_several_samples_fit_the_page(view, tmp_path):
-    """Whatever `summarise` knows is shown, and no width is too small for it."""
+    """All results of `summarise` are shown, and no width is too small for them."""
     page = view(write_run(tmp_path / "a", rich_episodes("a" * 200, random.Random(4), tasks=4)))  # noqa: S311
     figures = {
         "pass_at": {"1": 0.5, "2": 0.75, "4": None},
@@ -418,7 +418,7 @@ def test_an_empty_run(view, tmp_path):
 
 
 @slow
-def test_a_file_that_is_broken_off_says_so(view, tmp_path):
+def test_a_truncated_file_shows_an_error(view, tmp_path):
     out = tmp_path / "report.html"
     write_report([write_run(tmp_path / "a", [episode(task) for task in range(200)])], out)
     whole = out.read_bytes()

@@ -175,7 +175,7 @@ def test_hostile_texts_in_all_views(view, tmp_path):
         page.locator(f"#tab-{name}").click()
     until(page, "document.querySelector('#comparison .pair') !== null")
     for text in ("<script>", "alert(2)", "txt.exe"):
-        page.evaluate("document.querySelector('#search-status').innerText = ''")  # that of the search before
+        page.evaluate("document.querySelector('#search-status').innerText = ''")  # of the search before
         page.locator("#search-all").fill(text)
         page.locator("#search-button").click()
         until(page, "document.querySelector('#search-status').innerText.includes(' found')")

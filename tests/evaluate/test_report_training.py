@@ -28,7 +28,7 @@ def training(tmp_path):
 
 
 def chart(page, run, name):
-    """Return the points of a line of the first charts: where they stand, from the left and from the top."""
+    """Return the points of a line of the first charts, from the left and from the top."""
     names = ["Success", "Score", "Turns", "Parse errors", "Faults"]
     path = page.locator(".charts").nth(1).locator(".chart").nth(names.index(name)).locator("path").nth(run)
     return [
@@ -88,7 +88,7 @@ def test_a_step_is_chosen_in_the_list_by_keys_and_in_a_chart(view, training):
     page.keyboard.press("[")
     assert signs(page, 1) == ["✓"] + ["✕"] * 5
     page.keyboard.press("[")
-    assert signs(page, 0) == ["✕"]  # before the first step there is a validation alone, of TextCraft
+    assert signs(page, 0) == ["✕"]  # before the first step there is only a validation, of TextCraft
     page.keyboard.press("[")
     page.keyboard.press("]")
     assert page.locator("#step").input_value() == "1"

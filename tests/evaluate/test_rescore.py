@@ -80,7 +80,7 @@ def test_what_is_read_as_it_was_played_keeps_its_score(oracle_run):
     assert rescore(oracle_run, parser="agentgym").records == oracle_run.records
 
 
-def test_what_stands_is_what_the_other_parser_would_have_played(tmp_path, env, textcraft_url):
+def test_the_new_actions_are_what_the_other_parser_would_play(tmp_path, env, textcraft_url):
     """The replies are played again with the other parser, on a real server, to see that it is so."""
     run = kept(tmp_path / "a", env, Shuffled(), range(24))
     again = rescore(run, parser="agentgym")
@@ -157,7 +157,7 @@ def test_diverged_episodes_leave_bounds_and_no_average(record):
     assert summarise(again.records).success_rate == 0.5
 
 
-def test_tool_calls_are_read_as_calls_whatever_the_format(record):
+def test_tool_calls_are_read_as_calls_in_any_format(record):
     call = {"name": "get", "arguments": '{"count": 1, "item": "oak log"}', "id": "c1"}
     steps = ({"action": "get 1 oak log", "tool_calls": [call]},)
     old = record(0, turns=1, rewards=(1.0,), messages=({"role": "assistant", "content": "{…}"},), steps=steps)
@@ -218,7 +218,7 @@ def test_a_rule_of_one_s_own(record):
         (lambda episode: episode.nothing, "raised AttributeError"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_said(record, rule, said):
+def test_errors_of_a_rule_are_reported(record, rule, said):
     with pytest.raises(BadOption, match=rf"of task 3, sample 0, {said}"):
         rescore(run_of(record(3)), score=rule)
 
@@ -226,14 +226,14 @@ def test_what_is_wrong_with_a_rule_is_said(record, rule, said):
 @pytest.mark.parametrize(
     "path", ["", "json", "json:", ":dumps", "json:nothing", "no_such_module:f", "json:__doc__"]
 )
-def test_what_is_no_rule_is_said(path, tmp_path):
+def test_invalid_rules_are_refused(path, tmp_path):
     folder = write_run(tmp_path / "a", [episode(0)], options=OPTIONS)
     refused = command_line.run("rescore", folder, "--out", tmp_path / "b", "--score", path)
     assert (refused.exit_code, f"--score={path!r}" in refused.stderr) == (2, True), refused.stderr
     assert not (tmp_path / "b").exists()
 
 
-def test_what_cannot_be_read_again_is_said(record):
+def test_runs_that_cannot_be_read_again_are_refused(record):
     with pytest.raises(BadOption, match=r"no summary\.json"):
         rescore(run_of(record(0), options=None), parser="agentgym")
     with pytest.raises(BadOption, match="my/Env-v0 is not in"):
@@ -245,7 +245,7 @@ def test_what_cannot_be_read_again_is_said(record):
     assert rescore(run_of(record(0), options=None), score=lambda _: 0.0).records[0].score == 0.0
 
 
-def test_options_of_one_environment_alone_are_those_of_the_run(record):
+def test_options_of_a_single_environment_are_the_options_of_the_run(record):
     said = ({"role": "assistant", "content": "<answer> Paris </answer>"},)
     old = record(0, env_id="agentgym/SearchQA-v0", turns=1, rewards=(1.0,), messages=said)
     run = Run(None, {"env_id": old.env_id, "options": {**OPTIONS, "answers": None}}, (old,))

@@ -90,7 +90,7 @@ def test_any_text_environment_is_played():
 @pytest.mark.parametrize(
     ("info", "success"), [({"success": 1}, True), ({"success": False}, False), ({}, None)]
 )
-def test_success_is_what_the_environment_says(info, success):
+def test_success_is_read_from_the_info(info, success):
     assert play(Plain(info=info), RandomAgent(), 0).success is success
 
 
@@ -119,7 +119,7 @@ def test_a_typed_action_needs_an_environment_with_actions():
 
 
 @pytest.mark.parametrize("space", [None, gymnasium.spaces.Discrete(3), "space"])
-def test_the_random_agent_says_what_it_needs(space):
+def test_the_random_agent_names_what_it_needs(space):
     env = Plain()
     env.action_space = space
     with pytest.raises(BadOption, match=r"'random' .* has no text"):
@@ -147,7 +147,7 @@ def test_a_record_holds_the_episode(env):
     assert record.seconds > 0
 
 
-def test_what_was_counted_is_told_of_each_episode_and_of_all(env):
+def test_counters_are_recorded_for_each_episode_and_for_all(env):
     records = evaluate(env, oracle(env), [3, 4])
     counters = summarise(records).counters
     assert (
@@ -176,7 +176,7 @@ def test_who_gives_up_has_failed(env):
     assert (record.terminated, record.truncated) == (False, False)
 
 
-def test_each_episode_is_told_as_it_ends(env):
+def test_each_episode_is_reported_as_it_ends(env):
     told = []
     records = evaluate(env, oracle(env), [4, 2], on_episode=told.append)
     assert records == told
@@ -230,7 +230,7 @@ def test_a_mistake_in_the_set_up_ends_the_run(env, textcraft_url):
         evaluate(elsewhere, oracle(env), [0])
 
 
-def test_random_plays_a_task_alike_whatever_came_before(env):
+def test_random_plays_a_task_alike_after_any_others(env):
     def replies(seed, tasks):
         return {r.task_id: r.replies for r in evaluate(env, RandomAgent(seed), tasks)}
 

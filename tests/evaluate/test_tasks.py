@@ -34,7 +34,7 @@ def test_what_can_be_written(text, wanted):
     assert ids(MAZE, text) == wanted
 
 
-def test_the_ids_are_those_of_the_split():
+def test_the_ids_match_the_split():
     sparse = replace(MAZE, splits={"train": range(100, 103), "test": (2, 4, 8)})
     assert ids(sparse, "all", "train") == [100, 101, 102]
     assert ids(sparse, "101:", "train") == [101, 102]
@@ -42,13 +42,13 @@ def test_the_ids_are_those_of_the_split():
 
 
 @pytest.mark.parametrize("text", ["25", "0:26", "3:3", "5:2", "25:", "99999999999999999"])
-def test_what_is_not_there_is_told_with_what_is(text):
+def test_missing_tasks_are_an_error_that_lists_the_others(text):
     with pytest.raises(BadOption, match="0 to 24"):
         items_of(MAZE, text)
 
 
 @pytest.mark.parametrize("text", [",", "-1", "a", "1:2:3", "0:2:1", "1.5", "all:", "1" * 30, "٣x"])
-def test_what_cannot_be_read_is_told_with_what_can(text, tmp_path):
+def test_unreadable_selections_are_an_error_with_the_valid_forms(text, tmp_path):
     words = ["eval", "Maze", "--agent", "random", "--out", tmp_path / "run", f"--tasks={text}"]
     refused = command_line.run(*words)
     assert (refused.exit_code, "'0:50'" in refused.stderr) == (2, True), refused.stderr

@@ -22,7 +22,7 @@ def steps(run):
 
 
 def reported(*paths, last=None):
-    """Write a report beside a folder; return what was written, and the runs of its page."""
+    """Write a report next to a folder; return the output, and the runs of its page."""
     out = paths[0].parent / "report.html"
     return write_report(paths, out, last=last), Page(out).runs
 
@@ -43,13 +43,13 @@ def test_an_episode_is_read_as_it_was_written(tmp_path):
     }
 
 
-def test_what_an_evaluation_writes_says_nothing_of_steps():
+def test_an_evaluation_writes_no_steps():
     plain = {key: value for key, value in line(1).items() if key not in {"step", "validation", "ended"}}
     assert EpisodeRecord.from_json(plain).to_json() == plain
 
 
 @pytest.mark.parametrize(("key", "value"), [("step", "1"), ("step", True), ("validation", 1), ("session", 2)])
-def test_what_a_training_cannot_say(tmp_path, key, value):
+def test_invalid_values_of_a_training_are_refused(tmp_path, key, value):
     write_training(tmp_path, [line(1)])
     (file,) = tmp_path.glob("episodes-*.jsonl")
     file.write_text(json.dumps({**json.loads(file.read_text()), key: value}) + "\n")
@@ -88,7 +88,7 @@ def test_a_file_that_is_being_written_is_read_up_to_its_last_whole_line(tmp_path
     assert steps(run) == [1]
 
 
-def test_a_resumed_training_replaces_the_steps_that_it_plays_anew(tmp_path):
+def test_a_resumed_training_replaces_the_steps_that_it_plays_again(tmp_path):
     first = [line(0, validation=True), *(line(step, score=0.0) for step in (1, 2, 3, 4))]
     first += [line(step, validation=True, score=0.0) for step in (2, 4)]
     write_training(tmp_path, first, session="first")
@@ -139,13 +139,14 @@ def test_a_training_is_found_and_is_no_run(tmp_path):
         read_training(tmp_path)
 
 
-def test_a_report_of_a_training_beside_a_run(tmp_path):
+def test_a_report_of_a_training_and_a_run(tmp_path):
     write_training(tmp_path / "training", [line(1), line(2)])
     write_run(tmp_path / "run", [EpisodeRecord.from_json(line(1))])
     written = write_report([tmp_path, tmp_path / "training"], tmp_path / "report.html")
     assert (written.runs, written.episodes) == (2, 3)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_loses_no_episode_that_ended(tmp_path):
     code = (
         "import os, signal, sys; from pathlib import Path\n"

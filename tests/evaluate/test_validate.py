@@ -163,7 +163,7 @@ def test_the_null_agent_gives_up_where_turns_have_no_limit(textcraft_url):
     assert (record.turns, record.ending, record.score) == (100, "gave_up", 0.0)
 
 
-def test_tasks_without_a_known_solution_are_said_and_played_by_nobody_else(tmp_path, env, textcraft):
+def test_tasks_without_a_known_solution_are_reported_and_played_by_no_other_agent(tmp_path, env, textcraft):
     with RunFolder(tmp_path / "kept", {}) as kept:
         evaluate(env, load_oracle(env.environment), [1, 2], on_episode=kept.add)
     found = validated(textcraft, partial(ReplayAgent, tmp_path / "kept"), range(4))
@@ -190,7 +190,7 @@ def test_what_was_kept_is_not_played_again(tmp_path, textcraft):
     assert (ids(fewer.gold), ids(fewer.null)) == ([1], [1])
 
 
-def test_what_a_fault_ended_is_played_anew_when_it_goes_on(tmp_path):
+def test_a_resumed_validation_retries_faulted_episodes(tmp_path):
     go = partial(validated, Paying, partial(ScriptedAgent, "yes"), [0, 4], folder=tmp_path)
     assert ids(go().faulted) == [4, 4]
     again = []

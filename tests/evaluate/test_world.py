@@ -105,7 +105,7 @@ def world_at(started):
 
 @pytest.fixture
 def views_of(recordings):
-    """Returns the views of AgentGym's server of an environment that tell whose server it is."""
+    """Returns the views of AgentGym's server of an environment that identify the server."""
 
     def views(name):
         name = name.lower()

@@ -18,6 +18,7 @@ import trustme
 import needs
 from agentgym_gym.local_servers import LocalServer
 from clock import wait_until
+from ports import reserved_ports
 
 TOKEN, USER, PASSWORD = "s3cret-token", "me", "p@ss/w%rd"
 
@@ -99,7 +100,7 @@ def port_of(listening):
 
 @contextlib.contextmanager
 def running_nginx(folder, http, *sockets):
-    """An nginx with the block ``http``, whose ports are those of the sockets."""
+    """An nginx with the block ``http``, which listens on the sockets."""
     program = needs.path_of("nginx")
     as_root = "user root;" if os.geteuid() == 0 else ""
     (folder / "http.conf").write_text(http)
@@ -187,15 +188,12 @@ def replicas(tmp_path, textcraft_url):
 
 
 class ForwardProxy:
-    """A forward proxy, which may be stopped, and started again at its port."""
+    """A forward proxy, which may be stopped, and started again on its port."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, port):
         self._file = folder / "port"
-        self._port = "0"
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self._port}"
+        self._port = str(port)
+        self.url = f"http://127.0.0.1:{port}"
 
     def start(self):
         self._file.unlink(missing_ok=True)
@@ -207,8 +205,7 @@ class ForwardProxy:
         )
         wait_until(lambda: self._process.poll() is not None or self._file.exists(), 60)
         assert self._process.poll() is None, "it ended at once"
-        wait_until(lambda: self._file.read_text().endswith("\n"))
-        self._port = self._file.read_text().strip()
+        wait_until(lambda: self._file.read_text() == f"{self._port}\n")
 
     def stop(self):
         self._process.terminate()
@@ -218,7 +215,8 @@ class ForwardProxy:
 @pytest.fixture
 def proxy(tmp_path):
     pytest.importorskip("proxy", reason=needs.reason("proxy"))
-    started = ForwardProxy(tmp_path)
-    started.start()
-    yield started
-    started.stop()
+    with reserved_ports(1) as (port,):
+        started = ForwardProxy(tmp_path, port)
+        started.start()
+        yield started
+        started.stop()

@@ -1,4 +1,4 @@
-"""What docs/gateways.md says, run behind the gateways that it names."""
+"""The claims of docs/gateways.md, tested with the gateways that it names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_bearer_token_by_the_variable(nginx, goal, monkeypatch):
         assert env.reset(options={"task_id": 0})[1]["goal"] == goal
 
 
-def test_without_the_token_it_is_said_what_is_missing(nginx):
+def test_without_the_token_the_error_names_it(nginx):
     with (
         AgentGymEnv("TextCraft", server=nginx.bearer, headers={"Authorization": "Bearer wr0ng"}) as env,
         pytest.raises(errors.AccessDenied, match="requires credentials") as caught,

@@ -27,7 +27,7 @@ def test_an_environment_stays_on_its_replica(replicas):
         assert all(observation.startswith("Inventory:") for observation in observations)
 
 
-def test_each_path_is_a_server_of_its_own(replicas):
+def test_each_path_is_a_separate_server(replicas):
     urls, second = replicas
     second.stop()
     with AgentGymEnv("TextCraft", server=urls[0]) as env:

@@ -1,4 +1,4 @@
-"""What inspect_ai reads in an exported run is what the records say."""
+"""What inspect_ai reads in an exported run matches the records."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def model_events(sample):
     return [event for event in sample.events if isinstance(event, ModelEvent)]
 
 
-def test_the_conversation_is_that_of_the_record(log, record):
+def test_the_conversation_matches_the_record(log, record):
     records = [record(task, sample) for task in (0, 7) for sample in (0, 1)]
     samples = by_epoch(log(records))
     assert set(samples) == {(0, 1), (0, 2), (7, 1), (7, 2)}
@@ -178,7 +178,7 @@ def test_a_fault_is_no_zero(log, record):
     assert (read.results.total_samples, read.results.completed_samples) == (5, 3)
 
 
-def test_the_success_rate_is_that_of_the_summary(log, record):
+def test_the_success_rate_matches_the_summary(log, record):
     records = [
         *(
             record(task, sample, score=float((task + sample) % 3 == 0))
@@ -207,7 +207,7 @@ def test_scores_and_endings_can_be_read_without_the_conversations(folder, record
     assert listed.task == "agentgym/TextCraft-v0"
 
 
-def test_what_made_the_run_stands_in_the_log(log, record):
+def test_the_log_has_the_run_s_metadata(log, record):
     spec = log([record(0), record(1, 1)], agent_settings={"model": "m", "temperature": 0.5}).eval
     assert (spec.task, spec.model) == ("agentgym/TextCraft-v0", "some-model")
     assert spec.task_args == {
@@ -224,9 +224,9 @@ def test_what_made_the_run_stands_in_the_log(log, record):
     assert spec.created == "2026-11-20T12:00:00+00:00"
 
 
-def test_passwords_and_headers_do_not_stand_in_it(folder, record, tmp_path):
+def test_it_has_no_passwords_and_headers(folder, record, tmp_path):
     secrets = {
-        "server": ["http://me:hunter2@127.0.0.1:1"],
+        "server": ["http://me:hunter2@games.test"],
         "headers": {"Authorization": "Bearer hunter2"},
         "agent_settings": {"base_url": "https://me:hunter2@host/v1", "headers": {"X": "hunter2"}},
     }
@@ -242,7 +242,7 @@ HOSTILE = [
     "<script>window.attacked = true</script></script>",
     "\u202eright to left\u2066",
     "attachment://0123456789abcdef0123456789abcdef",
-    "![](http://127.0.0.1:1/x.png) [x](javascript:attacked) $$x$$",
+    "![](http://a.test/x.png) [x](javascript:attacked) $$x$$",
     "\x00\x1b[31m\x7f",
     "x" * 1_000_000,
     '"}],"status":"error"',
@@ -345,7 +345,7 @@ def test_a_log_that_is_there_is_not_written_over(folder, record, tmp_path):
     assert sorted(each.suffix for each in out.iterdir()) == [".eval", ".eval"]
 
 
-def test_what_cannot_be_exported_says_why(folder, tmp_path, record):
+def test_what_cannot_be_exported_is_an_error_with_the_reason(folder, tmp_path, record):
     empty = folder([])
     paths, error = export(empty, out=tmp_path / "logs")
     assert (paths, f"{empty} holds no episodes" in error) == ([], True)

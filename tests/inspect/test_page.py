@@ -33,7 +33,7 @@ def test_the_commands_export_a_run(tmp_path, textcraft_url):
     assert log.results.scores[0].metrics["accuracy"].value == 1.0
 
 
-def test_the_arguments_of_a_task_are_those_of_the_page():
+def test_the_arguments_of_a_task_match_the_page():
     shown = re.findall(r"^\| (`.*?`) \|", PAGE.partition("| `-T` |")[2], re.MULTILINE)
     named = [name for row in shown for name in re.findall(r"`(\w+)`", row)]
     made = TASKS["WebShop"]

@@ -30,7 +30,7 @@ from inspect_ai.tool import ToolCall
 from agentgym_gym.evaluate.inspect_task import EPISODE, TASKS, environment_task
 from agentgym_gym.evaluate.inspect_task import play as play_solver
 
-# inspect_ai leaves streams open, of which nobody is told: not here, nor in the tests that come after.
+# inspect_ai leaves streams open; ignore the warnings here and in later tests.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
@@ -145,7 +145,7 @@ def test_native_tools_are_called(play, solutions, textcraft_url):
     assert [name for name, _ in answered] == [*"abc", *CALLED, "f"]
     told = dict(answered)
     assert told["f"] == "Inventory: You are not carrying anything."
-    assert told["e"] == told["f"]  # of those that were called together, the first that can be read
+    assert told["e"] == told["f"]  # of several calls at once, the first that can be read
     assert told["d"] == told["g"] == "Not carried out: one call per turn; this one was ignored."
     assert "JSON" in told["c"]
     assert told["a"] != told["b"]
@@ -254,10 +254,10 @@ def test_tasks_are_named_by_text_and_by_numbers(textcraft_url):
         ({"tools": "hammer"}, "should be 'text' or 'native'"),
         ({"action_format": "no"}, "no"),
         ({"max_turns": -1}, "max_turns"),
-        ({"server": "http://me:hunter2@127.0.0.1:1"}, "AGENTGYM_TEXTCRAFT_URL"),
+        ({"server": "http://me:hunter2@games.test"}, "AGENTGYM_TEXTCRAFT_URL"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_is_played(options, message):
+def test_wrong_options_are_refused_before_anything_is_played(options, message):
     with pytest.raises(BadOption, match=message) as raised:
         environment_task("TextCraft", **options)
     assert "hunter2" not in str(raised.value)

@@ -13,6 +13,7 @@ import pytest
 
 import needs
 from command_line import run
+from ports import reserved_ports
 
 pytest.importorskip("inspect_ai", reason=needs.reason("inspect_ai"))
 playwright = pytest.importorskip("playwright.sync_api", reason=needs.reason("playwright.sync_api"))
@@ -35,8 +36,7 @@ def viewed():
     with contextlib.ExitStack() as stack:
 
         def serve(logs):
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = free.getsockname()[1]
+            (port,) = stack.enter_context(reserved_ports(1))
             inspect = Path(sys.executable).with_name("inspect")
             viewer = stack.enter_context(
                 subprocess.Popen(

@@ -17,7 +17,7 @@ LOCKED_IN = {246, 566}
 
 
 def can_be_won(task: int) -> bool:
-    """Tell whether a task can be won, as far as the catalogue knows."""
+    """Return whether a task can be won, by the catalogue."""
     return task not in BABYAI.unwinnable
 
 
@@ -30,7 +30,7 @@ def test_at_least_95_percent_of_the_tasks_below_200_that_can_be_won_are_won():
 
 
 def test_44_tasks_cannot_be_won():
-    """Those of a key in a box, of two doors, and of a key behind its door; for six others no way is known."""
+    """Tasks with a key in a box, two doors, or a key behind its door; for six others no way is known."""
     two_doors = {task for task in range(15, 900, 40) if " and " in Game(task).goal}
     in_a_box = {task for task in range(900) if level_of(task) == "KeyInBox"}
     impossible = two_doors | in_a_box | LOCKED_IN

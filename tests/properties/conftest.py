@@ -152,7 +152,7 @@ class Break(NamedTuple):
         ran: Whether the server carries the request out.
         reply: What comes back in its place, made of its JSON and its bytes; None for the reply itself.
         kind: The fault that a step ends with when this happens to it; None where all is well with it.
-        again: Whether the call is repeated, whatever it is.
+        again: Whether any call is repeated.
     """
 
     ran: bool
@@ -220,7 +220,7 @@ BREAKS: dict[str, Break] = {
 
 
 class BreakingTransport(httpx.BaseTransport):
-    """Passes requests on to a server, breaks those it is told to, and keeps account of what became of them.
+    """Passes requests on to a server, breaks some on request, and records their results.
 
     Attributes:
         breaks: What to do to the next requests, in order; None lets one pass.
@@ -256,7 +256,7 @@ class BreakingTransport(httpx.BaseTransport):
         """Note who makes the requests from now on, and what is to happen to them.
 
         Args:
-            caller: Anything with the attribute ``lease``, which tells the remote environment it holds now.
+            caller: Any object with the attribute ``lease``, the remote environment that it holds now.
             breaks: What to do to its requests.
         """
         self._caller = caller
@@ -311,7 +311,7 @@ class BreakingTransport(httpx.BaseTransport):
             self.busy.add(env_id)
 
     def _account(self, path: str, env_id: int | None, value: Any, heard: Any) -> None:
-        """Note what the server did, and what of it the client will know."""
+        """Note what the server did, and how much of it the client receives."""
         self.steps += path == "/step"
         if path == "/close" and value is True:
             self.open.discard(env_id)
@@ -323,7 +323,7 @@ class BreakingTransport(httpx.BaseTransport):
                 self.excused.add(value["id"])
             if learned is not None:
                 self._owners[learned] = self._caller
-                self.busy.discard(learned)  # so says the server
+                self.busy.discard(learned)  # by the server's reply
         if path == "/step" and isinstance(heard, dict):
             self.told.append(heard)
 
@@ -347,9 +347,9 @@ class World:
 
     Attributes:
         environment: The name of the environment it serves.
-        url: Its address; no two worlds share one, since the library keeps what it knows of a server for good.
+        url: Its address; no two worlds share one, since the library keeps its state of a server.
         transport: The way to it.
-        restart: Starts the server anew, where that can be done.
+        restart: Restarts the server, where that is possible.
     """
 
     environment: str
@@ -360,7 +360,7 @@ class World:
 
     @property
     def pool(self) -> inside.LeasePool:
-        """What the library knows of the server."""
+        """The library's state of the server."""
         return inside.pool_at(self.environment, self.url)
 
 

@@ -40,7 +40,7 @@ def test_lifecycle_on_the_local_server(new_real_world):
 # -------------------------------------------------------------------------------- what happens only sometimes
 
 
-def test_every_break_breaks_as_it_says(new_world):
+def test_every_break_breaks_as_it_is_named(new_world):
     """The machine draws what to break; here is each in turn, on a step that would have won."""
     world = new_world()
     for name, broken in world.breaks.items():
@@ -63,7 +63,7 @@ def test_every_break_breaks_as_it_says(new_world):
 
 
 def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
-    """Nobody knows then what the server did, so neither is the episode gone on with nor the id used again."""
+    """The state of the server is then unknown, so neither is the episode resumed nor the id used again."""
     world = new_world()
     player = Player(world)
     world.transport.begin(player)

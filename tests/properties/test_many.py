@@ -1,4 +1,4 @@
-"""What is true of one env is true of those that are awaited, and of many side by side."""
+"""What is true of one env is true of awaited ones, and of many side by side."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_lifecycle_awaited(new_world, loop):
 
 @pytest.mark.parametrize("number", [1, 3])
 def test_lifecycle_in_a_vector(new_world, number):
-    """One after the other: of those beside it, none is touched."""
+    """One after the other: no other one is touched."""
 
     def members(world, options):
         return side_by_side(world, (options * number)[:number])
@@ -100,7 +100,7 @@ class AllAtOnce(Checks):
         try:
             said, infos = self.vector.reset(options=options)
         except errors.WrongServer:
-            # Of all, the first error is raised, and whose it was is not said.
+            # The first error of all is raised, without the number of its environment.
             assert any(breaks)
             self.begun = False
             for number in chosen:
@@ -197,7 +197,7 @@ def test_all_at_once(new_world, mode):
 
 
 def told(world, observation, *turn):
-    """Return what was said, without the address of the world."""
+    """Return the text, without the address of the world."""
     *flags, info = turn
     if "fault" in info:
         info = {**info, "fault": {k: v.replace(world.url, "") for k, v in info["fault"].items()}}
@@ -205,7 +205,7 @@ def told(world, observation, *turn):
 
 
 def played_alone(new_world, seed, script, mode, options, kind):
-    """Yield what one env by itself says, each call in one list, reset as a vector of that mode would."""
+    """Yield what a single env returns, each call in one list, reset as a vector of that mode would."""
     world = new_world()
     player = kind(world, **options)
     world.transport.begin(player)
@@ -237,7 +237,7 @@ def played_alone(new_world, seed, script, mode, options, kind):
 
 
 def played_side_by_side(new_world, seeds, scripts, mode, options):
-    """Return for each env of a vector what it says, each call in one list."""
+    """Return the results of each env of a vector, each call in one list."""
     world = new_world()
     members = side_by_side(world, [options] * len(seeds), autoreset_mode=mode)
     vector, numbers = members[0].vector, range(len(seeds))
@@ -285,8 +285,9 @@ def played(breaks):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
-def test_alone_awaited_and_side_by_side_all_is_told_alike(new_world, loop, mode):
+def test_single_awaited_and_vector_environments_report_alike(new_world, loop, mode):
     turns = played(new_world().breaks)
 
     @given(

@@ -73,7 +73,7 @@ def test_a_process_that_dies_loses_no_episode(evaluate, monkeypatch, tmp_path):
     assert all(record.scored for record in records)
 
 
-def test_what_the_machines_cannot_import_is_told(evaluate, monkeypatch, tmp_path):
+def test_what_the_machines_cannot_import_is_named(evaluate, monkeypatch, tmp_path):
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "only_here.py").write_text(
@@ -85,15 +85,16 @@ def test_what_the_machines_cannot_import_is_told(evaluate, monkeypatch, tmp_path
     assert re.search(r"cannot use the Ray cluster.*No module named", " ".join(ended.stderr.split()))
 
 
-def test_a_mistake_in_the_set_up_is_told_as_without_it(evaluate):
+def test_a_mistake_in_the_set_up_is_reported_as_without_it(evaluate):
     (on_ray, _), (alone, _) = (evaluate("ray_agents:Refuses", "1", *more) for more in (LOCALLY, ()))
     assert on_ray.exit_code == alone.exit_code == 2
     assert "the agent has no key" in on_ray.stderr
     assert "Ray" not in on_ray.stderr
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
-def test_where_there_is_no_cluster(evaluate, address):
+@pytest.mark.parametrize("scheme", ["", "ray://"])
+def test_where_there_is_no_cluster(evaluate, unreachable_url, scheme):
+    address = unreachable_url.replace("http://", scheme)
     ended, _ = evaluate("oracle", "1", "--ray", address)
     assert ended.exit_code == 2
     assert f"there is no Ray cluster at '{address}'" in " ".join(ended.stderr.split())

@@ -42,7 +42,7 @@ def cluster():
         tempfile.TemporaryDirectory(prefix="ray", ignore_cleanup_errors=True) as folder,
         pytest.MonkeyPatch.context() as patch,
     ):
-        # Else it would be the cluster of all programs that look for one, such as those of other tests.
+        # Else it would be the cluster of all programs that look for one, such as other tests' programs.
         patch.setenv("RAY_TMPDIR", folder)
         patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         patch.setenv("PYTHONPATH", programs.environment()["PYTHONPATH"])  # by which its processes import ours
@@ -121,7 +121,7 @@ def test_a_server_that_ends_is_started_again_on_its_port(cluster):
         assert first_observation(first) == first_observation(second)
 
 
-def test_a_machine_that_is_gone_is_said_once(cluster):
+def test_a_lost_machine_is_logged_once(cluster):
     machine = cluster.add_node(num_cpus=1)
     cluster.wait_for_nodes()
     with serving(cluster.address) as (urls, lines):
@@ -141,7 +141,7 @@ def test_a_machine_that_is_gone_is_said_once(cluster):
 @pytest.mark.parametrize(
     ("words", "reason"), [(["chess"], "'chess'"), (["textcraft", "--seed", "1"], "takes no seed")]
 )
-def test_a_server_that_cannot_start_is_told(cluster, words, reason):
+def test_a_server_that_cannot_start_is_reported(cluster, words, reason):
     ended = command_line.run("serve", *words, "--ray", cluster.address)
     assert ended.exit_code == 2
     assert reason in ended.stderr

@@ -1,4 +1,4 @@
-"""Calls: those that break off, the values of arguments, several calls, and errors of arguments."""
+"""Calls: truncated ones, the values of arguments, several calls, and errors of arguments."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_the_first_of_several_native_calls_is_played_and_the_others_are_listed(
     assert (str(found.action), found.ignored) == (played, (ignored,))
 
 
-def test_a_thought_with_a_call_of_its_own_is_not_written():
+def test_a_thought_that_contains_a_call_is_not_written():
     """The call in the thought would be the one that is played."""
     with pytest.raises(errors.BadOption, match="hides the action"):
         get_format("tool_calls").render(
@@ -147,7 +147,7 @@ MARKED = [each for each in entries("tags") if each.headline == "the error of a m
 
 
 @pytest.mark.parametrize("entry", [each for each in MARKED if each.action == "BadArguments"], ids=str)
-def test_a_bare_line_that_begins_as_an_action_is_told_what_does_not_fit(entry):
+def test_the_error_of_a_bare_line_that_begins_as_an_action_names_what_does_not_fit(entry):
     line = entry.reply.removeprefix("<action>").removesuffix("</action>")
     with pytest.raises(errors.NoAction, match=r"expected '(get|craft) <count> "):
         FORMATS["bare"].parse(line, TEXTCRAFT)

@@ -34,7 +34,7 @@ def test_all_marked_actions_are_read(action_format):
 
 
 @each_format
-def test_the_error_the_thought_and_the_forwarded_text_are_those_of_the_label(action_format):
+def test_the_error_the_thought_and_the_forwarded_text_match_the_label(action_format):
     found = [entry for entry in entries(action_format) if entry.kind in {"error", "thought", "forward"}]
     mistaken = [f"{entry}: {entry.reading!r:.200}" for entry in found if not entry.is_as_labelled]
     assert not mistaken, "\n".join([f"{len(mistaken)} of {len(found)}", *mistaken])
@@ -51,7 +51,7 @@ def test_the_labels_of_the_corpus_are_valid(action_format):
         try:
             assert str(entry.environment.grammar.parse(entry.action)) == entry.action, str(entry)
         except errors.UnknownAction:
-            # The environment may forward text that its grammar does not know.
+            # The environment may forward text outside its grammar.
             assert entry.kind in {"either", "forward"}, str(entry)
             assert entry.environment.on_unknown == "forward", str(entry)
         else:

@@ -34,7 +34,7 @@ def test_what_is_rendered_is_read(environment, action_format):
         try:
             reply = action_format.render(action, thought)
         except errors.BadOption:
-            return  # the thought hides the action, and the caller is told
+            return  # the thought hides the action, and there is a warning
         assert action_format.parse(reply, environment.grammar) == action
 
     check()
@@ -150,7 +150,7 @@ def test_samples_are_members_and_readable(environment, action_format):
     assert [again.sample() for _ in range(5)] == [space.sample() for _ in range(5)]
 
 
-# ------------------------------------------------------------------------------------- whatever is written
+# ------------------------------------------------------------------------------------- any reply
 
 
 @each_pair

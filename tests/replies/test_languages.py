@@ -24,7 +24,7 @@ def test_the_page_lists_every_language():
 
 
 @pytest.mark.parametrize("language", TABLE)
-def test_the_labels_on_the_page_are_those_that_are_read(language):
+def test_the_labels_on_the_page_are_the_ones_that_are_read(language):
     labels, before = TABLE[language]
     row = LABELS[language]
     assert [label for label in labels if not re.fullmatch(row.action, label, re.IGNORECASE)] == []

@@ -158,7 +158,7 @@ def test_reading_code_warns_of_nothing(environment):
 
 
 @each_environment
-def test_reading_code_leaves_the_warnings_of_others_alone(environment):
+def test_reading_code_does_not_change_the_warnings_of_others(environment):
     """A program's own warning is shown once for each place, however much is read in between."""
     code = FORMATS["code_as_action"].example(environment.grammar)
     with warnings.catch_warnings(record=True) as caught:
@@ -196,7 +196,7 @@ def evil_replies(environment):
     ids=lambda several: several[0].name,
 )
 def test_no_reply_makes_anything_happen(environments, tmp_path):
-    """Every way of asking for it, read in a process that would tell of any import, file, call of exec…"""
+    """Every way of asking for it, read in a process that would report any import, file, call of exec…"""
     program = textwrap.dedent(
         """
         import json, sys

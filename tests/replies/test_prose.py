@@ -69,11 +69,11 @@ def test_the_sentences_hold_no_mark():
         *("user", "观察：门", "<tool_response>", "a\nAction:\nb", "a\r> b", "<｜tool▁calls▁begin｜>"),
     ],
 )
-def test_the_filter_knows_a_mark(line):
+def test_the_filter_recognises_a_mark(line):
     assert holds_mark(line)
 
 
-@pytest.mark.slow  # the texts are those of a world
+@pytest.mark.slow  # the texts of a world
 @each_environment
 def test_enough_is_left_of_the_texts_of_an_environment(environment):
     kept = [text for text in environment_texts.sentences(environment.name) if not holds_mark(text)]
@@ -106,7 +106,7 @@ def expected(environment, action_format, before, behind):
 
 
 def check_around(environment, action_format, lines):
-    """Check all that the property says of lines before, after and, where there is a place, as the thought."""
+    """Check all of the property for lines before, after and, where there is a place, as the thought."""
     grammar, failures, count = environment.grammar, [], 0
     actions = itertools.cycle(actions_of(environment))
     for before, behind, thought in around(lines, ENVIRONMENTS.index(environment)):
@@ -138,7 +138,7 @@ def test_ordinary_sentences_change_nothing(environment, action_format):
     )
 
 
-@pytest.mark.slow  # the texts are those of a world
+@pytest.mark.slow  # the texts of a world
 @each_pair_and_native
 def test_the_words_of_the_environment_change_nothing(environment, action_format):
     lines = [text for text in environment_texts.sentences(environment.name) if not holds_mark(text)]
@@ -238,7 +238,7 @@ _PIECES = (
 
 @st.composite
 def unmarked(draw, environment):
-    """Any text without a mark, more often than by chance of what stands near marks."""
+    """Any text without a mark, more often than by chance with the characters of marks."""
     pieces = st.sampled_from([*_PIECES, *environment_texts.named(environment)])
     text = draw(st.lists(pieces, max_size=16).map("".join) | st.text(st.characters(codec=None)))
     return "" if holds_mark(text) else text

@@ -90,7 +90,7 @@ SEVERAL = (
     *("I go on. Action: «closed»", "I go on, action: «closed»", "I take the action: «closed»"),
     *("Action: («closed»)", "Action: [«closed»]", "Action: “«closed»”", "Action:\n\n\n«closed»\n\nDone."),
 )
-OPEN = frozenset({"Action:", "<action>", ">", "<think>\n«same»"})  # the lines behind it belong to it
+OPEN = frozenset({"Action:", "<action>", ">", "<think>\n«same»"})  # the lines after it belong to it
 EMPTY = frozenset(
     {"```python\n```", "```python\nfrobnicate()\n```"}
 )  # fences without a call of the environment

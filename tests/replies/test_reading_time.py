@@ -90,7 +90,7 @@ def _literals(template):
 
 
 def placed(environment, action_format, family, size):
-    """A long repetition by itself, around a good reply, and in each place inside one."""
+    """Only a long repetition, one around a good reply, and one in each place inside it."""
     action = environment.grammar.examples[0]
     long = family * (size // len(family))
     marker = "I know what to do next."
@@ -149,7 +149,7 @@ def test_reading_takes_linear_time(environment, action_format):
             assert_linear(parse, somewhere, family, sizes=large)
 
 
-# At 32 kB at most so many times the processor time at 16 kB. Below the floor the clock decides.
+# Limit of the processor time at 32 kB over the time at 16 kB. Below the floor the clock decides.
 DOUBLED, FLOOR, ROUNDS = 2.5, 0.01, 24  # a busy machine needs more rounds for its best
 
 
@@ -157,7 +157,7 @@ def growth(function, make):
     """Return the processor times at 16 kB and at 32 kB: the best of some rounds, until these are enough.
 
     The two sizes take turns, so that a machine that is busy for a while slows both. Garbage is not
-    collected meanwhile, as by `timeit`: a collection may fall to the larger size alone.
+    collected meanwhile, as by `timeit`: a collection may fall only to the larger size.
     """
     smaller, larger = make(1 << 14), make(1 << 15)
     times = [float("inf"), float("inf")]
@@ -240,7 +240,7 @@ def test_twice_the_text_takes_twice_the_time_as_agentgym_reads(environment):
 
 @pytest.mark.parametrize(("power", "linear"), [(1, True), (1.3, True), (1.4, False), (2, False)])
 def test_growth_is_seen(power, linear, monkeypatch):
-    """The bound tells linear work from work that is not, by a clock that only the work moves."""
+    """The bound distinguishes linear work from other work, by a clock that only the work moves."""
     spent = 0.0
     monkeypatch.setattr("clock.time.thread_time", lambda: spent)
 
@@ -304,7 +304,7 @@ def test_any_repetition_between_marks_is_read_quickly(environment):
 @pytest.mark.parametrize("action_format", EVERY_FORMAT, ids=lambda f: f.name)
 @pytest.mark.parametrize("fence", ["```", "\n```\n", "~~~", "\n```json\n"])
 @untraced
-def test_fences_behind_a_call_are_read_quickly(action_format, fence):
+def test_fences_after_a_call_are_read_quickly(action_format, fence):
     """A reader once took three times as long for each further fence."""
     environment = ENVIRONMENTS[0]
     for times in REPEATED:

@@ -1,4 +1,4 @@
-"""Reasoning holds no action, whatever its marks: an action is read only after it."""
+"""Reasoning contains no action, with any marks: an action is read only after it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ FULL = settings.default.max_examples >= 25  # HYPOTHESIS_PROFILE=full
 
 
 def trajectory_of(environment, action_format, turns, **fields):
-    """A trajectory whose replies are those that the format writes."""
+    """A trajectory whose replies are as the format writes them."""
     messages = [Message("system", own_prompt(environment, {"action_format": action_format}))]
     for number, (action, thought) in enumerate(turns):
         reply = get_format(action_format).render(action, thought)
@@ -56,7 +56,7 @@ def test_into_every_format_and_back(environment):
     @given(st.lists(st.tuples(environment.grammar.strategy(), thoughts(), PLAIN), min_size=1, max_size=3))
     def check(drawn):
         for source, target in routes:
-            # Native calls stand behind free text, which may leave a doubt whether the call is meant.
+            # Native calls follow free text, which may leave a doubt whether the call is meant.
             plain = "tool_calls" in (source, target)
             turns = [(action, simple if plain else thought) for action, thought, simple in drawn]
             given_ = trajectory_of(environment, source, turns)
@@ -95,7 +95,7 @@ def assert_says(environment, trajectory, turns):
 
 @each_environment
 def test_what_is_reformatted_is_what_is_played(environment):
-    """The environment would send the same words, whatever the format."""
+    """The environment would send the same words in any format."""
     turns = [(action, "I know.") for action in environment.grammar.examples]
     wanted = [str(action) for action, _ in turns]
     number = ENVIRONMENTS.index(environment)

@@ -61,7 +61,7 @@ def test_a_bare_reply_has_no_thought():
     assert get_format("bare").thought_of("I go up.\nmove up", MAZE.grammar.parse("move up")) == ""
 
 
-def test_the_last_label_is_that_of_the_action():
+def test_the_last_label_is_the_action_s():
     """As AgentGym's client has it; the text before it is the thought."""
     action = MAZE.grammar.examples[0]
     reply = f"Thought: I said\nAction: move left\nNow:\nAction: {action}"

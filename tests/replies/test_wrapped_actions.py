@@ -56,7 +56,7 @@ def _fits(action_format, template, before, behind):
 
 
 def _around(environment, action_format, pairs):
-    """Return actions as taught with each pair before and behind them, in turn; drafts are of another."""
+    """Return actions as taught with each pair around them, in turn; drafts are of another."""
     actions, replies = actions_of(environment), []
     turn = itertools.cycle(range(len(actions)))
     for before, behind in pairs:
@@ -71,7 +71,7 @@ def _around(environment, action_format, pairs):
 
 
 @each_pair_and_native
-def test_behind_reasoning_and_before_the_end_of_the_turn(environment, action_format):
+def test_after_reasoning_and_before_the_end_of_the_turn(environment, action_format):
     pairs = [*((before, "") for before in BEFORE), *(("", behind) for behind in BEHIND)]
     pairs += zip(BEFORE, BEHIND, strict=False)
     if FULL:

@@ -44,7 +44,7 @@ def first_letter(text):
 
 
 class Recorded(gymnasium.Env[Any, Any]):
-    """Records the actions; the observation is that of the last one."""
+    """Records the actions; the observation names the last one."""
 
     def __init__(self, space, observation=0, info=None):
         self.action_space = space

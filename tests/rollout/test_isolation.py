@@ -1,4 +1,4 @@
-"""Where an environment runs: the event loop, a thread of its own, or a process of its own."""
+"""Where an environment runs: the event loop, a separate thread, or a separate process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ A_PROCESS = pytest.param("process", marks=pytest.mark.slow)  # one is started
 
 
 def played(*actions, env=ODD, env_kwargs=None, **options):
-    """Play actions, each in an episode of its own, in one pool; return the episodes."""
+    """Play actions, each in a separate episode, in one pool; return the episodes."""
 
     async def work():
         async with Pool(env, env_kwargs, **options) as pool:
@@ -65,7 +65,7 @@ def test_an_environment_lives_in_one_thread(isolate, tmp_path):
 
 
 def test_a_process_is_reused_and_keeps_what_it_does_to_itself(tmp_path, capfd):
-    """What it prints and reads leaves the messages alone, and `os.chdir` moves no other process."""
+    """Its output and input do not disturb the messages, and `os.chdir` moves no other process."""
     before = Path.cwd()
     actions = ("pid", "print hello", "input", "lock", f"chdir {tmp_path}", "pid")
     first, printed, read, locked, moved, last = played(*actions, isolate="process")
@@ -108,6 +108,7 @@ def test_a_constructor_that_exits_is_a_fault(isolate):
     assert [episode.fault["message"] for episode in episodes] == ["SystemExit: 3"] * 2
 
 
+@pytest.mark.slow
 def test_a_hang_is_a_fault_and_its_process_is_killed():
     async def work():
         async with Pool(ODD, isolate="process", timeout=5) as pool:
@@ -163,7 +164,7 @@ def test_a_limit_of_memory_is_a_fault():
 
 @pytest.mark.slow
 def test_a_global_generator_is_everybody_s_but_in_processes():
-    """The draws of four episodes at once are those of one at a time."""
+    """Four episodes at once draw as one at a time."""
 
     async def draws(at_once):
         async with Pool(ODD, isolate="process") as pool:
@@ -209,7 +210,7 @@ def test_a_partial_function_can_be_sent():
     assert episode.fault is None
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 def test_a_class_of_a_script_is_named():
     program = """
         import asyncio
@@ -281,7 +282,7 @@ def test_a_process_ends_with_the_program_even_in_the_middle_of_a_call(tmp_path):
     wait_until(lambda: not alive({pid}))
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
     begun = tmp_path / "begun"
     program = """
@@ -327,7 +328,7 @@ def test_ctrl_c_ends_a_program_with_processes_in_silence(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_leaves_its_parent_s_processes_alone():
+def test_a_forked_child_does_not_end_its_parent_s_processes():
     async def work():
         async with Pool(ODD, isolate="process") as pool:
             episode = await pool.episode().begin()
@@ -356,6 +357,6 @@ def test_an_adapted_environment_in_a_process():
 
 
 def test_threads_end_with_their_environments():
-    before = set(threading.enumerate())  # among them those of environments that hang, of tests before
+    before = set(threading.enumerate())  # also of environments that hang, of earlier tests
     played("say x", isolate="thread")
     wait_until(lambda: not [t for t in threading.enumerate() if t.name == "agentgym-env" and t not in before])

@@ -30,7 +30,7 @@ def first_chat(env, **options):
 
 
 class Prompted(gymnasium.Wrapper):
-    """Has a system prompt of its own, whatever is within."""
+    """Has its own system prompt, around any environment."""
 
     def __init__(self, env, system_prompt):
         super().__init__(env)
@@ -56,7 +56,7 @@ class Failing(gymnasium.Wrapper):
         (lambda: Failing(Count()), None),
     ],
 )
-def test_the_system_prompt_is_that_of_the_outermost_wrapper(make, prompt):
+def test_the_system_prompt_comes_from_the_outermost_wrapper(make, prompt):
     system = [] if prompt is None else [{"role": "system", "content": prompt}]
     assert first_chat(make) == [*system, TASK]
 

@@ -286,7 +286,7 @@ def test_the_facts_of_an_environment(monkeypatch):
 
 @pytest.mark.parametrize("make_env", [Counted, AwaitedCounted])
 def test_the_facts_are_known_while_all_places_are_taken(make_env):
-    """Whoever has an episode may look them up, though nobody else gives a place back."""
+    """Others may look them up during an episode, though only the episode gives its place back."""
 
     async def work():
         async with Pool(make_env, capacity=1) as pool, pool.episode() as episode:

@@ -31,7 +31,9 @@ def test_the_ending_of_an_episode_whose_file_has_none(changes, ending):
     assert replace(record(0), ending="", **changes).ending == ending
 
 
-def test_after_a_line_that_can_neither_be_completed_nor_removed_another_file_is_begun(tmp_path, monkeypatch):
+def test_after_a_line_that_can_neither_be_completed_nor_removed_another_file_is_started(
+    tmp_path, monkeypatch
+):
     write, folder = os.write, EpisodeWriter(tmp_path)
 
     def full(descriptor, data):

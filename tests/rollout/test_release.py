@@ -59,6 +59,7 @@ def recorded(folder: Path) -> list[str]:
     return sorted(filter(str.isdecimal, names))
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_held_is_closed_and_nothing_else(counted, tmp_path):
     server = counted()
     server.open.add(99)  # somebody else's
@@ -81,7 +82,7 @@ def test_the_children_and_the_process_group_may_be_killed_too(counted, tmp_path)
 
 
 @pytest.mark.slow
-def test_after_a_restart_of_the_server_ids_that_may_be_others_are_left_alone(counted, tmp_path):
+def test_after_a_restart_of_the_server_ids_that_may_be_others_are_not_closed(counted, tmp_path):
     server = counted()
     with killed(PLAYS, tmp_path, server.url):
         server.open = {0}

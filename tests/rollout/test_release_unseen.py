@@ -49,7 +49,7 @@ def processes_of(tmp_path):
     return found
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 @linux
 @pytest.mark.parametrize(("remote", "number"), [(True, 2), (False, 1)])
 def test_a_second_process_is_started_only_for_environments_of_a_server(counted, tmp_path, remote, number):
@@ -64,7 +64,7 @@ def test_a_second_process_is_started_only_for_environments_of_a_server(counted, 
     wait_until(lambda: not processes_of(tmp_path))
 
 
-@pytest.mark.slow  # a program of its own
+@pytest.mark.slow  # a separate program
 @linux
 def test_what_a_killed_program_without_stderr_held_is_closed(counted, tmp_path):
     server = counted()

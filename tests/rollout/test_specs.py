@@ -62,7 +62,7 @@ def write(tmp_path, monkeypatch):
 
 
 def registering(env_id, entry_point=None):
-    """Return a module that registers an environment; by default, one of a class of its own."""
+    """Return a module that registers an environment; by default, one with its own class."""
     return f"""
         import gymnasium
 
@@ -357,7 +357,7 @@ def test_one_import_is_observed_for_all_threads(write):
     assert found == ["slow/Env-v0"] * 8
 
 
-def test_imports_at_the_same_time_are_told_apart(write):
+def test_imports_at_the_same_time_are_kept_apart(write):
     """Each thread waits in its import, while the other module registers its environment."""
     source = "import time\ntime.sleep(0.2)\n{}\ntime.sleep(0.2)"
     for name in ("left", "right"):
@@ -436,7 +436,7 @@ def test_the_error_is_not_worth_a_retry():
 # The catalogue
 
 
-def test_the_catalogue_knows_who_registered_an_environment(write):
+def test_the_catalogue_records_who_registered_an_environment(write):
     write(own=OWN)
     importlib.import_module("own")
     assert agentgym_gym.find("own:labyrinth").id == "own/Labyrinth-v0"

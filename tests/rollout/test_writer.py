@@ -35,7 +35,7 @@ def test_a_disk_that_does_not_answer_holds_up_no_episode(tmp_path, monkeypatch, 
             assert not lines(tmp_path)
             answers.set()
             inside.limit_writing(patch, seconds=60, waiting=9)
-            await folder.write(record(3))  # after those that wait
+            await folder.write(record(3))  # after the waiting ones
 
     asyncio.run(work())
     assert [line["task_id"] for line in lines(tmp_path)] == [0, 1, 3]
@@ -43,7 +43,7 @@ def test_a_disk_that_does_not_answer_holds_up_no_episode(tmp_path, monkeypatch, 
     assert "2 episodes wait to be written" in warning
 
 
-def test_what_json_cannot_say_is_left_out_and_half_a_surrogate_pair_is_not(tmp_path, caplog):
+def test_what_json_cannot_represent_is_left_out_and_half_a_surrogate_pair_is_not(tmp_path, caplog):
     folder = EpisodeWriter(tmp_path)
 
     async def work():

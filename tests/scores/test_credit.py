@@ -48,7 +48,7 @@ def test_an_episode_is_compared_with_its_group(scores, groups, by_std, expected)
         ([[0, 0, 4], [0]], ["stu", "s"], "aa", 0.5, [[0.5, 0.0, 0.0], [-0.5]]),
     ],
 )
-def test_a_turn_is_compared_with_those_of_its_state(rewards, states, groups, gamma, expected):
+def test_a_turn_is_compared_with_others_of_its_state(rewards, states, groups, gamma, expected):
     scores = [sum(own) for own in rewards]
     _, found = advantages(scores, groups, rewards, states, gamma=gamma, by_std=False)
     assert [pytest.approx(own) for own in expected] == found

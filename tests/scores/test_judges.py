@@ -596,7 +596,7 @@ def bird(tmp_path_factory, game):
 )
 def test_sqlgym(bird, task, statement, verdict):
     assert judged(bird, task, [statement]) == verdict
-    assert bird.play(task, [statement]).reward == verdict[0]  # by the server, whatever the client says
+    assert bird.play(task, [statement]).reward == verdict[0]  # by the server, for any client
 
 
 @pytest.mark.parametrize("first", ["SELECT 1", "SELECT id FROM animals", "SELECT id FROM animal"])

@@ -170,7 +170,7 @@ def test_a_fault_in_the_second_sample_leaves_the_others(at):
         (True, 0.0, 1.0, True, 0.5),
     ],
 )
-def test_success_is_that_of_the_last_turn_or_of_the_threshold(solved, last, success_at, success, score):
+def test_success_comes_from_the_last_turn_or_the_threshold(solved, last, success_at, success, score):
     env = Ladder(last=last, solved=solved, states=solved is not None)
     (record,) = evaluate(env, ScriptedAgent("go", "go", "go"), [0], success_at=success_at)
     assert (record.success, record.score, record.return_) == (success, score, score)
@@ -396,7 +396,7 @@ def test_the_interval_of_a_success_rate(record, successes, of, low, high):
 
 
 def test_the_interval_of_equal_shares_has_a_width(record):
-    """That of as many trials as there are tasks: of a half of two tasks."""
+    """As of as many trials as there are tasks: of a half of two tasks."""
     summary = summarise(record(task, sample, float(sample)) for task in (1, 2) for sample in (0, 1))
     assert summary.success_interval == pytest.approx((0.0945, 0.9055), abs=1e-4)
 
@@ -486,7 +486,7 @@ KILLED = {
         for place in itertools.product(range(len(PLANNED) + 1), (0, 1, 300, -1), ("stale", "none"))
     ],
 )
-def test_a_run_killed_at_any_line_is_resumed_as_if_it_had_not_been(
+def test_a_run_killed_at_any_line_is_resumed_without_a_trace(
     tmp_path, monkeypatch, whole, lines, torn, summary
 ):
     monkeypatch.chdir(tmp_path)
@@ -514,7 +514,7 @@ def test_a_run_killed_at_any_line_is_resumed_as_if_it_had_not_been(
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 3, 4, 8, 9])
-def test_an_interrupted_run_says_so_until_all_is_played(tmp_path, monkeypatch, stop_after):
+def test_an_interrupted_run_is_marked_until_all_is_played(tmp_path, monkeypatch, stop_after):
     monkeypatch.chdir(tmp_path)
     if stop_after < 9:
         with pytest.raises(KeyboardInterrupt):
@@ -711,7 +711,7 @@ def test_a_run_ends_at_the_twentieth_fault_of_the_agent_in_a_row(episodes, playe
     assert [each.scored for each in records] == [letter == "." for letter in episodes[:played]]
 
 
-# --- two runs beside each other ---
+# --- two runs compared ---
 
 
 def run_of(record, scores, **fact):
@@ -737,7 +737,7 @@ def run_of(record, scores, **fact):
     ],
 )
 def test_a_task_of_two_runs(record, a, b, success, score, verdict):
-    """Beside a task that both solve."""
+    """With a task that both solve."""
     found = compare_runs(
         run_of(record, {4: a, 8: (1.0,)}), run_of(record, {4: b, 8: (1.0,)}), names=("a", "b")
     )

@@ -20,7 +20,7 @@ from served_app import served
 
 @pytest.fixture(scope="module")
 def alone() -> Iterator[Callable[[str], str]]:
-    """Returns the URL of a server in a process of its own."""
+    """Returns the URL of a server in a separate process."""
     started: dict[str, LocalServer] = {}
 
     def url(name: str) -> str:

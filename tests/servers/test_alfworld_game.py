@@ -30,7 +30,7 @@ def test_recorded_games_are_played_to_the_letter(recordings):
         elif row["path"] == "/step" and row["status"] == 200 and "error" not in reply:
             action = row["json_body"]["action"]
             if "put mug 1 in/on drawer 1" in reply["available_actions"] or action.endswith("in/on drawer 1"):
-                continue  # ALFRED's drawers hold no mugs; those of the recorded games do
+                continue  # ALFRED's drawers hold no mugs; drawers of the recorded games do
             assert game is not None
             turn = game.play(action)
             if action != "help":
@@ -127,7 +127,7 @@ def test_a_game_ends_after_fifty_actions():
     assert {turn.reward for turn in turns} == {0}
 
 
-def test_whatever_is_played_holds_together():
+def test_any_game_is_consistent():
     """Random commands: each that is listed is executed, and at most one object is in the hand."""
     draw = random.Random(7)  # noqa: S311 - nothing secret
     with LocalGame("ALFWorld") as game:

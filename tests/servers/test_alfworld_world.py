@@ -15,7 +15,7 @@ from household_games import search_with_one
 from local_game import LocalGame
 
 SPLITS = {name: ALFWORLD.split(name) for name in ("train", "test", "test_seen", "test_unseen")}
-"""Those of the generated world; the others are of ALFWorld's own games."""
+"""Tasks of the generated world; the others are of ALFWorld's own games."""
 
 GAMES = {
     "pick_and_place_simple": 790,

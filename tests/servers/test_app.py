@@ -37,7 +37,7 @@ def listed(name, app):
 
 
 def refused(reply: httpx.Response) -> str:
-    """Return why a request failed, in either of the forms in which AgentGym's servers say so."""
+    """Return why a request failed, from either form of the errors of AgentGym's servers."""
     if reply.status_code == 500:
         assert reply.headers["content-type"] == "text/plain; charset=utf-8"
         status, _, reason = reply.text.partition(": ")
@@ -71,7 +71,7 @@ def test_a_number_out_of_range_is_refused(wrong, must_be):
 
 
 @each_server
-def test_a_server_takes_the_options_that_it_says_and_no_other(name, tmp_path):
+def test_a_server_takes_the_options_that_it_lists_and_no_other(name, tmp_path):
     kind = server_kind(name)
     for option, value in (("seed", 0), ("data", tmp_path), ("twin", True), ("speed", 1)):
         if option not in kind.takes:
@@ -97,7 +97,7 @@ def test_a_full_server_refuses_another_environment_and_reads_no_more_than_it_may
 
 
 @each_that_is_made
-def test_what_nobody_asks_for_makes_place(name):
+def test_unused_environments_make_place(name):
     app = server_kind(name).app(max_envs=1, keep_seconds=1e-9)
     made = [reply.json() for reply in posted(app, *[(route(name, "create"), {"id": 0})] * 3)]
     ids = [next(iter(each.values())) if len(each) == 1 else each["id"] for each in map(as_fields, made)]
@@ -128,7 +128,7 @@ def test_where_ids_are_to_be_new_they_begin_anywhere(name):
     assert (ids[1] - ids[0], ids[3] - ids[2]) == (1, 1)
 
 
-def test_what_nobody_asks_for_is_forgotten_when_another_is_made(monkeypatch):
+def test_unused_environments_are_forgotten_when_another_is_made(monkeypatch):
     now, clock = [0.0], time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: clock() + now[0])
     app = server_kind("textcraft").app(keep_seconds=6_000)

@@ -83,7 +83,7 @@ def test_what_cannot_be_done_changes_nothing_and_is_no_move(game, action, observ
 
 
 @pytest.mark.parametrize("action", ["check available actions", "CHECK", "checkmate"])
-def test_whatever_says_check_lists_the_actions(game, action):
+def test_any_text_with_check_lists_the_actions(game, action):
     listed = ", ".join(game.reset(0).available_actions)
     assert text_of(game.step(action)) == f"You can take the following actions: {listed}"
 
@@ -120,6 +120,7 @@ def test_a_step_takes_less_than_three_milliseconds(game):
 # --- pictures ---
 
 
+@pytest.mark.slow
 def test_a_picture_is_a_png_of_the_level(game):
     game.reset(0)
     picture = game.post("/render", id=game.id).json()

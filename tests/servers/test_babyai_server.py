@@ -101,7 +101,7 @@ def test_every_recorded_observation_reward_and_end_is_equal_but_for_what_the_pag
 
 
 def is_of_faults(row: dict) -> bool:
-    """Tell whether it is not of a game, and so not of the test above."""
+    """Return whether it is not of a game, and thus not in the test above."""
     env_id = (row["json_body"] or row["query"] or {}).get("id", 0)
     # The second is closed without a reset, which frees it here.
     return row["path"] != "/openapi.json" and env_id not in (2, 3, 4) and (env_id != 1 or row["seq"] <= 7)

@@ -23,7 +23,7 @@ from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, environments, errors
 from agentgym_gym.evaluate import NullAgent, RandomAgent, evaluate, evaluate_async, load_oracle
 from agentgym_gym.local_servers import LocalServer, available, servers
 from needs import OTHER_PROGRAMS, with_needs
-from served_app import unused_port
+from ports import reserved_ports
 
 LOCAL = [each for each in environments() if each.local_server is not None]
 AT_ONCE = 16
@@ -109,7 +109,7 @@ def test_the_oracle_wins_and_doing_nothing_does_not(environment, env):
 
 
 @each_that_plays_much
-def test_it_says_who_it_is(environment, env, url):
+def test_each_server_identifies_itself(environment, env, url):
     _, info = env.reset(options={"task_id": 0})
     assert info["served_by"] == httpx.get(url).headers["agentgym-server"]
     world = "" if environment.name in ONE_WORLD else ", seed 0"
@@ -167,7 +167,7 @@ WRONG = (
 
 @pytest.mark.slow
 @each_environment
-def test_whatever_is_written_is_answered_and_a_refused_reset_leaves_the_task_as_it_was(environment, url):
+def test_any_text_is_answered_and_a_refused_reset_leaves_the_task_as_it_was(environment, url):
     with httpx.Client(base_url=url + prefix(environment), timeout=60) as client:
         made = client.post("/create", json={"id": 1}).json()
         made = made if isinstance(made, dict) else {"env_idx": made}
@@ -203,9 +203,9 @@ def task_of(its, task):
 
 
 @each_environment
-def test_an_oracle_that_knows_the_world_plays_no_other(environment):
+def test_an_oracle_of_one_world_plays_no_other(environment):
     oracle = load_oracle(environment)
-    if environment.name in {"TextCraft", "Maze", "MiniWoB"}:  # whose oracles see what is observed alone
+    if environment.name in {"TextCraft", "Maze", "MiniWoB"}:  # whose oracles see only observations
         return
     others = ["agentgym-servers/2 (Maze)", f"agentgym-servers/2 ({environment.name}, data)"]
     for served_by in others if environment.name == "Wordle" else [None, *others]:
@@ -239,7 +239,7 @@ def test_a_task_that_there_is_none_of_is_a_fault(environment, env):
 
 
 @each_slow
-def test_many_at_once_are_as_each_alone(environment, url):
+def test_many_at_once_are_as_one_by_one(environment, url):
     """Half of the clients are the oracle, half draw: no transcript depends on what others do.
 
     On the servers that start another program it takes minutes; their own tests play a few episodes at once.
@@ -267,9 +267,10 @@ def test_many_at_once_are_as_each_alone(environment, url):
 
 @pytest.mark.slow
 def test_killed_and_restarted_they_play_the_same():
-    """Those that start another program are in the tests of their servers."""
-    server = LocalServer("all", port=unused_port())
+    """Environments that start another program are in the tests of their servers."""
     with contextlib.ExitStack() as stack:
+        (port,) = stack.enter_context(reserved_ports(1))
+        server = LocalServer("all", port=port)
         stack.callback(server.stop)
         server.start()
         played = []
@@ -332,7 +333,7 @@ def test_a_sample_of_its_tasks_is_validated(environment, url):
 
 @pytest.mark.slow
 @each_environment
-def test_a_thousand_episodes_leave_nothing_behind(environment, local_server, url, report_at_end):
+def test_a_thousand_episodes_leak_nothing(environment, local_server, url, report_at_end):
     if environment.name.lower() in OTHER_PROGRAMS:
         pytest.skip("each reset takes long: the tests of its own server play fewer episodes")
     tasks = some_tasks(environment, 5)

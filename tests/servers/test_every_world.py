@@ -17,7 +17,7 @@ from clock import cpu_seconds
 from local_game import LocalGame
 from needs import OTHER_PROGRAMS
 
-# Those of the servers that start another program, which takes long, are in the tests of these servers.
+# Worlds of servers that start another program, which takes long, are in the tests of these servers.
 PLAYED = [e for e in environments() if e.name.lower() in servers().keys() - OTHER_PROGRAMS]
 SEEDED = [e for e in PLAYED if "seed" in server_kind(e.name.lower()).takes]
 
@@ -83,7 +83,7 @@ DIGESTS = {
 }
 """SHA-256 of the games of `played`: of some tasks, of many, and of most.
 
-A change here changes what every id means, and makes old results worthless: say so in the changelog, and raise
+A change here changes what every id means, and makes old results worthless: put it in the changelog, and raise
 the version of the world."""
 
 LARGE = {"Wordle", "BabyAI", "ALFWorld", "WebShop", "SQLGym", "SearchQA"}

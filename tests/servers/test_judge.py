@@ -137,7 +137,7 @@ def test_an_evaluation_does_not_score_it_and_training_does_not_replay_it(url):
     assert asyncio.run(play()) == (True, False)
 
 
-def test_the_reply_names_the_task_and_has_a_header_of_its_own(folder):
+def test_the_reply_names_the_task_and_has_its_own_header(folder):
     """The servers that answer failures with JSON are in the tests of MiniWoB."""
     with LocalGame("SQLGym", data=folder) as game:
         game.reset(GOOD)
@@ -173,6 +173,7 @@ def test_the_header_makes_a_failure_one_of_the_judge(started, answer, kind):
     assert (truncated, info["fault"]["kind"]) == (True, kind)
 
 
+@pytest.mark.slow
 def test_only_a_failure_of_the_judge_is_permanent():
     assert "transient" not in ServerError("no").as_dict()
     assert JudgeFailed("no").as_dict() == {"kind": "JudgeFailed", "message": "no", "transient": False}

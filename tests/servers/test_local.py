@@ -1,4 +1,4 @@
-"""Servers in processes of their own: how they start, where they listen, and that none is left behind."""
+"""Servers in separate processes: how they start, where they listen, and that none is left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agentgym_gym.local_servers import (
 )
 from agentgym_servers import serve
 from agentgym_servers.__main__ import main
-from served_app import unused_port
+from ports import reserved_ports
 
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
 
@@ -70,7 +70,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, LocalServer]
 
 @pytest.fixture
 def run() -> Iterator[Callable[..., subprocess.Popen]]:
-    """Start Python; whatever still runs at the end is killed."""
+    """Start Python; processes that still run at the end are killed."""
     started: list[subprocess.Popen] = []
 
     def start(*arguments: str, **options) -> subprocess.Popen:
@@ -88,6 +88,7 @@ def run() -> Iterator[Callable[..., subprocess.Popen]]:
 # --- one server ---
 
 
+@pytest.mark.slow
 def test_a_server_starts_serves_and_stops(server, monkeypatch, tmp_path):
     # In any folder, even one with a file that could be taken for one of its modules.
     if sys.version_info >= (3, 11):
@@ -111,18 +112,16 @@ def test_before_its_start_it_has_no_address(server):
 
 @pytest.mark.slow
 def test_it_can_be_killed_and_come_back_on_its_port():
-    port = unused_port()
-    server = LocalServer("textcraft", port=port)
-    with httpx.Client(base_url=server.start()) as client:
-        client.get(
-            "/"
-        )  # so that a connection is open when the server dies, and keeps the port busy for a while
-        server.process.kill()
-        server.process.wait()
-        assert not server.is_alive()
-        assert server.start() == f"http://127.0.0.1:{port}"
-    assert answers(server.url)
-    server.stop()
+    with reserved_ports(1) as (port,):
+        server = LocalServer("textcraft", port=port)
+        with httpx.Client(base_url=server.start()) as client:
+            client.get("/")  # a connection that is open when the server dies keeps the port busy for a while
+            server.process.kill()
+            server.process.wait()
+            assert not server.is_alive()
+            assert server.start() == f"http://127.0.0.1:{port}"
+        assert answers(server.url)
+        server.stop()
 
 
 def test_a_port_in_use_is_named():
@@ -133,7 +132,7 @@ def test_a_port_in_use_is_named():
 
 
 @pytest.mark.slow
-def test_a_server_whose_port_is_in_use_says_so():
+def test_a_server_whose_port_is_in_use_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(NoServer, match=f"status 2.*port {port} of 127.0.0.1"):
@@ -162,7 +161,9 @@ def test_where_no_server_can_listen(host, port, message):
         pytest.param("echo slow >&2; exec sleep 60", 3, "within 3 s.*: slow", marks=pytest.mark.slow),
     ],
 )
-def test_a_server_that_does_not_start_says_why(monkeypatch, tmp_path, script, start_seconds, message):
+def test_a_server_that_does_not_start_is_an_error_with_the_reason(
+    monkeypatch, tmp_path, script, start_seconds, message
+):
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
@@ -200,7 +201,7 @@ def test_a_signal_ends_it_cleanly_after_one_line(run):
 @pytest.mark.slow
 def test_without_a_parent_to_wait_for_it_stops_at_once(run):
     process = run("-m", "agentgym_servers", "textcraft", "--exit-with-parent", stdin=subprocess.DEVNULL)
-    out, err = process.communicate(timeout=60)  # it would serve for ever
+    out, err = process.communicate(timeout=60)  # it would never end
     assert (out.count("\n") <= 1, err, process.returncode) == (True, "", 0)
 
 
@@ -261,7 +262,7 @@ def test_a_missing_program_is_named(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_server_of_all_lists_those_that_are_missing():
+def test_a_server_of_all_lists_missing_environments():
     variables = {**ENVIRONMENT, "AGENTGYM_CHROMIUM": "/nowhere/chromium"}
     command = [sys.executable, "-m", "agentgym_servers", "all", "--exit-with-parent"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -317,7 +318,7 @@ print(local_server_url("textcraft"), flush=True)
 @pytest.mark.slow
 @posix
 def test_a_parent_killed_outright_leaves_no_orphan(run):
-    # Not even where a forked child lives on, which holds copies of all that its parent had open.
+    # Not even where a forked child lives on, which holds copies of all that its parent opened.
     fork = "import os\nif os.fork() == 0: os.close(1); os.close(2); time.sleep(60); os._exit(0)\n"
     parent = run("-c", f"{START}{fork}print('forked', flush=True)\ntime.sleep(60)")
     url = parent.stdout.readline().strip()

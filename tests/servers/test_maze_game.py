@@ -34,13 +34,13 @@ def place(observation: str) -> tuple[int, int]:
     return int(row), int(column)
 
 
-def test_each_task_says_where_the_goal_is(game):
+def test_each_task_shows_where_the_goal_is(game):
     starts = [game.reset(task).observation for task in MAZE.task_ids]
     assert len(set(map(place, starts))) == len(starts) == 25
     assert all(start.startswith("The goal is at position 8, 6. ") for start in starts)
 
 
-def test_the_walls_that_are_told_are_the_walls_that_there_are(game):
+def test_the_walls_in_the_text_are_the_walls_of_the_maze(game):
     for task in MAZE.task_ids:
         for action, (down, right) in STEPS.items():
             before = game.reset(task).observation
@@ -78,7 +78,7 @@ def test_the_goal_ends_the_game(game):
 
 
 @pytest.mark.parametrize("action", ["move left", "", "jump", "\ud800"])
-def test_the_step_after_the_fiftieth_fails_the_game_whatever_it_is(game, action):
+def test_any_step_after_the_fiftieth_fails_the_game(game, action):
     fiftieth = game.play(0, [action] * 50)
     assert (fiftieth.reward, fiftieth.done) == (0, False)
     assert game.step("move right") == FAILED

@@ -27,7 +27,7 @@ OTHER_TEXTS = {
     "": "The game 25 is not valid.",
     "list index out of range": "The game -27 is not valid.",
 }
-"""What is said here where the recorded error says nothing, or names a part of a program."""
+"""Our texts where the recorded error is empty, or names a part of a program."""
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def step(client: httpx.Client, env_id: int, action: str) -> dict:
 
 
 def told(reply, status: int):
-    """What a reply says; of a 422 what is wrong and where, as its wording is the framework's."""
+    """The content of a reply; of a 422 the error and its place, as its wording is the framework's."""
     if status == 422:
         return [(each["type"], each["loc"]) for each in reply["detail"]]
     return json.dumps(reply)  # text, in which 0, 0.0 and false differ
@@ -103,7 +103,7 @@ def test_before_the_first_reset_there_is_nothing_to_see_or_step(shared):
     ]
 
 
-def test_wordle_is_not_there_and_its_wire_says_so(url, shared):
+def test_wordle_is_not_there_and_its_wire_reports_it(url, shared):
     assert shared.post("/wordle/create").status_code == 404
     with (
         contextlib.closing(AgentGymEnv("Wordle", server=url)) as env,
@@ -112,7 +112,7 @@ def test_wordle_is_not_there_and_its_wire_says_so(url, shared):
         env.reset(seed=0)
 
 
-def test_maze_is_not_played_on_a_server_of_wordle_alone():
+def test_maze_is_not_played_on_a_server_of_only_wordle():
     flow = MAZE.wire.identify()
     greeted = _reply(next(flow), MAZE.wire.greeting)
     described = _reply(flow.send(greeted), {"paths": {"/wordle/reset": {}}})
@@ -155,7 +155,7 @@ def test_a_game_without_end_is_lost_at_the_51st_step(url):
     assert (info["score"], info["success"]) == (-1.0, False)
 
 
-def test_doctor_knows_it_and_does_not_take_it_for_wordles(url):
+def test_doctor_recognises_it_and_does_not_take_it_for_wordles(url):
     result = run("doctor", url, "--json")
     found = json.loads(result.stdout)
     assert result.exit_code == 0

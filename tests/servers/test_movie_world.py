@@ -71,7 +71,7 @@ def test_every_title_and_name_finds_its_own(game, solutions, names):
         assert [each["name"] for each in value(game, "get_search_person", person_name=name)] == [name]
 
 
-def test_a_film_and_its_people_tell_the_same(game, films):
+def test_a_film_and_its_people_agree(game, films):
     """Nobody has more than the ten credits that are shown, and all were grown up at the time."""
     for film in list(films.values())[::20]:
         released = value(game, "get_movie_details", movie_id=film)["release_date"]
@@ -86,7 +86,7 @@ def test_a_film_and_its_people_tell_the_same(game, films):
                 assert int(released[:4]) - int(born[:4]) > 16
 
 
-def test_what_there_is_not_is_said_as_by_the_movie_database(game):
+def test_missing_entries_are_reported_as_by_the_movie_database(game):
     assert game.call("get_search_movie", movie_name="Nothing of that name") == (
         "ERROR | IndexError(list index out of range)"
     )
@@ -97,7 +97,7 @@ def test_what_there_is_not_is_said_as_by_the_movie_database(game):
     assert game.call("get_movie_cast", person_id="1") == "ERROR | KeyError('movie_id')"
 
 
-def test_the_replies_are_those_of_the_movie_database(game, films):
+def test_the_replies_match_the_movie_database(game, films):
     film = next(iter(films.values()))
 
     def told(what):
@@ -132,7 +132,7 @@ def test_the_replies_are_those_of_the_movie_database(game, films):
     assert list(translation["data"]) == ["homepage", "overview", "runtime", "tagline"]
 
 
-def test_the_replies_of_people_are_those_of_the_movie_database(game, films):
+def test_the_replies_of_people_match_the_movie_database(game, films):
     film = next(iter(films.values()))
     actor = value(game, "get_movie_cast", movie_id=film)["cast"][0]["id"]
     maker = value(game, "get_movie_crew", movie_id=film)["crew"][0]["id"]
@@ -147,7 +147,7 @@ def test_the_replies_of_people_are_those_of_the_movie_database(game, films):
 # --- the tasks ---
 
 
-def test_nothing_is_asked_by_an_id_and_nothing_answered_that_was_not_told(solutions):
+def test_no_question_uses_an_id_and_each_answer_was_shown(solutions):
     for goal, actions, seen in solutions.values():
         told = ""
         *calls, last = actions

@@ -1,4 +1,4 @@
-"""Servers of other packages, and this library without those of this project."""
+"""Servers of other packages, and this library without this project's servers."""
 
 from __future__ import annotations
 

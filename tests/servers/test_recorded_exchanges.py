@@ -17,7 +17,7 @@ from agentgym_gym.local_servers import servers
 from needs import with_needs
 
 FILES = {"todolist": "todo.jsonl"}
-IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle", "alfworld", "sciworld"}  # the others say env_idx
+IDS_NAMED_ID = {"textcraft", "babyai", "maze", "wordle", "alfworld", "sciworld"}  # the others use env_idx
 TASKS = ("data_idx", "game", "session_id", "item_id", "idx", "id")
 
 MOST = 40
@@ -54,7 +54,7 @@ def form(value: Any) -> Any:
 
 
 def fits(ours: Any, theirs: Any) -> bool:
-    """Return whether a form is one that was recorded; an empty list has that of any."""
+    """Return whether a form was recorded; an empty list has the form of any list."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return ours.keys() == theirs.keys() and all(fits(ours[key], theirs[key]) for key in ours)
     if isinstance(ours, list) and isinstance(theirs, list):
@@ -63,11 +63,11 @@ def fits(ours: Any, theirs: Any) -> bool:
 
 
 class Replayed:
-    """Asks a local server what a recording asked AgentGym's.
+    """Sends the recorded requests to AgentGym's server to a local one.
 
     Args:
         name: The name of the server.
-        client: Asks where it serves.
+        client: A client of the local server.
     """
 
     def __init__(self, name: str, client: httpx.Client) -> None:
@@ -76,7 +76,7 @@ class Replayed:
         self._ours: dict[int, int] = {}  # ids of ours by those recorded
 
     def ask(self, row: dict[str, Any]) -> httpx.Response:
-        """Ask, in the environment of ours that stands for the recorded one, and learn of those made."""
+        """Send a request to our counterpart of the recorded environment, and note created ones."""
         query, body = (self._renamed(row[part]) for part in ("query", "json_body"))
         asked: dict[str, Any] = {"params": query}
         if row.get("raw_body") is not None:
@@ -165,7 +165,7 @@ def _check_json(row: dict[str, Any], reply: httpx.Response, known: list[Any]) ->
 
 
 def _not_too_many(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return recorded exchanges, of a route those alone that come first.
+    """Return recorded exchanges, of each route only the first.
 
     Where there are hundreds, most are steps of whole games, whose texts the test of that server compares.
     """
@@ -187,7 +187,7 @@ def _route(row: dict[str, Any]) -> tuple[str, str, int]:
     return row["method"], row["path"], row["status"]
 
 
-def test_forms_are_told_apart():
+def test_forms_are_distinguished():
     assert fits(form({"a": [1], "b": None}), form({"a": [2.5], "b": None}))
     assert fits(form([]), form(["a"]))
     for one, other in (({"a": 1}, {"b": 1}), ({"a": 1}, {"a": "1"}), ({"a": True}, {"a": 1}), ([1], ["a"])):

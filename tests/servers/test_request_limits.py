@@ -184,7 +184,7 @@ def test_an_idle_connection_stays_and_an_unfinished_request_on_it_does_not(serve
     assert status(rest(connection)) == 408
 
 
-def test_a_request_in_progress_is_not_cut_for_the_half_one_behind_it(serve, connect):
+def test_a_request_in_progress_is_not_cut_for_the_half_one_after_it(serve, connect):
     connection = connect(serve(head_seconds=0.5), GET % b"/slow" + HALF_HEAD)
     content = rest(connection)
     assert content.startswith(b"HTTP/1.1 200 ")

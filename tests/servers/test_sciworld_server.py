@@ -31,7 +31,7 @@ WALK = ("open door to kitchen", "go to kitchen", "look around", "open door", "0"
 # --- without Java ---
 
 
-def test_the_ids_are_those_of_agentgyms_server():
+def test_the_ids_match_agentgyms_server():
     assert TASK_COUNT == 4639
     assert task_of(0) == SciWorldTask("boil", 0)
     assert task_of(30) == SciWorldTask("melt", 0)
@@ -41,7 +41,7 @@ def test_the_ids_are_those_of_agentgyms_server():
             task_of(task)
 
 
-def test_the_splits_are_those_of_the_simulator():
+def test_the_splits_match_the_simulator():
     parts = splits({})
     of_boil = {name: [task for task in part if task < 30] for name, part in parts.items()}
     assert of_boil == {
@@ -223,7 +223,7 @@ def test_a_move_within_a_list_of_choices(post):
 
 
 @pytest.mark.slow
-def test_many_at_once_over_http_are_as_one_alone(post):
+def test_many_at_once_over_http_are_as_one_by_one(post):
     def play(task):
         env = post("/create")["id"]
         texts = [post("/reset", id=env, data_idx=task)["observation"]]

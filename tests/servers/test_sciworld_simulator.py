@@ -83,7 +83,7 @@ def test_an_action_is_cut_and_half_a_pair_replaced():
     assert _game.cleaned("a\ud800b") == "a?b"
 
 
-def test_a_process_that_cannot_start_says_why(monkeypatch, tmp_path):
+def test_a_process_that_cannot_start_is_an_error_with_the_reason(monkeypatch, tmp_path):
     pytest.importorskip("scienceworld", reason=needs.reason("scienceworld"))
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
@@ -99,7 +99,7 @@ def test_a_process_that_cannot_start_says_why(monkeypatch, tmp_path):
 
 @needs_java
 @pytest.mark.slow
-def test_a_task_is_the_same_in_any_process_and_beside_any_other(worker):
+def test_a_task_is_the_same_in_any_process_and_alongside_any_other(worker):
     alone = played(worker, GENETIC)
     other = task_of(0)
     one, two, three = worker.start(GENETIC), worker.start(other), worker.start(GENETIC)
@@ -140,7 +140,7 @@ def test_a_solution_that_the_rules_leave_too_long_loses_actions_that_it_does_not
 
 @needs_java
 @pytest.mark.slow
-def test_texts_scores_and_moves_are_those_of_the_package():
+def test_texts_scores_and_moves_match_the_package():
     """The package makes more calls for each step, such as for the list of valid actions."""
     tasks = [(task.kind, task.variation) for task in map(task_of, (0, 449, 1440, 2936, 4240))]
     walk = ("open door to kitchen", "go to kitchen", "open fridge", "wait1", "inventory", "dance")

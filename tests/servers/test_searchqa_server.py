@@ -142,7 +142,7 @@ def test_a_folder_is_served(tmp_path, more):
     assert none.status_code == 500
 
 
-def test_an_answer_is_told_by_no_reply_but_of_the_second_search(shared):
+def test_an_answer_is_only_in_the_reply_to_the_second_search(shared):
     """Neither by what is shown at the start nor after answers."""
     for task in SEARCHQA.task_ids[::30_011]:
         env_idx = shared.post("/create", json={"id": task}).json()

@@ -45,7 +45,7 @@ def is_in(answer, text):
 
 @pytest.mark.parametrize("tasks", [SAMPLE, pytest.param(TASKS[::403], marks=pytest.mark.slow)], ids=len)
 def test_what_is_searched_for_is_known_by_then(game, tasks):
-    """The words of the first search are in the question, and those of the second in what the first found."""
+    """The question has the words of the first search, and the results the words of the second."""
     for task in tasks:
         question = game.reset(task).goal
         first, second, answer = solution("SearchQA", task)
@@ -71,7 +71,7 @@ def test_no_answer_can_be_guessed(game):
     tasks = TASKS[::58]
     answers = [solution("SearchQA", task)[-1].answer for task in tasks]
     assert Counter(answers).most_common(1)[0][1] / len(tasks) < 0.005
-    # Nor is it one of those that the question names, of which there may be two.
+    # Nor does the question name it; it may name two.
     for task, answer in list(zip(tasks, answers, strict=True))[::7]:
         assert answer not in game.reset(task).goal
 

@@ -24,7 +24,7 @@ def game():
 
 
 class Bench:
-    """A sheet of three rows, and what its functions say."""
+    """A sheet of three rows, and what its functions return."""
 
     def __init__(self, game: LocalGame) -> None:
         self._game = game
@@ -231,7 +231,7 @@ def test_no_pattern_takes_long(bench):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 4))])
-def test_whatever_is_called_is_answered_within_bounds(game, seed):
+def test_any_call_is_answered_within_bounds(game, seed):
     """Draws calls of odd arguments: each is answered in words, and the sheet stays within its limits."""
     draw, bench = random.Random(seed), Bench(game)  # noqa: S311 - nothing secret
     odd = [

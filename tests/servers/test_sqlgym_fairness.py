@@ -161,7 +161,7 @@ def test_statements_that_end_their_workers_fail_nobody_else(app, client):
 
 @pytest.mark.slow
 def test_of_two_statements_at_once_only_one_can_score(client):
-    """Both wait behind others, so that neither is finished when the other one arrives."""
+    """Both wait for others, so that neither is finished when the other one arrives."""
     env_idx = new_env(client)
     hogs = [(new_env(client), STUCK) for _ in range(WORKERS)]
     with steps_in_progress(client, *hogs), ThreadPoolExecutor(2) as pool:
@@ -179,7 +179,7 @@ def test_a_statement_that_ended_its_worker_was_the_attempt(client):
     assert rewards(client, env_idx, SOLUTION, SOLUTION) == [1.0, 0.0]
 
 
-def test_a_statement_whose_worker_had_died_is_executed_by_another_one_and_counts_once(app, client):
+def test_a_statement_whose_worker_died_is_executed_by_another_one_and_counts_once(app, client):
     env_idx = new_env(client)
     for pid in all_workers(app, client):
         os.kill(pid, signal.SIGKILL)
@@ -213,6 +213,7 @@ def test_eight_statements_of_one_environment_do_not_hold_up_another(bird):
             app.state.workers.close()
 
 
+@pytest.mark.slow
 def test_a_statement_that_was_not_executed_was_no_attempt(bird):
     file = bird / "dev_databases" / "zoo" / "zoo.sqlite"
     app = server_kind("sqlgym").app(data=bird)

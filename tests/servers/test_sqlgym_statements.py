@@ -58,7 +58,7 @@ def test_a_result_is_shown_cut(game):
     assert state_of(game, "select x'ff00', 1e999, null") == "[(b'\\xff\\x00', inf, None)]"  # as recorded
 
 
-def test_a_statement_that_says_nothing_is_never_right(tmp_path):
+def test_an_empty_statement_is_never_right(tmp_path):
     nothing = ("", " ", ";", "-- nothing", "/* nothing")
     assert rewards(tmp_path, "SELECT 1 WHERE 0", *nothing, "SELECT 2 WHERE 0") == [0] * len(nothing) + [1]
 
@@ -71,7 +71,7 @@ def test_a_statement_that_says_nothing_is_never_right(tmp_path):
     ],
 )
 def test_a_task_whose_reference_is_refused_does_not_start(tmp_path, reference, reason):
-    """More of them are in test_judge, and those that exceed a limit in test_sqlgym_worker."""
+    """More of them are in test_judge, and statements that exceed a limit in test_sqlgym_worker."""
     folder = write_bird(tmp_path, reference, "SELECT 1")
     with LocalGame("SQLGym", data=folder) as game:
         with pytest.raises(JudgeFailed, match=reason):

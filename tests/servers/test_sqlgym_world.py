@@ -1,4 +1,4 @@
-"""The databases and questions of the local SQLGym server, and those of a folder of BIRD."""
+"""The databases and questions of the local SQLGym server, and of a folder of BIRD."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_rows_are_as_the_description_has_them(game, task):
 
 
 @pytest.mark.parametrize("tasks", [SOME[::97], pytest.param(SOME, marks=pytest.mark.slow)], ids=len)
-def test_every_answer_has_rows_that_cannot_be_had_without_looking(game, tasks):
+def test_every_answer_has_rows_that_cannot_be_guessed_without_a_query(game, tasks):
     for task in tasks:
         _, outcome = game.win(task)
         with contextlib.suppress(SyntaxError):  # of one that is cut, there is more to see
@@ -154,7 +154,7 @@ def test_an_empty_folder_is_refused(tmp_path):
         server_kind("sqlgym").app(data=tmp_path)
 
 
-def test_a_database_that_is_none_fails_its_task_alone(tmp_path):
+def test_an_invalid_database_fails_only_its_own_task(tmp_path):
     bird(tmp_path, "dev", [QUESTION, {**QUESTION, "db_id": "farm"}])
     databases = tmp_path / "dev_databases"
     (databases / "farm").mkdir()

@@ -63,7 +63,7 @@ def shape(value):
 
 
 def told(value):
-    """What a reply says, as far as it follows from what was sent to a server in any directory order."""
+    """The part of a reply that follows from the requests to a server in any directory order."""
     if isinstance(value, dict) and isinstance(value.get("detail"), list):
         return [(each["type"], each["loc"]) for each in value["detail"]]  # its wording is the framework's
     if isinstance(value, dict):

@@ -36,7 +36,7 @@ def solutions(shared, request):
 
 @pytest.fixture(scope="module")
 def orders(solutions):
-    """Those of the tasks that change the account."""
+    """The actions of tasks that change the account."""
     return {task: actions for task, actions in solutions.items() if actions[-1].answer == "done"}
 
 
@@ -71,7 +71,7 @@ def test_what_does_nothing_does_not_score(shared, solutions, orders):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solutions", [len(TODOLIST.task_ids)], indirect=True)
-def test_an_order_is_done_by_its_changes_alone(shared, solutions, orders):
+def test_an_order_is_done_only_by_its_changes(shared, solutions, orders):
     assert len(orders) > len(solutions) // 4
     for task, (*changes, last, end) in orders.items():
         assert shared.play(task, [*changes, end]).reward == 0

@@ -1,4 +1,4 @@
-"""The five tool servers: how they read actions and pay answers, beside AgentGym's recorded replies."""
+"""The five tool servers: how they read actions and pay answers, compared with AgentGym's recorded replies."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def is_other_here(row: dict) -> bool:
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_recorded_exchange_is_answered_alike(name, recordings):
-    """But for negative ids, which are refused here, and for what follows from a world of its own."""
+    """But for negative ids, which are refused here, and for what follows from another world."""
     compared = 0
     rows = [row for row in recordings(RECORDINGS[name]) if not is_other_here(row)]
     for exchange, reply in zip(rows, replayed(name, rows), strict=True):
@@ -71,7 +71,7 @@ def test_every_recorded_exchange_is_answered_alike(name, recordings):
 
 
 def _same_words(here: str, there: str, where: str) -> None:
-    """Check that what does not depend on the world is said in the same words."""
+    """Check that texts that do not depend on the world are the same."""
     for words in (
         "Format error",
         "You can use following valid actions",
@@ -255,7 +255,7 @@ ODD = (
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Movie", "Weather", "Academia", "TODOList"])
 def test_no_argument_does_harm(name):
-    """Those of Sheet are in the tests of its world."""
+    """For Sheet they are in the tests of its world."""
     with LocalGame(name) as game:
         game.reset(0)
         actions = [each for each in game.environment.grammar.actions if each.name() != "finish"]

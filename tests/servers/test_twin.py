@@ -129,7 +129,7 @@ def test_an_environment_that_is_closed_before_its_reset_stays(twin):
 # --- Wordle ---
 
 
-def test_wordle_has_agentgyms_words_and_draws_anew(twin):
+def test_wordle_has_agentgyms_words_and_draws_again(twin):
     with httpx.Client(base_url=twin("wordle")) as client:
         env_id = client.post("/wordle/create").json()["id"]
         listed = client.get("/wordle/filtered_vocab", params={"id": env_id}).json()

@@ -21,7 +21,7 @@ def shape(value: object) -> object:
 
 
 def without_the_world(reply: object) -> object:
-    """Return a reply with what it tells of its world taken out: the goal and the weather."""
+    """Return a reply without what depends on its world: the goal and the weather."""
     if isinstance(reply, dict):
         return {key: without_the_world(each) for key, each in reply.items()}
     return re.sub(r"(?<=goal: ).*", "…", reply) if isinstance(reply, str) else reply
@@ -65,7 +65,7 @@ OTHERWISE: dict[str, dict[int, str]] = {
 
 @BOTH
 def test_every_recorded_exchange_is_answered_alike(environment, recordings):
-    """The same status, types and fields; the same texts too, but for those of the world and those listed."""
+    """The same status, types and fields; the same texts too, except for the world's and listed ones."""
     rows = [row for row in recordings(f"{environment.name.lower()}.jsonl") if row["path"] != "/openapi.json"]
     otherwise: dict[int, str] = {}
     for row, reply in zip(rows, replayed(environment.name, map(as_sent_here, rows)), strict=True):
@@ -84,5 +84,5 @@ def test_every_recorded_exchange_is_answered_alike(environment, recordings):
 
 
 @BOTH
-def test_the_page_says_how_many_questions_there_are(environment):
+def test_the_page_has_the_number_of_questions(environment):
     assert f"{len(environment.task_ids)} questions" in environment.local_quirks

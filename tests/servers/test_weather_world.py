@@ -79,7 +79,7 @@ def year(game, point):
 @pytest.mark.parametrize(
     "city", [CITIES[0], *(pytest.param(each, marks=pytest.mark.slow) for each in CITIES[1:])]
 )
-def test_the_weather_is_that_of_the_earth(game, city):
+def test_the_weather_is_as_on_earth(game, city):
     point = place(game, city)
     told = year(game, point)
     low, mean, high = (told[f"temperature_2m_{name}"] for name in ("min", "mean", "max"))
@@ -118,7 +118,7 @@ def test_places_side_by_side_have_like_weather(game):
         ((12, 34, 12, 34), 0),
     ],
 )
-def test_distances_are_those_of_the_globe(game, ends, km):
+def test_distances_are_measured_on_the_globe(game, ends, km):
     names = ("latitude1", "longitude1", "latitude2", "longitude2")
     there, back = (
         value(game, "get_distance", **dict(zip(names, each, strict=True)))
@@ -172,7 +172,7 @@ PAST = {"start_date": "2015-01-01", "end_date": "2015-01-03"}
 TO_COME = {"start_date": "2050-01-01", "end_date": "2050-01-03"}
 
 
-def test_the_reply_is_that_of_open_meteo(game):
+def test_the_reply_matches_open_meteo(game):
     told = value(game, "get_historical_temp", **HERE, **PAST)
     assert list(told) == ["latitude", "longitude", "daily_units", "daily"]
     assert (told["latitude"], told["longitude"]) == (31.2, 121.5)
@@ -246,7 +246,7 @@ def test_past_present_and_future_are_of_one_weather(game, kind):
         ),
     ],
 )
-def test_a_question_without_an_answer_is_told_why(game, name, arguments, said):
+def test_a_question_without_an_answer_returns_the_reason(game, name, arguments, said):
     assert game.call("get_user_current_date") == TODAY
     told = game.call(name, **arguments)
     assert told.startswith(said)
@@ -254,7 +254,7 @@ def test_a_question_without_an_answer_is_told_why(game, name, arguments, said):
         assert json.loads(told)["error"] is True
 
 
-def test_thirty_days_are_told_in_one_call(game):
+def test_one_call_returns_thirty_days(game):
     told = value(game, "get_historical_temp", **HERE, start_date="2015-01-01", end_date="2015-01-31")
     assert len(told["daily"]["time"]) == 31
 
@@ -294,11 +294,11 @@ ANSWERS = {
         sum(r["daily"]["temperature_2m_mean"]) / len(r["daily"]["time"])
     ),
 }
-"""How an answer follows from the last reply, by what the goal says."""
+"""How an answer follows from the last reply, by the goal."""
 
 
 @pytest.mark.parametrize("words", ANSWERS)
-def test_the_answer_is_what_the_replies_say(shared, solutions, words):
+def test_the_answer_follows_from_the_replies(shared, solutions, words):
     found = 0
     for task, (goal, _, seen) in solutions.items():
         if match := re.search(words, goal):
@@ -310,7 +310,7 @@ def test_the_answer_is_what_the_replies_say(shared, solutions, words):
     assert found >= len(solutions) // 30
 
 
-def test_what_the_goal_says_is_enough(solutions):
+def test_the_goal_is_enough(solutions):
     """A city of a goal or the user's own: nothing else is looked up."""
     for goal, actions, seen in solutions.values():
         told = goal

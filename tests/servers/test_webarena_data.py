@@ -137,7 +137,7 @@ def broken_shop():
 GONE = "document.querySelector('#none').outerText"
 UNJUDGED = {
     "a site that fails": (content(page("__SHOPPING__/error", "", must_include=["Tea"])), "answered HTTP 503"),
-    "a site that is down": (content(page("http://127.0.0.1:9/", "", must_include=["Tea"])), "Failed to load"),
+    "a site that is down": (content(page("__WIKIPEDIA__/", "", must_include=["Tea"])), "Failed to load"),
     "an invalid selector": (
         content(page("last", "document.querySelector('div[').outerText", must_include=["Tea"])),
         "SyntaxError",
@@ -163,11 +163,11 @@ JUDGED = {
 
 
 @pytest.mark.slow
-def test_a_check_that_cannot_be_evaluated_is_a_fault(tmp_path, broken_shop):
+def test_a_check_that_cannot_be_evaluated_is_a_fault(tmp_path, broken_shop, unreachable_url):
     cases = [*UNJUDGED.values(), *JUDGED.values()]
     tasks = [task(number, require_login=False, check=check) for number, (check, _) in enumerate(cases)]
     tasks.append(task(len(cases), check={"reference_answers": None}))
-    write(tmp_path, tasks, {"__SHOPPING__": broken_shop})
+    write(tmp_path, tasks, {"__SHOPPING__": broken_shop, "__WIKIPEDIA__": unreachable_url})
     with served(tmp_path) as url, AgentGymEnv("WebArena", server=url) as env:
         for number, (_, expected) in enumerate(cases):
             env.reset(options={"task_id": number})

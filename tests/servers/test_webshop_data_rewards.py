@@ -23,7 +23,7 @@ INSTRUCTION = re.compile(
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    """A client of a server of `CATALOGUE` in a process of its own."""
+    """A client of a server of `CATALOGUE` in a separate process."""
     folder = CATALOGUE.write(tmp_path_factory.mktemp("webshop"))
     command = [sys.executable, "-m", "agentgym_gym", "serve", "webshop", "--port", "0", "--data", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

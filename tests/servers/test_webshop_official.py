@@ -1,4 +1,4 @@
-"""WebShop's own files: small ones of their schema, and what is said of malformed ones."""
+"""WebShop's own files: small ones of their schema, and the errors of malformed ones."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ INSTRUCTION = re.compile(
 )
 
 
-def test_the_order_is_that_of_agentgyms_server(folder):
+def test_the_order_matches_agentgyms_server(folder):
     """Its ``random.seed(233); random.shuffle(goals)`` makes this of twelve goals."""
     other = {**WISHES, "instruction": "Find me hand wash men's socks"}
     with shop_of(folder([item("A1"), item("A2")], {"A1": WISHES, "A2": other})) as game:
@@ -179,7 +179,7 @@ def test_products_without_options_or_with_one_line_of_features(folder):
             game.reset(1)
 
 
-def test_instructions_of_people_come_behind(folder):
+def test_instructions_of_people_come_last(folder):
     wish = {
         "asin": "A1",
         "instruction": "i need warm socks.",
@@ -303,7 +303,7 @@ def test_it_is_served(folder):
     assert (bought.reward, bought.done) == (1.0, True)
 
 
-LARGE = 10_000  # products: so many of the 100,000 for which the limits are meant
+LARGE = 10_000  # products, of the 100,000 for which the limits are meant
 
 WITHIN = f"""{PEAK}
 import json, statistics, sys, time

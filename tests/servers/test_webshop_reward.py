@@ -89,7 +89,7 @@ WORDS = "one two three four five six seven eight nine ten eleven"
         ("one two three", "other", "X", 1.0),  # 3 of 11 are more than 0.2
     ],
 )
-def test_the_kind_is_told_by_title_query_and_category(bought, query, path, factor):
+def test_title_query_and_category_show_the_kind(bought, query, path, factor):
     wanted = replace(MUG, name=WORDS, query="same", path="A \u203a B \u203a C")
     assert type_reward(replace(MUG, name=bought, query=query, path=path), wanted) == factor
 
@@ -118,7 +118,7 @@ def test_words_of_a_title_are_compared_but_numbers_and_function_words():
         ("handle a mug", False),  # not across two texts
     ],
 )
-def test_an_attribute_is_had_if_it_is_alike_or_stands_in_a_text(wanted, has_it):
+def test_an_attribute_matches_if_it_is_alike_or_in_a_text(wanted, has_it):
     assert attribute_matches(MUG, [wanted]) == has_it
 
 

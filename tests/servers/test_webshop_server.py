@@ -79,7 +79,7 @@ def kind_of(text: str) -> str:
 
 
 def shape(reply, status: int):
-    """What a reply says but for what it is about: the pages by their kind, numbers by their type."""
+    """The form of a reply: the pages by their kind, numbers by their type."""
     if status == 422:
         return [(each["type"], each["loc"]) for each in reply["detail"]]
     if isinstance(reply, dict):
@@ -95,7 +95,7 @@ BUTTONS = ("back to search", "< prev", "next >", "description", "features", "rev
 
 
 class Translated:
-    """Makes of the recorded requests those that mean the same here: other ids, products and options."""
+    """Converts recorded requests to requests of the same meaning here: other ids, products and options."""
 
     def __init__(self) -> None:
         self.ids: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The shop that is made from a seed: what its tasks say, and what a wrong choice costs."""
+"""The shop that is made from a seed: its tasks, and the cost of a wrong choice."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_the_words_are_many_of_five_letters_and_none_twice(game):
         ("robot", "those", "b y b y y"),
     ],
 )
-def test_each_letter_is_marked_by_itself(tmp_path, guess, hidden, marks):
+def test_each_letter_is_marked_separately(tmp_path, guess, hidden, marks):
     with with_words(tmp_path, guess, hidden) as game:
         answers = [game.play(task, [guess]).observation for task in (0, 1)]
     assert sorted(answers) == sorted(["g g g g g\n", f"{marks}\n"])

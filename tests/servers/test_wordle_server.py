@@ -48,7 +48,7 @@ def test_a_new_environment_has_a_game_but_nothing_to_see(shared):
     assert env_id in shared.get("/list_envs").json()
 
 
-def test_after_a_reset_the_views_tell_of_the_game(shared):
+def test_after_a_reset_the_views_show_the_game(shared):
     env_id = create(shared)
     told = reset(shared, env_id, 5)["observation"]
     assert told == "Let's start Wordle! Any common English word of five letters may be hidden."

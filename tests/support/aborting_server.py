@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 
 class Handle:
-    """Calls the methods of an object as those of a Ray actor."""
+    """Calls the methods of an object like a Ray actor's."""
 
     def __init__(self, target: Any) -> None:
         self._target = target
@@ -64,7 +64,7 @@ class AbortingServer(CpuServer):
     Attributes:
         pieces: What was returned, in order.
         weights: The weights by their version.
-        after: A number of pieces, and a function to call once there are so many.
+        after: A number of pieces, and a function to call after that many.
     """
 
     def __init__(self, folder: Path, *, every: int, rejects: bool, seed: int) -> None:
@@ -110,7 +110,7 @@ class AbortingServer(CpuServer):
         return self._plain(requests, counted)
 
     async def _update(self) -> None:
-        """Abort, train and resume, as a trainer does, whenever so many tokens were drawn."""
+        """Abort, train and resume, as a trainer does, each time a number of tokens was drawn."""
         while True:
             await self._wanted.wait()
             self._wanted.clear()

@@ -1,6 +1,6 @@
 """A module for verl to load, which keeps what each estimator of advantages was given, and what it returned.
 
-``ADVANTAGES`` names a folder; its files are numbered in the order of the calls, which are those of the steps.
+``ADVANTAGES`` names a folder; its files are numbered in the order of the calls, one per step.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Pair:
         self.info: dict[str, Any] = {}
 
     def reset(self, task_id: int) -> tuple[str, str]:
-        """Start a task on both; return the observation of the client and that of the environment."""
+        """Start a task on both; return both observations, the client's and the environment's."""
         self.client.reset(task_id)
         observation, self.info = self.env.reset(options={"task_id": task_id})
         return self.client.observe(), observation

@@ -64,7 +64,7 @@ class Wrapping(HandWire):
 
 
 class Listing(Endless):
-    """Holds two, says which, and gives out ids that never come again."""
+    """Has room for two, lists them, and never reuses an id."""
 
     capacity = 2
     repeats_ids = False

@@ -1,7 +1,7 @@
 """Chat templates as families of models have them: minimal ones, which keep what is special of each.
 
 Written for these tests. Each has the control tokens of its family, those that are special and those that are
-added and not special, and says what begins and ends the model's turn.
+added and not special, and the texts that begin and end the model's turn.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ FAMILIES = {
         eos="<｜end▁of▁sentence｜>",
         end="<｜end▁of▁sentence｜>",
     ),
-    # Keeps the reasoning behind the last message of the user that is no tool's answer in disguise.
+    # Keeps the reasoning after the last message of the user that is no tool's answer in disguise.
     "qwen 3": Family(
         "{% set n = namespace(user=0) %}{% for m in messages %}{% if m['role'] == 'user' and not "
         "(m['content'].startswith('<tool_response>') and m['content'].endswith('</tool_response>')) %}"
@@ -294,7 +294,7 @@ FAMILIES = {
         eos="<seed:eos>",
         end="<seed:eos>",
     ),
-    # Trims line ends alone.
+    # Trims only line ends.
     "granite": Family(
         _by_role(
             "",

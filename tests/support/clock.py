@@ -12,7 +12,7 @@ from typing import Any
 def cpu_seconds(function: Callable[[], Any], enough: float, *, calls: int = 4) -> float:
     """Call a function up to some times, until it takes no more than enough.
 
-    Once may be bad luck: the garbage collector, or a machine that does much beside. The best of some calls is
+    Once may be bad luck: the garbage collector, or a busy machine. The best of some calls is
     what the code takes.
 
     Args:

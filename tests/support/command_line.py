@@ -121,7 +121,7 @@ class Option(NamedTuple):
     Attributes:
         group: The title of its group, such as "Options"; "Arguments" for arguments.
         names: Its names, such as `--help` and `-h`; the name of an argument, such as `ID`.
-        metavar: What stands for its value, such as `<int>`; empty for a flag.
+        metavar: The placeholder of its value, such as `<int>`; empty for a flag.
         help: Its help, without the default and the limits.
     """
 

@@ -1,4 +1,4 @@
-"""A server of TextCraft's wire that counts what it holds and fails when it is told to."""
+"""A server of TextCraft's wire that counts its environments and fails on request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fake_server import Answer, FakeServer, Request, hang_up
 
 
 class CountedServer(FakeServer):
-    """A server of TextCraft's wire, over a real socket, that counts what it holds and fails when told to.
+    """A server of TextCraft's wire, over a real socket, that counts its environments and fails on request.
 
     Args:
         answers: What it answers to a path, to be another kind of server; all else is then 404.

@@ -1,4 +1,4 @@
-"""Counting up to a number: a text environment that is not AgentGym's, and that fails when it is told to."""
+"""Counting up to a number: a text environment that is not AgentGym's, and that fails on request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ opened: set[int] = set()
 """The environments that are open, by number."""
 
 heard: list[str] = []
-"""What was said to environments, by the order it was heard in."""
+"""The actions sent to environments, in the order of their arrival."""
 
 _numbers = itertools.count(1)
 

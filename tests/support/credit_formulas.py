@@ -18,7 +18,7 @@ def gigpo(
     omega: float,
     by_std: bool,
 ) -> np.ndarray:
-    """Equations 3, 6, 7 and 8; an episode that is alone in its group has its score as its own advantage."""
+    """Equations 3, 6, 7 and 8; the only episode of a group has its score as its advantage."""
     scores, result = rewards.sum(axis=1), np.zeros_like(rewards)
     visits = []  # group, state, discounted return
     for group, own in zip(groups, turns, strict=True):

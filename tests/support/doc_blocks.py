@@ -50,7 +50,7 @@ def blocks_of(page: str, language: str) -> list[str]:
 
 
 def run_python(code: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a process of its own, in which warnings are errors."""
+    """Run code in a separate process, in which warnings are errors."""
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=folder,
@@ -102,7 +102,7 @@ def docstring_blocks() -> list[Block]:
 
 
 def _docstrings(module: Module, exported: set[str]) -> Iterator[tuple[str, str]]:
-    """Yield the public docstrings of a module, those of exported names also if the module is private."""
+    """Yield the public docstrings of a module, of exported names also if the module is private."""
     if module.public:
         yield module.name, ast.get_docstring(module.tree) or ""
     yield from _documented(module.tree, module.name, exported)

@@ -1,6 +1,6 @@
 """A program: end a run of workers as verl's, real actors of Ray, in the folder that is given.
 
-It prints how many groups of episodes were cancelled, and the names of those that had ended by then.
+It prints how many groups of episodes were cancelled, and the names of groups that ended before.
 """
 
 from __future__ import annotations

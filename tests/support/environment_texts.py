@@ -9,7 +9,7 @@ from functools import cache
 import agentgym_gym
 from local_game import LocalGame
 
-# Tasks of environments without a local server, as in their data sets, and of those with a single task.
+# Tasks of environments without a local server, as in their data sets, or with a single task.
 _WRITTEN_GOALS = {
     "Maze": (
         "The goal is at position 8, 6",

@@ -1,4 +1,4 @@
-"""A program in place of an engine: it takes the engine's command line and behaves as ``FAKE_ENGINE`` says.
+"""A program in place of an engine: it takes the engine's command line; ``FAKE_ENGINE`` sets how it behaves.
 
 The ids of its processes are appended to the file ``FAKE_ENGINE_PIDS``, its arguments and some variables are
 written to ``FAKE_ENGINE_SEEN``.
@@ -90,7 +90,7 @@ def drip(connection):
 
 
 def leave_others():
-    """Start processes that outlive their parents: one in a session of its own, whose parent ends at once."""
+    """Start processes that outlive their parents: one in a separate session, whose parent ends at once."""
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:

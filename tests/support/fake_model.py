@@ -1,4 +1,4 @@
-"""What a model's server says, written down: for `FakeServer`, which says it over a real socket."""
+"""Replies of a model's server, for `FakeServer`, which sends them over a real socket."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def refused(status: str, body: Any = None, *headers: str) -> bytes:
 
 
 class Lines:
-    """An environment that says one line after another.
+    """An environment that returns one line after another.
 
     Attributes:
-        system_prompt: What the agent is told before the first.
+        system_prompt: The system prompt of the agent.
         tools: What it may call.
     """
 

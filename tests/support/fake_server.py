@@ -1,4 +1,4 @@
-"""A server on a real socket that answers as it is told: well, badly, slowly, in parts or not at all.
+"""A server on a real socket with scripted answers: good, bad, slow, in parts or none.
 
 >>> with FakeServer(lambda request: {"asked": request.path}) as server:
 ...     httpx.get(f"{server.url}/it").json()
@@ -57,7 +57,7 @@ class Connection:
         self._ended = False
 
     def send(self, *parts: bytes, pause: float = 0) -> None:
-        """Send parts one after another, with a pause of so many seconds after each."""
+        """Send parts one after another, with a pause in seconds after each."""
         for part in parts:
             self.socket.sendall(part)
             if pause and self.wait(pause):
@@ -95,7 +95,7 @@ class FakeServer:
         over: Set when the server ends, for those who wait.
     """
 
-    _ports: set[int] = set()  # noqa: RUF012 - of all servers: the library keeps what it knows of an address
+    _ports: set[int] = set()  # noqa: RUF012 - of all servers: the library keeps its state of an address
 
     def __init__(self, answer: Callable[[Request], Answer], *, tls: ssl.SSLContext | None = None) -> None:
         self.answer = answer
@@ -115,6 +115,11 @@ class FakeServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections neither side has closed."""
+        return len(self._open)
 
     def stop(self) -> None:
         """Take no more connections and end those there are. May be called again."""

@@ -221,7 +221,7 @@ SCRIPTS = [
 
 
 class Trial:
-    """A script with a kind of client on servers of its own.
+    """A script with a kind of client on separate servers.
 
     Args:
         script: The script.
@@ -310,7 +310,7 @@ class Trial:
         """Fail the n-th request of the operation, by one of `FAULTS` or by a restart of its server.
 
         Returns:
-            What is wrong after it, and whether the operation made so many requests.
+            What is wrong after it, and whether the operation made as many requests.
         """
         self._restarted = name == "restart"
         self._timeout = SHORT_TIMEOUT if name == "late" else TIMEOUT
@@ -453,7 +453,7 @@ def signal_points(
     Args:
         trial: The trial.
         number: How many points; None for all.
-        under_asyncio_run: Whether the handler of the signal cancels the task, as that of `asyncio.run` does.
+        under_asyncio_run: Whether the handler of the signal cancels the task, as under `asyncio.run`.
     """
     interrupt = trial.cancelled_at if under_asyncio_run else trial.interrupted
     for point in trial.signal_points(number):

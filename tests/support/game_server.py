@@ -29,7 +29,7 @@ class GameServer(FakeServer):
     Attributes:
         open: The environments that were created and not closed: id, task and number of steps.
         most: The most environments that were open at a time.
-        unknown: Environments whose id no client can know, because the reply to their creation was cut off.
+        unknown: Environments whose id no client received, because the reply to their creation was cut off.
         fault: Called with a function that plays a request; returns the answer to send. None for no fault.
     """
 

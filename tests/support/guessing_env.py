@@ -1,4 +1,4 @@
-"""A game of the tests: guess a digit. GUESSING_LOG names a file of what it was told and what it paid.
+"""A game of the tests: guess a digit. GUESSING_LOG names a file of its actions and rewards.
 
 GUESSING_OPEN names a file with a line for each environment that is made, and for each that is closed.
 """
@@ -73,7 +73,7 @@ gymnasium.register("test/Guessing-v0", Guessing, disable_env_checker=True, order
 class Failing(Guessing):
     """Fails by the option ``fails``: at its ``reset``, at its first ``step``, or in ``one`` episode.
 
-    That is the first which makes the file beside the log that the option ``mark`` names.
+    In ``one`` episode: the first that makes the file that the option ``mark`` names, next to the log.
     """
 
     def reset(self, *, seed=None, options=None):

@@ -31,7 +31,7 @@ def row(number: int, integration: str) -> dict[str, object]:
 
 
 def by_integration(folder: Path | str, integration: str) -> list[str]:
-    """What verl is told of how episodes are played."""
+    """Settings of verl for how episodes are played."""
     if integration == "agent_loop":
         return [f"actor_rollout_ref.rollout.agent.agent_loop_config_path={folder}/loop.yaml"]
     return [
@@ -44,7 +44,7 @@ def by_integration(folder: Path | str, integration: str) -> list[str]:
 
 
 def step_of(folder: Path | str, integration: str = "agent_loop") -> list[str]:
-    """What verl is told, beside the settings for a CPU: one step, over the files in a folder."""
+    """Settings of verl in addition to the ones for a CPU: one step, over the files in a folder."""
     return [
         "algorithm.adv_estimator=grpo",
         f"data.train_files={folder}/rows.parquet",

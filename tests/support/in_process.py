@@ -10,7 +10,7 @@ import httpx
 
 from agentgym_gym.local_servers import server_kind
 
-Asked = tuple[str, str, Mapping[str, Any]]  # method, path, and what httpx takes beside them
+Asked = tuple[str, str, Mapping[str, Any]]  # method, path, and other arguments of httpx
 
 
 def in_process(app: Any, *asked: Asked) -> list[httpx.Response]:
@@ -39,7 +39,7 @@ def replayed(name: str, rows: Iterable[dict[str, Any]]) -> list[httpx.Response]:
 
 
 def sent(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what a recorded request has beside its method and path."""
+    """Return the content of a recorded request."""
     raw = row.get("raw_body")
     if raw:
         return {"params": row["query"], "content": raw, "headers": {"content-type": "application/json"}}

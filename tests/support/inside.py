@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from agentgym_gym import AsyncAgentGymEnv
     from agentgym_gym._http.retry import Send
     from agentgym_gym.calls import Reply
+    from agentgym_gym.rollout import Episode
 
 __all__ = [
     "LeasePool",
@@ -51,6 +54,7 @@ __all__ = [
     "given_up",
     "is_closed_at_exit",
     "keep_files_in",
+    "limit_calls",
     "limit_close",
     "limit_copied_sockets",
     "limit_engine",
@@ -59,6 +63,7 @@ __all__ = [
     "limit_progress",
     "limit_replies",
     "limit_slow",
+    "limit_times",
     "limit_unasked",
     "limit_writing",
     "list_leases_of",
@@ -113,12 +118,12 @@ def folder_of_files() -> Path:
 
 
 def list_leases_of(processes: Sequence[object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have these records of processes found, in place of those in the folder."""
+    """Replace the records of processes in the folder."""
     monkeypatch.setattr(journals, "records", lambda _: processes)
 
 
 def note_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Note the ids of the environments that are given up because they show something else than was told."""
+    """Note the ids of the environments that are given up because they show another observation."""
     lose = recognition._lose
 
     def noted(lease: Any, *, uncertain: bool) -> Any:
@@ -164,12 +169,12 @@ def wait_for_background() -> None:
 
 
 def pool_at(environment: str, server: str) -> LeasePool:
-    """Return what this process knows of a server."""
+    """Return this process's state of a server."""
     return pool_of(agentgym_gym.find(environment), server)
 
 
 def advance_clock(environment: str, server: str, seconds: float) -> None:
-    """Let seconds pass for what this process knows of a server."""
+    """Let seconds pass for this process's state of a server."""
     pool = pool_at(environment, server)
     now = pool.clock
     pool.clock = pool.breaker.clock = lambda: now() + seconds
@@ -195,6 +200,17 @@ def limit_idle(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def limit_copied_sockets(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Limit how many sockets are copied to show whether a server still runs."""
     monkeypatch.setattr(connection_ids, "_MOST_KEPT", number)
+
+
+def limit_times(env: AgentGymEnv | AsyncAgentGymEnv, **seconds: float) -> None:
+    """Set time limits of an environment from now on, by the names of its option `timeout`."""
+    env._driver.limits = dataclasses.replace(env._driver.limits, **seconds)
+
+
+def limit_calls(episode: Episode, seconds: float) -> None:
+    """Limit the seconds of each following call of an episode's environment, which was reset already."""
+    assert episode._worker is not None
+    episode._worker.timeout = seconds
 
 
 def limit_close(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -230,7 +246,7 @@ def limit_exported_log(monkeypatch: pytest.MonkeyPatch, episodes: int) -> None:
 
 
 def choose_engine_port(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
-    """Have an engine choose this port first, as if another program had taken it meanwhile."""
+    """Have an engine choose this port first, as if another program took it meanwhile."""
     chosen, free = [port], engine._free_port
     monkeypatch.setattr(engine, "_free_port", lambda: chosen.pop() if chosen else free())
 

@@ -11,7 +11,7 @@ import gymnasium
 TURNS = 3
 
 made: Counter[int] = Counter()
-"""How many environments each task had."""
+"""The number of environments of each task."""
 
 closed: Counter[int] = Counter()
 

@@ -19,7 +19,7 @@ def replies(messages):
 
 
 def bisect(messages):
-    """Return the number in the middle of those that the hints leave."""
+    """Return the middle of the numbers that the hints leave."""
     first, *answers = observations(messages)
     low, high = map(int, re.search(r"between (\d+) and (\d+)", first).groups())
     for reply, answer in zip(replies(messages), answers, strict=True):

@@ -1,4 +1,4 @@
-"""One env of any kind, a server that may fail at any moment, and what must be true whatever is done."""
+"""One env of any kind, a server that may fail at any moment, and what must be true after any operation."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Player:
 
 
 def account_of(transport):
-    """Return what the transport keeps for whoever makes the requests now."""
+    """Return what the transport keeps for the process that makes the requests now."""
     return {name: vars(transport)[name] for name in ("breaks", "seen", "steps", "told", "_caller")}
 
 
@@ -123,7 +123,7 @@ def recipe_for(observation: str) -> list[str] | None:
 
 
 class Checks(RuleBasedStateMachine):
-    """What holds of the envs on one server, whatever is done with them.
+    """What holds of the envs on one server after any operations.
 
     Args:
         world: The server and the way to it.
@@ -135,7 +135,7 @@ class Checks(RuleBasedStateMachine):
         self.world = world
         self.players_of = players_of
         self.players: list[Player] = []
-        # How the server tells that it does not know an environment, having been restarted.
+        # Errors of a restarted server for an environment that it does not have.
         self.unknown = "EnvironmentFailed" if world.pool.environment.wire.closes else "ServerError"
 
     def begin(self, player, breaks=()):
@@ -155,10 +155,10 @@ class Checks(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self):
-        """Whatever is open on the server is held here, or was lost by no fault of ours.
+        """All environments open on the server are held here, or were lost by no fault of ours.
 
-        After a gateway said that its server was away, that may be what shows something else than was told:
-        the outcome of a request that was not answered, or of one whose answer was changed on its way.
+        Lost ones, after a gateway reported that its server was away, may show another observation: the result
+        of a request without an answer, or with an answer that was changed on its way.
         """
         transport, pool = self.world.transport, self.world.pool
         transport.excused |= transport.open & given_up(pool.server)
@@ -171,7 +171,7 @@ class Checks(RuleBasedStateMachine):
         assert len(pool._free) == len(set(pool._free))
 
     def expected(self, lease, breaks):
-        """Return the kinds of fault that a step may end with; None stands for none."""
+        """Return the kinds of fault that a step may end with; None for no fault."""
         if not lease.current:
             return {"LeaseLost"}
         kind = None
@@ -195,7 +195,7 @@ class Checks(RuleBasedStateMachine):
         assert breaks, f"nothing was broken, and yet: {error!r}"
 
     def check_raised(self, player, fault, expected):
-        """A step raises what it would otherwise tell."""
+        """A step raises what it would otherwise return."""
         player.playing = False
         assert player.options["on_fault"] == "raise"
         assert fault.kind in expected | self.may_be_lost(player)

@@ -31,7 +31,7 @@ def close_workers(app: Any) -> None:
 class LocalGame:
     """One environment on a new local server: ``with LocalGame("Maze") as game: game.reset(3)``.
 
-    The requests are those of the environment's wire, so that no test knows the fields of a server.
+    The requests use the environment's wire, so that no test contains the fields of a server.
 
     Args:
         name: The name of the environment.
@@ -147,7 +147,7 @@ class LocalGame:
 
 
 def solution(name: str, task: int, seed: int = 0, *, twin: bool = False) -> list[Any]:
-    """Return the actions of an oracle that knows the world by its seed, without a game."""
+    """Return the actions of an oracle that derives the world from its seed, without a game."""
     environment = find(name)
     oracle = load_oracle(environment)
     served_by = str(ServedWorld(environment.name, 1, seed, twin=twin))

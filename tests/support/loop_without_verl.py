@@ -64,7 +64,7 @@ class Characters:
 
 
 class ScriptedServer:
-    """Generates the replies of a policy, which is given the messages after that of the system."""
+    """Generates the replies of a policy, which is given the messages after the system's."""
 
     def __init__(self, policy: Callable[[list[dict[str, str]]], str], tokenizer: Characters) -> None:
         self.policy = policy
@@ -83,7 +83,7 @@ class Settings(dict[str, Any]):
 
 
 def messages_of(text: str) -> list[dict[str, str]]:
-    """Return the messages of a conversation, without that of the system and without the generation prompt."""
+    """Return the messages of a conversation, without the system's and without the generation prompt."""
     text = text.removesuffix(f"{START}assistant\n")
     turns = [turn.partition("\n") for turn in text.split(START)[1:]]
     messages = [{"role": role, "content": content.partition(END)[0]} for role, _, content in turns]
@@ -98,7 +98,7 @@ def agent_loop(
     Args:
         policy: Returns the reply to messages.
         folder: The folder of the loop's yaml.
-        arguments: Arguments of the loop; those of its tokens are settings of verl.
+        arguments: Arguments of the loop; limits of tokens are settings of verl.
     """
     lengths = {name: arguments.pop(name, length) for name, length in LENGTHS.items()}
     yaml = {} if folder is None else {"agent_loop_config_path": str(folder / "agent_loop.yaml")}

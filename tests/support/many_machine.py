@@ -12,7 +12,7 @@ from lifecycle_machine import Player, account_of
 
 
 class Line:
-    """Stands for the connection of an awaited env: the transport of a world, in the account of its player."""
+    """Replaces the connection of an awaited env: the transport of a world, in the account of its player."""
 
     def __init__(self, env, world, player):
         self._transport, self._player = world.transport, player
@@ -44,7 +44,7 @@ def through(env, world, player):
 
 
 class AwaitedPlayer(Player):
-    """One `AsyncAgentGymEnv`, in an event loop of whoever makes it."""
+    """One `AsyncAgentGymEnv`, in an event loop of its owner."""
 
     def __init__(self, world, *, loop, **options):
         self._loop = loop
@@ -65,7 +65,7 @@ class AwaitedPlayer(Player):
 
 
 class Member(Player):
-    """One env of an `AgentGymVectorEnv`; when it is used by itself, the others are left as they are."""
+    """One env of an `AgentGymVectorEnv`; its use does not change the others."""
 
     closes_alone = False
 
@@ -94,7 +94,7 @@ class Member(Player):
             return
         _, reward, terminated, truncated, info = self.step(
             action
-        )  # which says once more that it was not reset
+        )  # which returns once more that it was not reset
         assert (reward, terminated, truncated, set(info)) == (0, False, True, {"fault"})
 
     def close(self):
@@ -102,7 +102,7 @@ class Member(Player):
 
 
 def row(infos, number):
-    """Return the info of one environment of many, as it would be alone."""
+    """Return the info of one environment of many, as a single environment returns it."""
     return {
         key: row(column, number) if isinstance(column, dict) else plain(column[number])
         for key, column in infos.items()

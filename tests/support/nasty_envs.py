@@ -154,7 +154,7 @@ class OneAtATime(Nasty):
         OneAtATime._open += 1
 
     def step(self, action: str) -> Any:
-        """Refuse beside another."""
+        """Refuse a concurrent episode."""
         if OneAtATime._open > 1:
             raise RuntimeError("another environment is open in this process")
         return super().step(action)
@@ -169,7 +169,7 @@ class Somewhere(Nasty):
 
     @property
     def system_prompt(self) -> str:
-        """Tells where it was made."""
+        """Returns where it was created."""
         return f"You are in {os.getpid()}."
 
     def step(self, action: str) -> Any:

@@ -69,7 +69,7 @@ class Need:
 
 
 def _which(program: str) -> str | None:
-    """Return the path of a program, also from ``sbin`` beside a ``bin`` on the PATH, as Debian has nginx."""
+    """Return the path of a program, also from ``sbin`` next to a ``bin`` on the PATH, as Debian has nginx."""
     folders = [Path(folder) for folder in os.get_exec_path()]
     return shutil.which(
         program, path=os.pathsep.join(map(str, [*folders, *(each.with_name("sbin") for each in folders)]))
@@ -150,7 +150,7 @@ def skip_without(*names: str) -> None:
 
 @functools.cache
 def needs_of_server(name: str) -> tuple[str, ...]:
-    """Return the packages and the program that a local server needs in addition to those of every server."""
+    """Return the packages and the program that a local server needs in addition to every server's."""
     program = OTHER_PROGRAMS.get(name.lower())
     return (*server_kind(name).needs, program) if program else ()
 

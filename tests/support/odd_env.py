@@ -82,7 +82,7 @@ class Odd(gymnasium.Env):
         return "slept", {}
 
     def _hang(self, file):
-        """Make a file, which shows that the call has begun, and do not return."""
+        """Make a file, which shows that the call has started, and do not return."""
         Path(file).touch()
         time.sleep(1_000)
 

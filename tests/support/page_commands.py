@@ -1,4 +1,4 @@
-"""Replay the commands of pages and examples without an episode or a training, to know their tasks."""
+"""Replay the commands of pages and examples without an episode or a training, to find their tasks."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def lines_of(script: Path, folder: Path) -> list[Line]:
     """Return the commands of agentgym that a script of bash would start, in order.
 
     Args:
-        script: The script. It starts no other programs than those that write its files.
+        script: The script. It starts only programs that write its files.
         folder: The working folder.
     """
     programs = script.with_suffix(".programs")
@@ -188,7 +188,7 @@ class Replay:
 
 
 def _recorded(plan: RunPlan) -> Iterator[list[Task]]:
-    """Write the runs of a plan as if all tasks had been solved; yield the tasks of each run."""
+    """Write the runs of a plan in which all tasks are solved; yield the tasks of each run."""
     environments = [PlannedEnvironment(each, {}, seed=plan.seed or 0) for each in plan.environments]
     agent = plan.agents[0].name or plan.agents[0].agent
     for environment in environments:

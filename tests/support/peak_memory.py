@@ -1,4 +1,4 @@
-"""The most memory that a process of its own has held."""
+"""The peak memory of a separate process."""
 
 PEAK = """
 def peak_memory():

@@ -31,12 +31,12 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def start(command: list[str], **options: Any) -> subprocess.Popen[Any]:
-    """Start a program with the default handling of SIGINT; `options` are those of `subprocess.Popen`."""
+    """Start a program with the default handling of SIGINT; `options` go to `subprocess.Popen`."""
     with default_sigint():  # `Popen` returns when the program has replaced the child's copy of this process
         return subprocess.Popen(command, **options)
 
 
 def run(command: list[str], **options: Any) -> subprocess.CompletedProcess[Any]:
-    """Run a program to its end, as `start` starts it; `options` are those of `subprocess.run`."""
+    """Run a program to its end, as `start` starts it; `options` go to `subprocess.run`."""
     with default_sigint():
         return subprocess.run(command, **options)  # noqa: PLW1510 - `check` is the caller's

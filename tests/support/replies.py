@@ -30,7 +30,7 @@ class Entry:
     """A reply as a model writes it, and its label by the reading rule.
 
     Attributes:
-        action_format: The format that the model was told to write.
+        action_format: The format that the prompt requires.
         file: The name of its file: the format, or ``every_format``.
         line: The line of its headline in the file, from 1.
         headline: A few words about the reply.
@@ -39,7 +39,7 @@ class Entry:
         reply: The text of the model.
         kind: ``action`` where the rule reads it, ``nothing`` where the rule refuses the reply, ``either``
             where the rule allows both, or ``forward``, ``error`` or ``thought``: see the README.
-        action: The text behind the kind: that of the action; empty for ``nothing``.
+        action: The text after the kind: the action's; empty for ``nothing``.
     """
 
     action_format: str
@@ -72,7 +72,7 @@ class Entry:
     def sent(self):
         """The text that an environment with its default options sends, or None; and whether it is forwarded.
 
-        Text is forwarded where the grammar does not know it.
+        Text outside the grammar is forwarded.
         """
         if isinstance(self.reading, errors.UnknownAction):
             forwarded = self.environment.on_unknown == "forward" and self.reading.text is not None
@@ -82,7 +82,7 @@ class Entry:
 
     @property
     def is_as_labelled(self):
-        """Whether the error or the thought is that of the label, or the text is forwarded."""
+        """Whether the error or the thought matches the label, or the text is forwarded."""
         if self.kind == "error":
             name, _, words = self.action.partition(" ")
             return type(self.reading).__name__ == name and words in str(self.reading)
@@ -101,7 +101,7 @@ class Entry:
 
 
 def entries(action_format):
-    """Return the entries of one format: those of its file, and those of every format.
+    """Return the entries of one format: from its file, and from the file of every format.
 
     Raises:
         ValueError: A part of a file is no entry.

@@ -52,7 +52,7 @@ HIDDEN = """() => {
   const hidden = /[\\u0000\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069\\u{e0000}-\\u{e007f}]/u;
   return texts.filter((text) => hidden.test(text.replaceAll("👩\\u200d🔬", "")));
 }"""
-"""Returns what is shown, or said by a label, with characters that nobody sees; an emoji may have one."""
+"""Returns shown texts and labels with invisible characters; an emoji may have one."""
 
 
 @pytest.fixture(scope="module")  # its event loop is in the way of tests of other modules
@@ -67,7 +67,7 @@ def browser():
 
 @pytest.fixture
 def view(browser, tmp_path):
-    """Opens a report of runs; all that the browser complains of, asks for or pops up is gathered."""
+    """Opens a report of runs; all errors, requests and dialogs of the browser are collected."""
     contexts, heard = [], []
 
     def opened(*runs, fragment="", wait="body.ready", title=None, path=None, **options):

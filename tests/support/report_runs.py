@@ -126,7 +126,7 @@ def _rich(agent, task, sample, skill, drawn):
 
 
 def large_run(folder: Path, episodes=5000, turns=20, characters=500) -> Path:
-    """Write a run of many episodes; each turn, its observation and its reply, has so many characters."""
+    """Write a run of many episodes; `characters` is the length of a turn: its observation and its reply."""
     drawn = random.Random(0)  # noqa: S311
     # Many more than gzip's window of 32 KB holds, so that repeated ones are not compressed.
     texts = [_text(drawn, characters) for _ in range(min(2000, episodes * turns))]

@@ -13,7 +13,7 @@ from agentgym_gym.wire import SERVER_HEADER
 from fake_server import Answer, FakeServer, Request, as_json, http
 
 OWNER = "x-owner"
-"""The header by which the server knows its clients."""
+"""The header by which the server distinguishes its clients."""
 
 OTHER = "somebody else"
 
@@ -29,7 +29,7 @@ class Theft(NamedTuple):
 class RestartingServer(FakeServer):
     """A server whose ids begin at 0 each time that it is restarted; `OTHER` is given the first ones.
 
-    What an environment shows tells its owner and all that was done in it.
+    The observation of an environment names its owner and all actions in it.
 
     Attributes:
         asked: How often each path was asked, since the server was made.
@@ -37,7 +37,7 @@ class RestartingServer(FakeServer):
         envs: The environments, each its owner and what it shows.
         restart_at: The number of the request, from 1, at which the server restarts; 0 for none.
         moment: When it does: ``"before"`` the request is carried out, ``"unanswered"``, when it is but the
-            reply is not sent, or ``"answered"``, just behind the reply.
+            reply is not sent, or ``"answered"``, just after the reply.
         keep_alive: Whether it keeps connections open.
         taken: How many environments the other makes at each restart.
         broken: How many requests are still answered by HTTP 500, by path.

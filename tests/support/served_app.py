@@ -1,10 +1,8 @@
-"""Applications served over real sockets by a thread of this process, and ports for other servers."""
+"""Applications served over real sockets by a thread of this process."""
 
 from __future__ import annotations
 
 import contextlib
-import random
-import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ import uvicorn
 
 from local_game import close_workers
 
-__all__ = ["served", "unused_port"]
+__all__ = ["served"]
 
 
 @contextlib.contextmanager
@@ -33,11 +31,3 @@ def served(app: Any) -> Iterator[str]:
         server.should_exit = True
         thread.join()
         close_workers(app)
-
-
-def unused_port() -> int:
-    """Return a port that nobody uses, below those that the system chooses for others meanwhile."""
-    for port in random.sample(range(20_000, 32_768), 100):
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
-    raise OSError("none of 100 ports is free")

@@ -7,7 +7,7 @@ from chat_templates import Family
 _CHATML = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
 _TAGS = ("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>")
 
-# The tools stand in the system message, and results in a turn of the user.
+# The tools are in the system message, and results in a turn of the user.
 _HERMES = (
     "<|im_start|>system\n{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] }}{% else %}"
     "You help.{% endif %}{% if tools %}\n\n# Functions\n{% for t in tools %}{{ t | tojson }}\n{% endfor %}"
@@ -129,4 +129,4 @@ NAMED = {
     ),
     "id": _hermes().replace("<tool_response>\n", "<tool_response>\n{{ m['tool_call_id'] }}: "),
 }
-"""Templates by what they write beside a result."""
+"""Templates by what they write with a result."""

@@ -26,7 +26,7 @@ FACTS = {
     "options": {"action_format": "react", "parser": "default"},
     "system_prompt": PROMPT,
 }
-"""What the folder of a run says of it."""
+"""The metadata in the folder of a run."""
 
 
 def episode(task_id=0, said="Thought:\nUp.\n\nAction:\nmove up", **fields):
@@ -59,7 +59,7 @@ _extras = st.dictionaries(_texts.map("x-{}".format), _json, max_size=2)
 
 @st.composite
 def trajectories(draw):
-    """Trajectories of Maze, whatever their messages."""
+    """Trajectories of Maze with any messages."""
     loss = st.none() | st.booleans()
     message = st.builds(Message, st.sampled_from(["user", "assistant"]), _texts, loss, _extras)
     messages = draw(st.lists(message, min_size=1, max_size=6))

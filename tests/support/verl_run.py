@@ -148,7 +148,7 @@ def compose(*folders: Path, overrides: Sequence[str] = (), **variables: str) -> 
         variables: Variables of the process beside those of this one.
     """
     command = [sys.executable, "-m", "verl_bridge.recipes._compose", *map(str, folders), "--", *overrides]
-    ended = forked.run(command, check=True, env=programs.environment() | variables)
+    ended = forked.run_module(command, check=True, env=programs.environment() | variables)
     return dict(zip(folders, map(json.loads, ended.stdout.splitlines()), strict=True))
 
 

@@ -99,7 +99,7 @@ INSIDE = {
     "adapt": _ADAPT,
     "bare": _WHOLE,
 }
-"""By format, templates that the format reads, whatever the lines around them."""
+"""By format, templates that the format reads between any lines."""
 
 BEFORE = (
     *("", "<think>\nHm. «draft»\n</think>\n\n", "<think></think>", "<think>\n\n</think>\n\n"),
@@ -194,7 +194,7 @@ def _is_lost(template, piece, text):
         )
     if (
         piece == "text" and "\n" in text
-    ):  # a fence begins behind a label, but no line of markdown goes on in it
+    ):  # a fence begins after a label, but no line of markdown goes on in it
         return after.strip(" ") != "" and not after.startswith("<")
     return piece == "native" and "*" in before and "*" in text
 

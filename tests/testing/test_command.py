@@ -1,4 +1,4 @@
-"""The proxy in a process of its own."""
+"""The proxy in a separate process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import sys
 import httpx
 import pytest
 
-import fresh
+import forked
 import programs
 
 pytestmark = pytest.mark.slow  # programs of their own
@@ -66,7 +66,7 @@ def test_an_input_that_was_never_open_does_not_end_it(textcraft_url):
 @pytest.mark.parametrize("arguments", [["--share", "2"], ["--kinds", "rest"], ["--port", "70000"]])
 def test_a_mistake_ends_it_by_status_2(arguments):
     program = "import runpy; runpy.run_module('agentgym_gym.testing', run_name='__main__')"
-    ended = fresh.run(program, "http://127.0.0.1:1", *arguments)
+    ended = forked.run(program, "http://games.test", *arguments)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "error: " in ended.stderr
 

@@ -117,7 +117,8 @@ def drawn(strategy):
     return seen
 
 
-def test_the_base_stands_for_any():
+@pytest.mark.slow
+def test_the_base_represents_any():
     seen = set()
 
     @settings(brief, max_examples=100, phases=[Phase.generate])

@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # What verl and Ray warn of then is not ours to mend.
         warnings.simplefilter("ignore")
         importlib.import_module("verl.experimental.agent_loop")
-    forked.start()
+    forked.keep()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -71,7 +71,7 @@ def play(model_folder: Callable[[str], Path], tmp_path: Path) -> Callable[..., A
 def _by_itself(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give each test a log in which nothing was said yet, no environment of another, and a quick `check`."""
     inside_bridge.forget_logged_retries(monkeypatch)
-    inside_bridge.compose_by(monkeypatch, forked.run)
+    inside_bridge.compose_by(monkeypatch, forked.run_module)
     yield
     agentgym_gym.rollout.close_all()
 

@@ -153,7 +153,7 @@ def test_the_checkpoint_can_be_merged(trained, tmp_path):
     """By verl's own tool, which rounds to bfloat16."""
     merge = ["-m", "verl.model_merger", "merge", "--backend", "fsdp"]
     command = [sys.executable, *merge, "--local_dir", saved(trained), "--target_dir", tmp_path]
-    forked.run(command, env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=True)
+    forked.run_module(command, env={**os.environ, "HF_HUB_OFFLINE": "1"}, check=True)
     rounded = {name: tensor.bfloat16().float() for name, tensor in checkpoint_of(trained).items()}
     assert largest_change(rounded, model_of(tmp_path)) == 0
 

@@ -1,4 +1,4 @@
-"""What the documents say is true."""
+"""The documents are true."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib.util
 import json
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from agentgym_gym.testing import KINDS, SEEN_AS
 from doc_blocks import blocks_of, run_in_shell, run_python
 from fake_model import completion
 from fake_server import FakeServer
+from ports import reserved_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -180,9 +180,8 @@ def test_the_commands_run(tmp_path):
     """All between the first, which installs, and the last, for contributors: pasted in order."""
     install, *pasted, _ = blocks_of(README, "console")
     assert install.splitlines()[-1] == "pip install '.[all]'"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    printed = run_in_shell("".join(pasted).replace("36001", port), tmp_path, COLUMNS="120")
+    with reserved_ports(1) as (port,):
+        printed = run_in_shell("".join(pasted).replace("36001", str(port)), tmp_path, COLUMNS="120")
     assert "agentgym/TextCraft-v0" in printed
     assert f"pass --server http://127.0.0.1:{port}" in printed
     runs = tmp_path / "runs"
@@ -200,9 +199,8 @@ def test_the_commands_on_evaluation_run(tmp_path):
     page = (ROOT / "docs" / "evaluation.md").read_text("utf-8")
     (code,) = re.findall(r"^```console\n(cd examples.*?)^```", page, re.DOTALL | re.MULTILINE)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    printed = run_in_shell(code.replace("36001", port), tmp_path)
+    with reserved_ports(1) as (port,):
+        printed = run_in_shell(code.replace("36001", str(port)), tmp_path)
     assert "serves      own/Guessing-v0" in printed
     summary = json.loads((tmp_path / "runs/guessing/summary.json").read_text("utf-8"))
     assert (summary["scored"], summary["faults"]) == (10, {})

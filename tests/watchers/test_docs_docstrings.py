@@ -30,7 +30,7 @@ def test_each_block_is_of_a_language_that_is_checked():
 
 
 def test_the_examples_run(tmp_path, textcraft_url, subtests):
-    """Of one test: as parameters, every worker would parse the sources to know how many there are."""
+    """Of one test: as parameters, every worker would parse the sources to count them."""
     examples = [block for block in docstring_blocks() if block.language == "python"]
     assert len(examples) >= 7
     for block in examples:

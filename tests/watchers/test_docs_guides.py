@@ -1,12 +1,10 @@
-"""What the pages on scaling out, on migrating and on failures say is true."""
+"""The pages on scaling out, on migrating and on failures are true."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import json
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +15,7 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import ServerError, ServerUnreachable, WrongServer
 from doc_blocks import blocks_of, run_in_shell
 from fake_server import FakeServer
+from ports import reserved_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALE, MIGRATING, FAQ = (
@@ -47,11 +46,11 @@ HELD_BY = {
     ],
     'What is "score", and what is "success rate"?': ["evaluate/test_metrics.py::test_success_is_not_score"],
     "Which tasks were played? Are any repeated?": [
-        "test_env.py::test_reset_tells_the_task",
+        "test_env.py::test_reset_returns_the_task",
         "test_env.py::test_a_seed_draws_the_same_tasks",
     ],
     "My results differ from those of a paper": ["contract/test_parsers.py::test_the_parser_like_agentgyms"],
-    "The run trains, but no environment is played": ["cli/test_verl.py::test_check_finds_a_mistake"],
+    "The run trains, but no environment is played": ["cli/test_verl_check.py::test_a_mistake_is_found"],
     "The batch sizes do not divide evenly": [
         "bridge/test_written.py::test_nothing_is_wrong_with_what_init_writes"
     ],
@@ -77,7 +76,7 @@ HELD_BY = {
         "evaluate/test_engines.py::test_what_is_no_checkpoint_is_named_with_what_is_there",
     ],
 }
-"""The tests to which an answer is held, by its question; this file has those of the others."""
+"""The tests of each answer, by its question; the tests of the others are in this file."""
 
 HERE = {
     "Nothing listens: `Connection refused`",
@@ -120,22 +119,16 @@ OF_NO_USE = {
 """What those documents name besides."""
 
 
-def free_ports(number: int) -> list[int]:
-    """Return ports on which nobody listens."""
-    with contextlib.ExitStack() as stack:
-        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
-        return [each.getsockname()[1] for each in taken]
-
-
 def shell(page: str, number: int = 0) -> str:
     return blocks_of(page, "console")[number]
 
 
 def pasted(code: str, folder: Path) -> str:
     """Run what a page has one paste into a shell; return what was printed."""
-    for port, free in zip(("36001", "36002", "36003"), free_ports(3), strict=True):
-        code = code.replace(port, str(free))
-    return run_in_shell(code, folder, COLUMNS="120")
+    with reserved_ports(3) as ports:
+        for named, port in zip(("36001", "36002", "36003"), ports, strict=True):
+            code = code.replace(named, str(port))
+        return run_in_shell(code, folder, COLUMNS="120")
 
 
 @pytest.mark.slow
@@ -184,7 +177,7 @@ def test_all_that_the_seeds_name_is_named():
     assert sorted(name for name in named if name not in MIGRATING and name not in OF_NO_USE) == []
 
 
-def test_each_row_says_where_more_stands():
+def test_each_row_links_to_more():
     tables, _, missing = MIGRATING.partition("## Missing features")
     rows = [line for line in tables.splitlines() if line.startswith("| ") and not line.endswith("| more |")]
     assert len(rows) > 80
@@ -192,7 +185,7 @@ def test_each_row_says_where_more_stands():
     assert "](" not in missing
 
 
-def test_the_figures_of_the_pipeline_are_those_that_were_kept():
+def test_the_figures_of_the_pipeline_match_the_kept_results():
     folder = ROOT / "docs" / "training"
     page = (folder / "pipeline.md").read_text("utf-8")
     results = [json.loads(line) for line in (folder / "pipeline.jsonl").read_text("utf-8").splitlines()]
@@ -233,11 +226,10 @@ def test_each_answer_is_held_by_a_test():
         assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, test
 
 
-def test_nothing_listens():
-    (port,) = free_ports(1)
+def test_nothing_listens(unreachable_url):
     with (
-        AgentGymEnv("TextCraft", server=f"http://127.0.0.1:{port}") as env,
-        pytest.raises(ServerUnreachable, match=f"http://127.0.0.1:{port}"),
+        AgentGymEnv("TextCraft", server=unreachable_url) as env,
+        pytest.raises(ServerUnreachable, match=unreachable_url),
     ):
         env.reset()
 
@@ -268,7 +260,7 @@ GUIDES = [ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "howto").glob(
 @pytest.mark.slow
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_the_commands_of_a_guide_run(page, tmp_path):
-    """Blocks of `console` and `python`; those of `sh` need a GPU, a model or other machines."""
+    """Blocks of `console` and `python`; blocks of `sh` need a GPU, a model or other machines."""
     text = page.read_text("utf-8")
     commands = blocks_of(text, "console")
     assert commands

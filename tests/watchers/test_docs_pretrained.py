@@ -21,7 +21,7 @@ def report(monkeypatch):
 
 
 @pytest.mark.parametrize(("kept", "count"), [("pretrained", 3), ("pretrained_alfworld", 2)])
-def test_the_tables_of_the_page_are_those_of_the_kept_results(report, kept, count):
+def test_the_tables_of_the_page_match_the_kept_results(report, kept, count):
     results = [json.loads(line) for line in (PAGES / f"{kept}.jsonl").read_text("utf-8").splitlines()]
     page = (PAGES / "pretrained.md").read_text("utf-8")
     tables = report.tables(results).split("\n\n")

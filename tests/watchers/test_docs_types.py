@@ -1,4 +1,4 @@
-"""The Python in README and docs passes mypy and pyright, both strict, each block by itself."""
+"""The Python in README and docs passes mypy and pyright, both strict, each block separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import needs
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 
-# What is imported here is an extra that is not installed beside the others: nox -s inspect runs it.
+# It imports an extra that is not installed with the others: nox -s inspect runs it.
 NEEDS_MORE = {"docs/inspect.md"}
 
 # gymnasium's own `register` is not fully typed.
@@ -24,7 +24,7 @@ UNTYPED = "# pyright: reportUnknownMemberType=false\n"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Every block in a file of its own, and the modules that blocks for the shell write."""
+    """Every block in a separate file, and the modules that blocks for the shell write."""
     folder = tmp_path_factory.mktemp("blocks")
     for page in PAGES:
         name = page.relative_to(ROOT).with_suffix("").as_posix().translate(str.maketrans("/-.", "___"))
@@ -49,7 +49,7 @@ def test_mypy_has_no_complaint(folder, tmp_path):
     config.write_text(
         f"[mypy]\nstrict = true\nmypy_path = {ROOT}\ncache_dir = {ROOT / '.mypy_cache' / 'docs'}\n"
     )
-    wrong = tmp_path / "wrong.py"  # what is to be found, so that silence says something
+    wrong = tmp_path / "wrong.py"  # these must be found, to show that the check works
     wrong.write_text(
         "from agentgym_gym import AgentGymEnv\n\n"
         'AgentGymEnv("Maze", action_format="xml").system_prompt\n'

@@ -1,4 +1,4 @@
-"""What modules say they export is there, in order, and is all that they define for others."""
+"""The exports of modules exist, are in order, and are all that they define for others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_module_names_what_it_exports():
 
 
 def wrong_in(name):
-    """Say what is wrong in a module, unless it needs a package that is not installed."""
+    """Return the errors of a module, unless it needs a package that is not installed."""
     try:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -32,7 +32,7 @@ def wrong_in(name):
     defined, exported = defined_in(module), getattr(module, "__all__", None)
     undocumented = ["no docstring"] * (not module.__doc__)
     if exported is None:
-        # A module that defines something says what of it is for others.
+        # A module with definitions lists what of it is for others.
         return undocumented + sorted(defined)
     wrong = [each for each in exported if not hasattr(module, each)]
     wrong += sorted(defined - set(exported))  # what is not exported is private

@@ -34,7 +34,7 @@ COINED_NAMES = {
     "spoilt": "unusable",
     "take_away": "revoke",
 }
-"""What no class, function, variable, attribute or argument is called, and what is said instead."""
+"""Names of no class, function, variable, attribute or argument, and their replacements."""
 
 COINED_PARTS = {
     "errand",
@@ -65,7 +65,7 @@ COINED_PHRASES = {
     r"spoilt": "unusable",
     r"unreadable": "parse errors",
 }
-"""What the documentation and messages do not say, and what they say instead."""
+"""Phrases that are not in the documentation and messages, and their replacements."""
 
 ORDINARY = {"docs/training/cpu.md": {"is left alone"}}
 """What is meant as anybody would mean it."""
@@ -122,7 +122,7 @@ def test_names():
 
 
 def phrases_in(file, text):
-    """Return the coined phrases in a text, but for those that may be in its file."""
+    """Return the coined phrases in a text, without the ones that its file may use."""
     flat = " ".join(text.split())
     found = {
         match[0].lower() for match in re.finditer(rf"\b({'|'.join(COINED_PHRASES)})\b", flat, re.IGNORECASE)
@@ -139,7 +139,7 @@ def test_the_documentation():
 
 
 @pytest.mark.slow
-def test_what_is_said():
+def test_phrases():
     """Help texts, messages and docstrings."""
     files = [
         file

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import fresh
+import forked
 from mutants.__main__ import TARGETS, Results, wilson
 from mutants.copies import copy_tree, planted
 from mutants.covering import nearness
@@ -188,7 +188,7 @@ Garbage()
 def tried(tree, *names, before=""):
     """Run tests as `make mutants` does: in a copy of a process without threads, which that of a test has."""
     tests = [f"test_module.py::test_{name}" for name in names]
-    run = fresh.run(TRIAL.format(before=before), Path(__file__).parents[1], tree, *tests)
+    run = forked.run(TRIAL.format(before=before), Path(__file__).parents[1], tree, *tests)
     assert run.returncode == 0, run.stderr
     return run.stdout.strip()
 
@@ -222,6 +222,7 @@ def test_a_mutant_under_which_a_test_hangs_is_caught(tree, halved):
         )
 
 
+@pytest.mark.slow
 @needs_git
 def test_the_copy_follows_the_repository(tmp_path):
     copy_tree(ROOT, tmp_path)
