@@ -49,8 +49,8 @@ class Scripted:
 def play(tmp_path):
     """Has players play the tasks of a folder; returns the findings about episodes and about lengths."""
 
-    def played(*players, env_id="nasty_envs:nasty/Nasty-v0", timeout=30.0):
-        folder = write_tasks(tmp_path, env_id, max_turns=9)
+    def played(*players, env_id="nasty_envs:nasty/Nasty-v0", timeout=30.0, **loop):
+        folder = write_tasks(tmp_path, env_id, **(loop or {"max_turns": 9}))
         makers = [lambda player=player: player for player in players]
         names = ("episodes", "response length")
         return checked(folder, *names, timeout=timeout, players=lambda env_id: makers)
@@ -64,6 +64,12 @@ def test_two_episodes_are_played_to_their_ends(play):
     assert (length.check, "by 2 episodes of scripted" in length.text) == ("response length", True)
     assert (one.task, one.observations, one.left) == (0, ["Begin.", "Go on."], [*"cdef"])
     assert (other.task, other.observations, other.left) == (2, ["Begin.", "Go on."], [])
+
+
+@pytest.mark.parametrize("loop", [{"max_turns": 9}, {"horizon": {"turns": [4, 9], "every": 1}}])
+def test_the_highest_turn_limit_counts(play, loop):
+    (length,) = play(Scripted("a"), **loop)
+    assert "by 1 episodes of scripted up to 9 turns" in length.text
 
 
 def test_without_players_nothing_is_played(play):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import math
+import re
 import sys
 import types
 
 import pytest
 
+from check_mistakes import MISTAKES, MORE_MISTAKES
 from checked import checked, write_settings
 from loop_without_verl import agent_loop, loop_class, replies
 
@@ -61,56 +62,14 @@ def test_each_argument_has_a_rule(errors):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "remedy"),
-    [
-        ("env_id", 3, "should be text"),
-        ("env_kwargs", [1], "should be a mapping"),
-        ("reset_options", "{", "is not JSON"),
-        ("isolate", "jail", "should be one of loop, thread, process"),
-        ("success_at", "high", "should be a number"),
-        ("max_turns", 0, "should be an integer from 1, or null"),
-        ("max_turns", "20", "write max_turns: 20"),
-        ("max_turns", True, "should be an integer"),
-        ("max_tokens_per_turn", 0, "write max_tokens_per_turn: null for no limit"),
-        ("max_observation_tokens", 12.5, "should be an integer"),
-        ("horizon", {"turns": 5.5}, "turns should be a number, or a list of numbers"),
-        ("horizon", {"turns": [10, 20]}, "require every"),
-        ("hide_reasoning", "no", "should be true or false"),
-        ("drop_reasoning", 1, "should be true or false"),
-        ("turn_rewards", "yes", "should be true or false"),
-        *(
-            ("fault_budget", value, "should be a number of seconds from 0")
-            for value in ("ten minutes", -1, True, math.nan, math.inf)
-        ),
-        ("env_timeout", 0, "should be a number of seconds above 0"),
-        ("episodes_dir", "", "should be text"),
-    ],
+    "mistake",
+    [each for each in (*MISTAKES, *MORE_MISTAKES) if each.arguments],
+    ids=lambda mistake: mistake.text,
 )
-def test_an_invalid_argument(errors, name, value, remedy):
-    (error,) = errors({**GOOD, "max_turns": None, name: value})
-    assert remedy in error
-    assert name in error
-    with pytest.raises(ValueError, match=name):
-        make(**{name: value})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"max_turns": 5, "horizon": {"turns": 5}}, "give one of them"),
-        ({"drop_reasoning": True, "turn_rewards": True}, "exclude each other"),
-    ],
-)
-def test_arguments_that_exclude_each_other(errors, arguments, words):
-    (error,) = errors(arguments)
-    assert words in error
-    with pytest.raises(ValueError, match=words):
-        make(**arguments)
-
-
-def test_an_unknown_name_has_a_near_one(errors):
-    (error,) = errors({"max_token_per_turn": 5})
-    assert "no argument max_token_per_turn; did you mean max_tokens_per_turn?" in error
+def test_an_invalid_argument(mistake):
+    """`tests/cli/test_verl_check.py` has `check` find each of them."""
+    with pytest.raises(ValueError, match=re.escape(mistake.finding)):
+        make(**mistake.arguments)
 
 
 @pytest.mark.parametrize(

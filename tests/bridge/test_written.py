@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import subprocess
 
 import pytest
 import yaml
 
 from checked import checked
+from recipe_choices import CHOICES, GROUPED, TEXTCRAFT, WEBSHOP, versions
 from verl_bridge.recipes import (
     ALGORITHMS,
     INTEGRATIONS,
@@ -21,41 +21,6 @@ from verl_bridge.recipes import (
     write,
     write_sft,
 )
-
-TEXTCRAFT, WEBSHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("TextCraft", "WebShop"))
-GROUPED = {"grpo", "rloo", "gigpo"}
-NO_INTERACTION = {"remax", "gigpo"}
-
-CHOICES = [
-    *(
-        {"algorithm": algorithm, "integration": integration}
-        for algorithm, integration in itertools.product(ALGORITHMS, INTEGRATIONS)
-        if integration == "agent-loop" or algorithm not in NO_INTERACTION
-    ),
-    {"algorithm": "ppo", "kl_coef": 0.0},
-    {"algorithm": "gigpo", "seed": 4},
-    {"lora": 8, "engine": "vllm", "offload": False},
-    {"offload": True, "checkpointing": False, "gpus": 8},
-    {"rollout_correction": True, "turns": (5, 10)},
-    {"model": "Qwen/Qwen3-4B", "thinking": "hide"},
-    {"tool_calls": True},
-    {"trainer": "colocate_async"},
-    {"trainer": "colocate_async", "gpus": 8},
-    {"trainer": "separate_async"},
-    {"trainer": "separate_async", "gpus": 8},
-    {"like": "agentgym-rl"},
-    {"like": "scalinginter-rl"},
-    {"like": "gigpo", "env_id": WEBSHOP},
-]
-
-
-def versions(choices):
-    """Return the versions of verl for which there is such a recipe, the newest last."""
-    if choices.get("integration") == "interaction":
-        return VERSIONS[:1]
-    if "trainer" in choices:
-        return VERSIONS[-1:]
-    return VERSIONS[1:] if choices.get("algorithm") == "remax" else VERSIONS
 
 
 def combinations(choices):

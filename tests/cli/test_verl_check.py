@@ -5,62 +5,102 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from check_mistakes import MISTAKES, checkpoint, config, loop, make_folder
+import forked
+from check_mistakes import MISTAKES, MORE_MISTAKES, TABLE, checkpoint, config, make_folder
 from command_line import run as agentgym
+from verl_bridge.recipes import Finding
 
-DOCS = Path(__file__).resolve().parents[2] / "docs/training/check.md"
+
+@pytest.fixture(autouse=True)
+def _without_verl(monkeypatch):
+    monkeypatch.setitem(sys.modules, "verl", None)
 
 
 def checked(folder, *overrides):
-    """Return what `verl check` finds."""
-    found = json.loads(agentgym("verl", "check", folder, *overrides, "--json").stdout)
-    return [SimpleNamespace(**each) for each in found["findings"]]
+    """Return what `verl check` finds; its exit status is that of the findings."""
+    ended = agentgym("verl", "check", folder, *overrides, "--json")
+    found = json.loads(ended.stdout)
+    findings = [Finding(**each) for each in found["findings"]]
+    right = all(each.status != "problem" for each in findings)
+    assert (found["ok"], ended.exit_code == 0) == (right, right)
+    return findings
 
 
-def test_the_docs_have_this_table():
-    text = DOCS.read_text("utf-8")
-    rows = [f"| {each.text} | {each.status} | {each.finding} |" for each in MISTAKES]
-    table = text[text.index("| mistake |") :].split("\n\n")[0].splitlines()[2:]
-    assert table == rows
-    assert len(rows) >= 24
+def test_each_mistake_of_the_docs_is_made():
+    assert [each.text for each in MISTAKES] == [*TABLE]
+    assert len(MISTAKES) >= 24
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, textcraft_url):
-    return make_folder(tmp_path_factory.mktemp("made") / "folder", textcraft_url)
+    """Folders in which nothing is wrong, by whether they play through interactions; tests copy them."""
+    place = tmp_path_factory.mktemp("made")
+    return {
+        False: make_folder(place / "loop", textcraft_url),
+        True: make_folder(place / "interaction", textcraft_url, "0.7", interaction=True),
+    }
 
 
 @pytest.fixture
 def folder(made, tmp_path):
-    """A folder in which nothing is wrong."""
-    return Path(shutil.copytree(made, tmp_path / "folder"))
+    return Path(shutil.copytree(made[False], tmp_path / "folder"))
 
 
 @pytest.mark.parametrize(
     "mistake",
-    [pytest.param(each, id=each.text, marks=pytest.mark.slow) for each in MISTAKES if not each.needs],
+    [
+        pytest.param(each, id=each.text, marks=[pytest.mark.slow] * each.rows)
+        for each in (*MISTAKES, *MORE_MISTAKES)
+        if not each.needs_verl
+    ],
 )
-def test_a_mistake_is_found(folder, mistake):
-    mistake.make(folder)
-    findings = checked(folder)
-    found = [each for each in findings if mistake.finding in each.text]
-    assert mistake.status in {each.status for each in found}, findings
-    assert all(each.advice for each in found if each.status == mistake.status)
+def test_a_mistake_is_found(made, tmp_path, mistake):
+    folder = Path(shutil.copytree(made[mistake.interaction], tmp_path / "folder"))
+    mistake.make_in(folder)
+    mistake.assert_found(checked(folder))
 
 
-def test_nothing_is_wrong_without_a_mistake(folder):
-    findings = checked(folder)
+@pytest.mark.parametrize("interaction", [False, True])
+def test_nothing_is_wrong_without_a_mistake(made, interaction):
+    findings = checked(made[interaction])
     assert not [each for each in findings if each.status in {"problem", "warning"}]
     (length,) = (each for each in findings if each.check == "response length")
     assert "by 2 episodes of oracle and random up to 20 turns" in length.text
 
 
+def test_the_findings_are_printed(folder):
+    printed = agentgym("verl", "check", folder).stdout
+    assert "ok       environment: agentgym_gym:agentgym/TextCraft-v0 begins and answers" in printed
+    assert "ok       server: http://127.0.0.1" in printed
+    assert "skipped  settings: verl is not installed here: the settings were not composed" in printed
+    assert "its context length was not checked" in printed
+
+
 # what is not on this machine
+
+
+def test_without_pyarrow_no_rows_are_read(folder, monkeypatch):
+    for module in ("pyarrow", "pyarrow.parquet"):
+        monkeypatch.setitem(sys.modules, module, None)
+    assert "pyarrow is not installed here: not read" in agentgym("verl", "check", folder).stdout
+
+
+@pytest.mark.slow  # in a process of its own
+def test_without_yaml_the_command_that_installs_it_is_named(folder):
+    """pyarrow is not imported before."""
+    absent = dict.fromkeys(["yaml", "pyarrow", "pyarrow.parquet"])
+    code = (
+        f"import sys; sys.modules |= {absent}; sys.argv = ['agentgym', 'verl', 'check', {str(folder)!r}]\n"
+        "from agentgym_gym.__main__ import main; main()"
+    )
+    result = forked.run(code)
+    assert result.returncode == 2
+    assert "pip install '.[cli]'" in result.stderr
 
 
 def test_an_environment_without_a_server_here_is_skipped(run, tmp_path, monkeypatch):
@@ -143,26 +183,3 @@ def test_force_knows_several_environments(run, tmp_path):
     refused = init("Maze", "Wordle")
     assert refused.exit_code == 2
     assert re.search(r"now agentgym_gym:agentgym/Maze-v0, .*Wordle", " ".join(refused.stderr.split()))
-
-
-def test_episodes_of_an_earlier_training_are_reported(folder):
-    (folder / "episodes").mkdir()
-    (folder / "episodes/episodes.jsonl").write_text("{}\n")
-    (found,) = (each for each in checked(folder) if each.check == "checkpoints")
-    assert (found.status, "reports will mix both" in found.text) == ("warning", True)
-
-
-def test_checkpoints_without_the_file_of_the_last_step(folder):
-    checkpoint(folder)
-    (folder / "checkpoints/latest_checkpointed_iteration.txt").unlink()
-    (found,) = (each for each in checked(folder) if each.check == "checkpoints")
-    assert "no latest_checkpointed_iteration.txt: verl starts from step 1" in found.text
-
-
-# tasks
-
-
-def test_a_turn_limit_that_is_wrong_ends_no_check(folder):
-    loop({"max_turns": None, "horizon": {"turns": "many"}})(folder)
-    wrong = [each for each in checked(folder) if each.status == "problem"]
-    assert [each.check for each in wrong] == ["loop"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 
 import gymnasium
@@ -11,12 +10,14 @@ import pytest
 import yaml
 from pyarrow import parquet
 
+import echo_env
 from agentgym_gym import find
 from agentgym_gym.data import own_prompt
+from echo_env import OWN
 from verl_bridge.recipes import write_rows
 from verl_bridge.tasks import EnvTask
 
-MAZE, CRAFT, OWN = "agentgym/Maze-v0", "agentgym/TextCraft-v0", "own/Echo-v0"
+MAZE, CRAFT = "agentgym/Maze-v0", "agentgym/TextCraft-v0"
 
 
 @pytest.fixture
@@ -39,26 +40,10 @@ def checked(run, tmp_path):
     return lambda: json.loads(run("verl", "check", tmp_path / "joint", "--json").stdout)["findings"]
 
 
-class Echo(gymnasium.Env):
-    """Another library's environment."""
-
-    observation_space = action_space = gymnasium.spaces.Text(100)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return f"Say {seed}.", {}
-
-    def step(self, action):
-        return "No.", 0.0, False, False, {}
-
-
 @pytest.fixture
 def own(monkeypatch):
-    """Registers it; returns its id with its module."""
-    monkeypatch.setitem(sys.modules, "echo_module", sys.modules[__name__])
-    registered = gymnasium.envs.registration.EnvSpec(OWN, Echo)
-    monkeypatch.setitem(gymnasium.registry, OWN, registered)
-    return f"echo_module:{OWN}"
+    """An environment of another library: its id with its module."""
+    return echo_env.register(monkeypatch)
 
 
 def named(rows):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import check_mistakes
 import needs
 from agentgym_gym.data import read_trajectories
 from agentgym_gym.evaluate import RunFolder
@@ -58,13 +59,6 @@ def problems(run, folder="sft"):
     wrong = [each for each in found if each["status"] == "problem"]
     assert (result.exit_code == 1) is bool(wrong)
     return wrong
-
-
-def edit(old, new):
-    file = Path("sft/config.yaml")
-    text = file.read_text("utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new), "utf-8")
 
 
 @pytest.mark.parametrize("preset", SFT_PRESETS)
@@ -198,22 +192,17 @@ def test_nothing_is_replaced_unasked(sft, run, games):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "check", "said"),
+    ("key", "value", "check", "said"),
     [
-        ("train_batch_size: 8", "train_batch_size: 41", "data", "nothing is left"),
-        ("n_gpus_per_node: 1", "n_gpus_per_node: 3", "sizes", "8 games cannot be divided among 3 GPUs"),
-        (
-            "max_length: 8192",
-            "max_length: 9000",
-            "sizes",
-            "gets at most 8192 tokens at a time, and a game may have 9000",
-        ),
-        ("train.parquet", "gone.parquet", "data", "cannot read"),
+        ("data.train_batch_size", 41, "data", "nothing is left"),
+        ("trainer.n_gpus_per_node", 3, "sizes", "8 games cannot be divided among 3 GPUs"),
+        ("data.max_length", 9000, "sizes", "8192 tokens at a time, and a game may have 9000"),
+        ("data.train_files", "gone.parquet", "data", "cannot read"),
     ],
 )
-def test_a_setting_that_does_not_fit_is_found(sft, run, old, new, check, said):
+def test_a_setting_that_does_not_fit_is_found(sft, run, key, value, check, said):
     sft()
-    edit(old, new)
+    check_mistakes.config({key: value})(Path("sft"))
     (found,) = problems(run)
     assert found["check"] == check
     assert said in found["text"]
@@ -226,18 +215,10 @@ def test_an_earlier_training_is_told_of(sft, run):
     result = run("verl", "check", "sft")
     assert "verl resumes from its step 12" in result.stdout
     assert result.exit_code == 0
-    edit("total_epochs", "resume_mode: disable\n  total_epochs")
+    check_mistakes.config({"trainer.resume_mode": "disable"})(Path("sft"))
     printed = run("verl", "check", "sft").stdout
     assert "resumes" not in printed
     assert "which new ones replace step by step" in printed
-
-
-def rewritten(change):
-    rows = parquet.read_table("sft/data/train.parquet").to_pylist()
-    change(rows)
-    import pyarrow as pa
-
-    parquet.write_table(pa.Table.from_pylist(rows), "sft/data/train.parquet")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +231,7 @@ def rewritten(change):
 )
 def test_a_row_that_is_no_game_is_found(sft, run, change, said):
     sft()
-    rewritten(change)
+    check_mistakes.rows("train", change)(Path("sft"))
     (found,) = problems(run)
     assert said in found["text"]
 

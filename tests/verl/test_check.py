@@ -17,18 +17,21 @@ import command_line
 import inside_bridge
 import needs
 import programs
-from check_mistakes import EXTERNAL, MISTAKES, config, loop, make_folder, replace
+from check_mistakes import MISTAKES, MORE_MISTAKES, config, external, loop, make_folder
 
 pytest.importorskip("verl", reason=needs.reason("verl"))
 
 from verl_bridge.recipes import VERSIONS, Finding
-from verl_run import compose
+from verl_run import compose, compose_all
 
 MINOR = ".".join(metadata.version("verl").split(".")[:2])
 pytestmark = pytest.mark.skipif(MINOR not in VERSIONS, reason="recipes are not written for this version")
 
-HERE = [each for each in MISTAKES if each.needs in {"verl", MINOR}]
-ANYWHERE = [each for each in MISTAKES if not each.needs]
+OF_VERSION = [each for each in (*MISTAKES, *MORE_MISTAKES) if each.version in {"", MINOR}]
+HERE = [each for each in OF_VERSION if each.needs_verl]
+# The other checks do not depend on verl; tests/cli/test_verl_check.py has them find all mistakes without it.
+WITH_VERL = {"sizes", "trainer", "credit", "model", "import"}
+ANYWHERE = [each for each in OF_VERSION if each not in HERE and (each.with_verl or each.check in WITH_VERL)]
 MODULE = """
 from verl.trainer.ppo.core_algos import register_adv_est
 
@@ -44,76 +47,68 @@ def findings_of(folder):
     return [Finding(**finding) for finding in json.loads(ended.stdout)["findings"]]
 
 
-def compose_each(place, url, mistakes):
-    """Return the folder of each mistake, and of none, with what verl makes of it."""
-    folders = {"": make_folder(place / "right", url, MINOR)}
-    for number, mistake in enumerate(mistakes):
-        folders[mistake.text] = folder = make_folder(place / str(number), url, MINOR)
-        mistake.make(folder)
-    answers = compose(*folders.values())
-    for folder, answer in answers.items():
-        if "triner" not in (folder / "run.sh").read_text():
+@pytest.fixture(scope="module")
+def composed(request, tmp_path_factory, textcraft_url):
+    """What verl makes of a folder without a mistake, with each of HERE, and with each other selected one."""
+    place = tmp_path_factory.mktemp("mistakes")
+    folders = {"": make_folder(place / "right", textcraft_url, MINOR)}
+    tests = (getattr(item, "callspec", None) for item in request.session.items if item.path == request.path)
+    selected = [test.params.get("mistake") for test in tests if test]
+    for number, mistake in enumerate([*HERE, *(each for each in ANYWHERE if each in selected)]):
+        folder = folders[mistake.text] = place / str(number)
+        make_folder(folder, textcraft_url, MINOR, interaction=mistake.interaction)
+        mistake.make_in(folder)
+    answers = compose_all(folders)
+    for text, (_, answer) in answers.items():
+        if "triner" not in text:
             answer["external"] = {}  # of another folder in this process
-    return {text: (folder, answers[folder]) for text, folder in folders.items()}
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory, textcraft_url):
-    """What verl makes of the folder of each mistake that is found with its help, and of one without."""
-    return compose_each(tmp_path_factory.mktemp("mistakes"), textcraft_url, HERE)
-
-
-@pytest.fixture(scope="module")
-def others(tmp_path_factory, textcraft_url):
-    """What verl makes of the folders of the other mistakes."""
-    return compose_each(tmp_path_factory.mktemp("others"), textcraft_url, ANYWHERE)
+    return answers
 
 
 @pytest.fixture
-def find(monkeypatch):
-    """Checks a folder with what the one process made of it."""
+def find(monkeypatch, composed):
+    """Returns the findings about the folder of a mistake, with what the one process made of it."""
 
-    def check_folder(folder, answer):
+    def check_folder(text):
+        folder, answer = composed[text]
         inside_bridge.take_composed(monkeypatch, {folder: answer})
         return findings_of(folder)
 
     return check_folder
 
 
-def hold_found(mistake, findings):
-    found = [each for each in findings if mistake.finding in each.text]
-    assert mistake.status in {each.status for each in found}, findings
-    assert all(each.advice for each in found if each.status == mistake.status)
+@pytest.mark.parametrize(
+    "mistake",
+    [*HERE, *(pytest.param(each, marks=pytest.mark.slow) for each in ANYWHERE)],
+    ids=lambda mistake: mistake.text,
+)
+def test_a_mistake_is_found(find, mistake):
+    mistake.beside_verl().assert_found(find(mistake.text))
 
 
-@pytest.mark.parametrize("mistake", HERE, ids=lambda each: each.text)
-def test_a_mistake_is_found(results, find, mistake):
-    hold_found(mistake, find(*results[mistake.text]))
+def test_a_process_of_its_own_composes_the_settings(tmp_path, textcraft_url, monkeypatch):
+    """As everywhere else, it imports verl."""
+    inside_bridge.compose_by(monkeypatch, subprocess.run)
+    folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
+    HERE[0].make_in(folder)
+    HERE[0].beside_verl().assert_found(findings_of(folder))
 
 
-@pytest.mark.slow  # tests/cli/test_verl_check.py has them without verl
-@pytest.mark.parametrize("mistake", ANYWHERE, ids=lambda each: each.text)
-def test_so_is_one_that_is_found_without_verl(others, find, mistake):
-    hold_found(mistake, find(*others[mistake.text]))
-
-
-def test_nothing_is_wrong_without_a_mistake(results, find):
-    findings = find(*results[""])
+def test_nothing_is_wrong_without_a_mistake(find):
+    findings = find("")
     assert not [each for each in findings if each.status in {"problem", "warning"}]
     assert [each.status for each in findings if each.check == "values"] == ["ok"]
 
 
-def test_a_wrong_value_is_named_with_all_that_is_allowed(results):
-    _, answer = results["`adv_estimator: gprpo`"]
+def test_a_wrong_value_is_named_with_all_that_is_allowed(composed):
+    _, answer = composed["`adv_estimator: gprpo`"]
     (wrong,) = answer["values"]["wrong"]
     assert (wrong["key"], wrong["value"], wrong["used"]) == ("algorithm.adv_estimator", "gprpo", True)
     assert {"gae", "grpo", "rloo", "remax", "reinforce_plus_plus"} <= set(wrong["allowed"])
 
 
-def test_no_choice_is_left_unchecked(results):
-    assert {text: answer["values"].get("unchecked", []) for text, (_, answer) in results.items()} == {
-        text: [] for text in results
-    }
+def test_no_choice_is_left_unchecked(composed):
+    assert [text for text, (_, answer) in composed.items() if answer["values"].get("unchecked")] == []
 
 
 def test_the_accepted_names_are_those_of_verl(tmp_path, textcraft_url):
@@ -223,65 +218,6 @@ def test_the_recipe_of_the_cpu_page_passes(tmp_path, textcraft_url):
 
 # What is not installed here
 
-OPTIONS = {
-    "engine vllm": ["--engine", "vllm"],
-    "adapters with vllm": ["--engine", "vllm", "--lora", "16", "--offload"],
-    "adapters": ["--lora", "16"],
-    "critic": ["--algorithm", "ppo", "--engine", "vllm"],
-    "leave one out": ["--algorithm", "rloo", "--rollout-correction", "--seed", "3"],
-    "turns": ["--algorithm", "gigpo", "--preset", "full", "--engine", "vllm"],
-    "no reference": ["--algorithm", "reinforce_plus_plus", "--kl-coef", "0", "--preset", "train"],
-    "functions": ["--tools", "native", "--engine", "vllm"],
-    "hidden thoughts": ["--thinking", "hide", "--model", "Qwen/Qwen3-4B"],
-    "no thoughts": ["--thinking", "off", "--model", "Qwen/Qwen3-4B", "--turns", "5,10"],
-    "paper": ["--like", "agentgym-rl", "--engine", "vllm"],
-    "several": ["--env", "Maze", "--isolate", "Maze=thread"],
-}
-OF_VERSION = {
-    "0.7": {"interaction": ["--integration", "interaction"]},
-    "0.8": {"greedy baseline": ["--algorithm", "remax"]},
-    "0.9": {
-        "colocated": ["--trainer", "colocate_async", "--engine", "vllm", "--lora", "8"],
-        "separate": ["--trainer", "separate_async", "--engine", "vllm"],
-    },
-}
-
-
-def written(folder, *options):
-    arguments = ("verl", "init", "--env", "TextCraft", "--verl", MINOR, *options)
-    preset = [] if "--preset" in options else ["--preset", "test"]
-    made = command_line.run(*arguments, *preset, "--out", folder)
-    assert made.exit_code == 0, made.output
-    return folder
-
-
-def test_a_right_folder_has_no_problem_without_the_engine(tmp_path, textcraft_url, monkeypatch):
-    """Whatever `init` writes: what needs the engine is skipped, with the engine's name."""
-    absent = {name for name in ("vllm", "sglang", "cupy") if importlib.util.find_spec(name) is None}
-    if not absent:
-        pytest.skip("the engines are installed here")
-    wanted = OPTIONS | OF_VERSION.get(MINOR, {})
-    if MINOR == "0.7":
-        wanted = {name: options for name, options in wanted.items() if name != "adapters"}
-    folders = {name: written(tmp_path / name, *options) for name, options in wanted.items()}
-    inside_bridge.take_composed(monkeypatch, compose(*folders.values()))
-    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
-    skipped = {}
-    for name, folder in folders.items():
-        findings = findings_of(folder)
-        assert [each for each in findings if each.status == "problem"] == [], name
-        assert "verl is not installed here" not in str(findings)
-        assert any("composes them and has each one" in each.text for each in findings)
-        skipped[name] = {
-            each.text.split(" is not installed")[0]
-            for each in findings
-            if each.status == "skipped" and "is not installed here" in each.text
-        }
-    assert skipped["adapters with vllm"] == {"vllm"} & absent
-    if MINOR == "0.9":
-        assert skipped["separate"] == {"cupy"} & absent
-
-
 BLOCKER = """
 import sys
 
@@ -314,7 +250,7 @@ def test_a_package_that_verl_needs_is_named(package, tmp_path, textcraft_url, mo
 def test_a_module_that_needs_a_package_is_skipped(tmp_path, textcraft_url, monkeypatch):
     (tmp_path / "own_parts.py").write_text("import package_of_another_machine\n\nclass Loop:\n    pass\n")
     folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
-    replace("run.sh", EXTERNAL, 'MODULES="own_parts,verl_bridge.trainer')(folder)
+    external("own_parts,verl_bridge.trainer")(folder)
     config({"algorithm.adv_estimator": "own_estimator"})(folder)
     loop({"_target_": "own_parts.Loop"})(folder)
     path = f"{tmp_path}:{programs.environment()['PYTHONPATH']}"
@@ -336,26 +272,3 @@ def test_a_failed_composition_is_not_a_missing_verl(tmp_path, textcraft_url, mon
     assert "not installed here" not in " ".join(
         each.text for each in findings if each.check in {"settings", "values", "import"}
     )
-
-
-TYPES = {
-    "actor_rollout_ref.actor.ppo_epochs": ("many", "1, verl's default"),
-    "actor_rollout_ref.rollout.agent.num_workers": (0, "8, verl's default"),
-    "actor_rollout_ref.actor.use_kl_loss": ("no", "false"),
-    "actor_rollout_ref.rollout.temperature": ([0.7], "0.7"),
-    "data.train_batch_size": ("large", "8, as agentgym verl init writes it"),
-    "actor_rollout_ref.rollout.val_kwargs": (3, "to a group of settings"),
-    "algorithm.adv_estimator": (["grpo"], '"grpo"'),
-}
-
-
-def test_a_value_of_another_type_is_named_with_one_that_fits(tmp_path, textcraft_url, monkeypatch):
-    folders = {}
-    for number, (key, (value, _)) in enumerate(TYPES.items()):
-        folders[key] = make_folder(tmp_path / str(number), textcraft_url, MINOR)
-        config({key: value})(folders[key])
-    inside_bridge.take_composed(monkeypatch, compose(*folders.values()))
-    for key, folder in folders.items():
-        (wrong,) = (each for each in findings_of(folder) if each.status == "problem")
-        assert wrong.text.startswith(f"{key}=")
-        assert wrong.advice.endswith(TYPES[key][1])
