@@ -85,9 +85,7 @@ def libraries(session: nox.Session) -> None:
     pins = "constraints/libraries.txt"
     # Compiled at once: eight processes at a time import them.
     session.install("--constraint", pins, "--requirement", pins, "--editable", ".[eval,data]")
-    # A game at a time per process: its tests compare with the same episodes.
-    options = ("-n2", "--dist=loadgroup", "--durations=15")
-    session.run("pytest", *options, "tests/libraries", *session.posargs)
+    session.run("pytest", "-n2", "--durations=15", "tests/libraries", *session.posargs)
 
 
 @nox.session

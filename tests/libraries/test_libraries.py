@@ -57,8 +57,7 @@ class Case(NamedTuple):
 
 def case_of(name, *facts, slow=False, **more):
     case = Case(*facts, **more)
-    marks = [pytest.mark.needs(*case.requires.split()), pytest.mark.xdist_group(name)]
-    marks += [pytest.mark.slow] if slow else []
+    marks = [pytest.mark.needs(*case.requires.split()), *[pytest.mark.slow] * slow]
     return pytest.param(case, id=name, marks=marks)
 
 

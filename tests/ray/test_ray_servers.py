@@ -147,7 +147,7 @@ def test_a_server_that_cannot_start_is_reported(cluster, words, reason):
     assert reason in ended.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_the_command_serves_until_a_signal(number):
     with serving("local", number=number) as ((url,), _):
         assert first_observation(url).startswith("Crafting commands:")

@@ -72,7 +72,15 @@ def test_the_rows_are_as_the_description_has_them(game, task):
         assert game.step(orphans).observation == "[(0,)]"
 
 
-@pytest.mark.parametrize("tasks", [SOME[::97], pytest.param(SOME, marks=pytest.mark.slow)], ids=len)
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        SOME[::97],
+        pytest.param(SOME[::7], marks=pytest.mark.slow),
+        pytest.param(SOME, marks=pytest.mark.exhaustive),
+    ],
+    ids=len,
+)
 def test_every_answer_has_rows_that_cannot_be_guessed_without_a_query(game, tasks):
     for task in tasks:
         _, outcome = game.win(task)
