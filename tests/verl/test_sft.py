@@ -246,6 +246,11 @@ def test_the_check_tries_the_template(tiny, tokenizer, tmp_path):
 # a training
 
 
+def trains(test):
+    """Mark a test that takes a minute: with the oldest verl, only `make trainings` runs it."""
+    return pytest.mark.slow(test) if MINOR == "0.7" else test
+
+
 def run(*command, **variables):
     environment = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("PYTEST_")}
     ended = subprocess.run(
@@ -293,6 +298,7 @@ def trained(tmp_path_factory):
     return trained_on("Maze", "react", tmp_path_factory.mktemp("maze"))
 
 
+@trains
 def test_a_model_learns_games_by_the_script(trained):
     """In ReAct: the loss falls, transformers loads what was saved, and the evaluation gets it."""
     held_to_what_was_trained(*trained)
@@ -338,6 +344,7 @@ def held_to_what_was_trained(folder, said):
     assert words["--launch"] == "transformers"
 
 
+@trains
 def test_what_verl_saved_in_pieces_is_merged_once(trained, tmp_path):
     """By `agentgym eval`."""
     from transformers import AutoModelForCausalLM
