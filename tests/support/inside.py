@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ __all__ = [
     "estimate",
     "folder_of_files",
     "forget_certificates",
+    "forget_copied_sockets",
     "forget_held",
     "forget_registrations",
     "forget_threads",
@@ -200,6 +202,11 @@ def limit_idle(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def limit_copied_sockets(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Limit how many sockets are copied to show whether a server still runs."""
     monkeypatch.setattr(connection_ids, "_MOST_KEPT", number)
+
+
+def forget_copied_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Count the copied sockets of a test alone: of those of a whole process only 64 are kept."""
+    monkeypatch.setattr(connection_ids, "_kept", weakref.WeakSet())
 
 
 def limit_times(env: AgentGymEnv | AsyncAgentGymEnv, **seconds: float) -> None:
