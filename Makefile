@@ -39,7 +39,7 @@ check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 suite: $(VENV)/.dev ## the tests, with the slow ones and without those of make exhaustive
 	$(BIN)/pytest -m "not exhaustive" --durations=30
 
-cov: $(VENV)/.dev ## the tests of make suite with their coverage, which takes them twice as long
+cov: $(VENV)/.dev ## the tests of make suite with their coverage, which takes half as long again
 	$(BIN)/pytest -m "not exhaustive" --cov --cov-report=term
 
 shuffled: $(VENV)/.dev ## the tests of make suite in three random orders; SEEDS="4" for another

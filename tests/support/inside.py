@@ -205,7 +205,7 @@ def limit_copied_sockets(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 def forget_copied_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count the copied sockets of a test alone: of those of a whole process only 64 are kept."""
+    """Count only the copied sockets of the test: a process keeps 64 at most."""
     monkeypatch.setattr(connection_ids, "_kept", weakref.WeakSet())
 
 
