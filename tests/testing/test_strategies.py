@@ -53,7 +53,7 @@ def test_broken_replies_are_broken_in_many_ways(action_format):
     environment = agentgym_gym.find("TextCraft")
     seen = Counter()
 
-    @settings(brief, max_examples=60, phases=[Phase.generate])
+    @settings(brief, max_examples=200, phases=[Phase.generate])
     @given(broken_replies(environment, action_format))
     def look(reply):
         try:
@@ -62,7 +62,8 @@ def test_broken_replies_are_broken_in_many_ways(action_format):
             seen[type(error)] += 1
 
     look()
-    assert sum(seen.values()) > 2 * seen["read"] > 0
+    # About a third can be read. What hypothesis draws depends on the modules that other tests have imported.
+    assert 0 < seen["read"] < 0.6 * sum(seen.values())
     assert len(seen) >= 3
 
 
