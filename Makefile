@@ -46,7 +46,7 @@ shuffled: $(VENV)/.dev ## the tests of make suite in three random orders; SEEDS=
 	@for seed in $(or $(filter-out 0,$(SEEDS)),1 2 3); do \
 		$(BIN)/pytest -m "not exhaustive" -p randomly --randomly-seed="$$seed" || exit 1; done
 
-verl: $(VENV)/.dev ## the tests with the newest and the oldest verl, inspect_ai, transformers serve and, with Python 3.11 and Java, other libraries (.nox)
+verl: $(VENV)/.dev ## the tests with the newest and the oldest verl, inspect_ai and transformers serve (.nox)
 	$(BIN)/nox --reuse-venv=yes
 
 verl-0.8: $(VENV)/.dev ## the tests with verl 0.8, before a release
@@ -68,7 +68,7 @@ exhaustive: $(VENV)/.dev ## the tests that take minutes of their own: all tasks,
 interrupts: $(VENV)/.dev ## a fault at every I/O point of a client: Ctrl-C, cancellation, lost replies, restarts; some minutes
 	$(BIN)/pytest -m "" tests/test_fault_injection.py tests/test_real_interrupts.py
 
-libraries: $(VENV)/.dev ## only the tests with seven other libraries, under four minutes; needs Python 3.11 and Java
+libraries: $(VENV)/.dev ## the tests with seven other libraries, under four minutes; needs Python 3.11 and Java
 	$(BIN)/nox --reuse-venv=yes --session libraries
 
 agentgym: $(VENV)/.dev ## let AgentGym's own clients and Evaluator play every local server: make agentgym AGENTGYM=../AgentGym

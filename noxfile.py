@@ -23,7 +23,7 @@ LOWEST = (
     *("tests/test_http_client.py", "tests/test_vector.py", "tests/servers/test_textcraft_server.py"),
 )
 
-nox.options.sessions = ["inspect", "engines", "libraries", "verl-0.9", "verl-0.7"]
+nox.options.sessions = ["inspect", "engines", "verl-0.9", "verl-0.7"]
 
 
 def _install_pinned(session: nox.Session, name: str, *packages: str) -> None:
