@@ -53,6 +53,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium.error
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from typing_extensions import Self
 
 __all__ = [
@@ -116,6 +118,18 @@ class AgentGymError(gymnasium.error.Error):
 
     def __str__(self) -> str:
         return "".join(map(str, self.args))
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return the error with other names for the arguments in its message.
+
+        Args:
+            names: The new names by the library's; an argument without one keeps its name.
+        """
+        error = copy.copy(self)
+        error.args = tuple(
+            Argument(names.get(part, part)) if isinstance(part, Argument) else part for part in self.args
+        )
+        return error
 
     @property
     def kind(self) -> str:

@@ -601,14 +601,14 @@ FAULTS = [
         f"{RECORDS} -k interval",
     ),
     Fault(
-        "agentgym_gym/evaluate/_figures/compare.py",
+        "agentgym_gym/evaluate/_compare.py",
         "2 * task.solved >= task.known",
         "2 * task.solved > task.known",
         "a task that half of its samples solve is unsolved",
         f"{RECORDS} -k 'two_runs'",
     ),
     Fault(
-        "agentgym_gym/evaluate/_figures/compare.py",
+        "agentgym_gym/evaluate/_compare.py",
         "[0.0 if isclose(x, y) else y - x for x, y in values]",
         "[y - x for x, y in values]",
         "equal means that differ by rounding are no tie",
@@ -657,7 +657,7 @@ FAULTS = [
         f"{RECORDS} -k tokens",
     ),
     Fault(
-        "agentgym_gym/evaluate/_figures/compare.py",
+        "agentgym_gym/evaluate/_compare.py",
         "if a.goal is not None and b.goal is not None and a.goal != b.goal:",
         "if False:",
         "tasks with different goals are compared",

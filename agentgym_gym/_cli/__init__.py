@@ -9,7 +9,6 @@ import typer
 import agentgym_gym
 from agentgym_gym._cli import (
     compare,
-    data,
     doctor,
     envs,
     evaluate,
@@ -24,16 +23,16 @@ from agentgym_gym._cli import (
     table,
     trajectories,
     validate,
-    verl,
-    verl_sft,
     view,
 )
 from agentgym_gym._cli.console import Command
-from agentgym_gym._cli.help_layouts import EVAL, VALIDATE, VERL_SFT
+from agentgym_gym._cli.help_layouts import EVAL, VALIDATE
+from agentgym_gym._cli.plugins import CommandGroup
 
 __all__ = ["app"]
 
 app = typer.Typer(
+    cls=CommandGroup,
     context_settings={"help_option_names": ["--help", "-h"]},  # inherited by all commands
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -53,12 +52,12 @@ app.command("validate", cls=Command, epilog=VALIDATE.epilog)(validate.validate)
 app.command("report", cls=Command)(report.report)
 app.command("view", cls=Command)(view.view)
 app.command("export", cls=Command)(export.export)
-data.data.command("sft", cls=Command)(trajectories.sft)
-data.data.command("agenttraj", cls=Command)(trajectories.agenttraj)
-data.data.command("reformat", cls=Command)(reformat.reformat)
-app.add_typer(data.data, name="data")
-verl.verl.command("sft", cls=Command, epilog=VERL_SFT.epilog)(verl_sft.sft)
-app.add_typer(verl.verl, name="verl")
+
+data = typer.Typer(cls=CommandGroup, no_args_is_help=True, help="Write training files.")
+data.command("sft", cls=Command)(trajectories.sft)
+data.command("agenttraj", cls=Command)(trajectories.agenttraj)
+data.command("reformat", cls=Command)(reformat.reformat)
+app.add_typer(data, name="data")
 
 
 def _show_version(requested: bool) -> None:

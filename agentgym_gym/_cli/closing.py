@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym._cli.console import ARGUMENTS, clean, out
 from agentgym_gym._cli.progress import duration
 from agentgym_gym._text import redact_within
-from agentgym_gym.evaluate._protocol import protocol_text
+from agentgym_gym.evaluate._protocols.applied import protocol_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentgym_gym.evaluate._folder import RunFolder
+    from agentgym_gym.evaluate import RunResult
 
 __all__ = ["continue_command", "print_closing"]
 
@@ -25,8 +25,7 @@ _FLAGS = ("--resume", "--retry-faulted", "--yes")
 
 
 def print_closing(
-    folders: Sequence[RunFolder],
-    unfinished: Sequence[bool],
+    results: Sequence[RunResult],
     seconds: float,
     *,
     raised: str = "",
@@ -35,29 +34,28 @@ def print_closing(
     """Print what follows the metrics of the runs.
 
     Args:
-        folders: The folders of the runs.
-        unfinished: For each run, whether episodes are left to play.
+        results: The results of the runs.
         seconds: Wall-clock seconds of the command.
         raised: The option of the budget that ended the command; empty if none did.
         out: The output folder, if the command does not name it.
     """
-    for folder in folders:
-        run = folder.run
-        prefix = f"{run['env_id'].rpartition('/')[2]} by {run['agent']}: " if len(folders) > 1 else ""
+    for result in results:
+        run = result.facts
+        prefix = f"{run['env_id'].rpartition('/')[2]} by {run['agent']}: " if len(results) > 1 else ""
         if protocol := protocol_text(run):
             _print(f"{prefix}Protocol {protocol}; its metric is {run['protocol']['metric']}.")
         if text := run["selection"]["text"]:
             _print(f"{prefix}{text[0].upper()}{text[1:]}.")
-        for line in filter(None, (_model_requests(run), _env_requests(run, folder.summary.counters))):
+        for line in filter(None, (_model_requests(run), _env_requests(run, result.summary.counters))):
             _print(f"{prefix}{line}")
-        for line in _fault_lines(folder):
+        for line in _fault_lines(result):
             _print(f"{prefix}{line}")
         for ending, advice in _ADVICE.items():
-            if ending in folder.summary.endings:
+            if ending in result.summary.endings:
                 _print(f"{prefix}{ending}: {advice}.")
     _print(f"Wall time {duration(seconds)}.")
-    faulted = any(folder.summary.faulted for folder in folders)
-    if any(unfinished) or faulted:
+    faulted = any(result.summary.faulted for result in results)
+    if faulted or not all(result.finished for result in results):
         larger = f" with a larger {raised}" if raised else ""
         _print(f"Continue{larger}: {continue_command(retry_faulted=faulted, raised=raised, out=out)}")
 
@@ -66,10 +64,10 @@ _ADVICE = {"reply_cut": "raise --max-tokens, or give --on-cut-reply play"}
 """Advice for episodes that the token limit ended, by ending."""
 
 
-def _fault_lines(folder: RunFolder) -> list[str]:
+def _fault_lines(result: RunResult) -> list[str]:
     """Return a line for each kind of fault, with its most frequent message."""
     messages: dict[str, Counter[str]] = {}
-    for record in folder.counting():
+    for record in result.records:
         fault = record.fault or record.agent_fault
         if fault is not None:
             messages.setdefault(fault["kind"], Counter())[fault["message"]] += 1

@@ -17,8 +17,8 @@ from agentgym_gym.evaluate._figures.holm import holm
 from agentgym_gym.evaluate._figures.permutation import DRAWS, ENUMERATED
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate import Comparison, Run
-    from agentgym_gym.evaluate._figures.compare import Paired
+    from agentgym_gym.evaluate import Comparison, RunResult
+    from agentgym_gym.evaluate._compare import Paired
 
 __all__ = ["compare"]
 
@@ -47,7 +47,7 @@ def compare(
     groups = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
     _check(groups)
     named = _named(groups)
-    by_world: dict[_World, dict[str, Run]] = {}
+    by_world: dict[_World, dict[str, RunResult]] = {}
     for name, runs in named.items():
         for run in runs:
             by_world.setdefault(_world(run), {})[name] = run
@@ -80,7 +80,7 @@ def _to_json(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
     return values
 
 
-def _check(groups: Sequence[Sequence[Run]]) -> None:
+def _check(groups: Sequence[Sequence[RunResult]]) -> None:
     """Check that each argument can be compared with another one.
 
     Raises:
@@ -104,14 +104,14 @@ def _check(groups: Sequence[Sequence[Run]]) -> None:
 _World: TypeAlias = "tuple[str, str | None]"
 
 
-def _world(run: Run) -> _World:
+def _world(run: RunResult) -> _World:
     """Return the key of comparable runs: scores on different worlds cannot be compared."""
     return run.env_id, run.world
 
 
-def _named(arguments: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:
+def _named(arguments: Sequence[Sequence[RunResult]]) -> dict[str, list[RunResult]]:
     """Group runs by argument and agent, with one run per environment, and assign a letter to each group."""
-    groups: dict[tuple[int, str, int], list[Run]] = {}
+    groups: dict[tuple[int, str, int], list[RunResult]] = {}
     for i, runs in enumerate(arguments):
         seen: Counter[tuple[str, str]] = Counter()
         for run in runs:
@@ -122,12 +122,12 @@ def _named(arguments: Sequence[Sequence[Run]]) -> dict[str, list[Run]]:
     }
 
 
-def _compare_with_first(runs: Mapping[str, Run]) -> list[Comparison]:
+def _compare_with_first(runs: Mapping[str, RunResult]) -> list[Comparison]:
     first, *others = runs
     return [evaluation.compare_runs(runs[first], runs[other], names=(first, other)) for other in others]
 
 
-def _listed(runs: Iterable[Run]) -> str:
+def _listed(runs: Iterable[RunResult]) -> str:
     return ", ".join(f"{run.path} ({clean(run.label)})" for run in runs)
 
 

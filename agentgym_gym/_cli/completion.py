@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from agentgym_gym._cli.console import ARGUMENTS
 from agentgym_gym.catalogue import BUILT_IN, environments, find
 from agentgym_gym.errors import UnknownEnvironment
+from agentgym_gym.evaluate._protocols.reading import PROTOCOLS
 from agentgym_gym.evaluate._runs import EPISODES, TRAINING_EPISODES
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["complete_agent", "complete_env", "complete_run", "complete_split"]
+__all__ = ["complete_agent", "complete_env", "complete_protocol", "complete_run", "complete_split"]
 
 _MOST_FOLDERS = 1_000
 """The number of folders to look into for runs, which bounds the time in a home folder."""
@@ -35,6 +36,11 @@ def complete_env(incomplete: str) -> list[str]:
     """Return the names and ids of AgentGym's environments that begin with a word."""
     names = [name for each in BUILT_IN for name in (each.name, *each.aliases, *each.ids)]
     return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_protocol(incomplete: str) -> list[str]:
+    """Return the names of protocols that begin with a word."""
+    return [name for name in PROTOCOLS if name.startswith(incomplete)]
 
 
 def complete_split(incomplete: str) -> list[str]:

@@ -133,6 +133,10 @@ class Command(TyperCommand):
     Repeating an option that accepts only one value is an error.
     """
 
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.epilog = self.epilog or getattr(self.callback, "epilog", None)  # set by `declared.command`
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments of the command, and store them in `ARGUMENTS`."""
         ARGUMENTS.set(tuple(args))

@@ -5,14 +5,22 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import shlex
+import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-__all__ = ["CliValue", "GivenOptions", "command", "marked"]
+from agentgym_gym._cli.completion import complete_agent, complete_env, complete_protocol, complete_split
+from agentgym_gym._cli.resolve_env import json_object
+from agentgym_gym.options import Option
+
+__all__ = ["CliValue", "GivenOptions", "command"]
 
 _Options = TypeVar("_Options")
 _Mark = TypeVar("_Mark")
@@ -50,7 +58,9 @@ class GivenOptions:
 
 
 def command(
-    options: type[_Options], groups: Mapping[str, Collection[str]] | None = None
+    options: type[_Options],
+    groups: Mapping[str, Collection[str]] | None = None,
+    examples: Collection[str] = (),
 ) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
     """Return a decorator that turns a function of a dataclass into a typer command.
 
@@ -63,6 +73,7 @@ def command(
         options: The dataclass. Its annotations are evaluated at run time.
         groups: Names of fields by the title of their group in the help, in the order of the help. Options in
             no group come last.
+        examples: Command lines for the end of the help.
 
     Raises:
         TypeError: Two fields have the same name, a field has neither an option nor a default, or a group
@@ -80,9 +91,16 @@ def command(
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by typer
         run.__annotations__ = {each.name: each.annotation for each in parameters}
+        if examples:
+            run.epilog = _epilog_of(examples)  # type: ignore[attr-defined] # read by `console.Command`
         return run
 
     return decorate
+
+
+def _epilog_of(examples: Collection[str]) -> str:
+    """Return examples as the end of a help. The backspace keeps typer from wrapping them."""
+    return "\n".join(["\b", "Examples:", *(f"  {each}" for each in examples)])
 
 
 def _grouped(
@@ -97,24 +115,21 @@ def _grouped(
     unknown = titles.keys() - {each.name for each in parameters}
     if unknown:
         raise TypeError(f"there is no option {', '.join(sorted(unknown))} to group")
-    ranks = {name: rank for rank, name in enumerate(titles)}
+    order = {name: rank for rank, name in enumerate(titles)}
+    title_ranks = {title: rank for rank, title in enumerate(groups)}
     grouped = []
     for each in parameters:
         hint, info = get_args(each.annotation)
+        rank = (-1, 0)
         if isinstance(info, OptionInfo):
             info = copy.copy(info)  # other commands have it in other groups
-            info.rich_help_panel = titles.get(each.name)
-            rank = ranks.get(each.name, len(ranks))
-        else:
-            rank = -1
+            title = titles.get(each.name) or (
+                info.rich_help_panel if info.rich_help_panel in groups else None
+            )
+            info.rich_help_panel = title
+            rank = title_ranks.get(str(title), len(groups)), order.get(each.name, 0)
         grouped.append((rank, each.replace(annotation=Annotated[hint, info])))
     return [each for _, each in sorted(grouped, key=lambda pair: pair[0])]
-
-
-def marked(options: type, kind: type[_Mark]) -> dict[str, _Mark]:
-    """Return the marks of the given class in the ``Annotated`` of a dataclass's fields, by field name."""
-    marks = {each.field.name: each.find(kind) for each in _declarations(options)}
-    return {name: mark for name, mark in marks.items() if mark is not None}
 
 
 @dataclass(frozen=True)
@@ -132,12 +147,16 @@ class _Declaration:
     @property
     def info(self) -> ArgumentInfo | OptionInfo | None:
         """The field's ``typer.Argument`` or ``typer.Option``, or None."""
+        option = self.find(Option)
+        if option is not None:
+            return _typer_option(self.field.name, self.hint, option)
         return self.find(ArgumentInfo) or self.find(OptionInfo)
 
     @property
     def value(self) -> CliValue | None:
         """The field's `CliValue`, or None."""
-        return self.find(CliValue)
+        option = self.find(Option)
+        return self.find(CliValue) if option is None else _cli_value(self.field.name, self.hint, option)
 
     @property
     def is_group(self) -> bool:
@@ -163,6 +182,53 @@ class _Declaration:
         )
 
 
+def _typer_option(name: str, hint: Any, option: Option) -> OptionInfo:
+    """Return typer's form of an option."""
+    flags = [f"--{name.replace('_', '-')}"] if bool in _kinds(hint) else []
+    info = typer.Option(
+        *flags,
+        help=option.help,
+        metavar=option.metavar or None,
+        show_default=option.default or True,
+        min=option.least,
+        max=option.most,
+        autocompletion=_COMPLETIONS.get(option.completes),
+        rich_help_panel=option.group or None,
+    )
+    info.usual = option.usual
+    found: OptionInfo = info
+    return found
+
+
+def _cli_value(name: str, hint: Any, option: Option) -> CliValue | None:
+    """Return how the text of an option is converted; None if typer supports the type of the field."""
+    kinds = _kinds(hint)
+    if option.values == "json":
+        return CliValue(str, functools.partial(json_object, option=f"--{name.replace('_', '-')}"))
+    if option.values == "words":
+        return CliValue(str, shlex.split)
+    if Path in kinds:
+        return CliValue(Path, lambda path: path)
+    if str in kinds:
+        return CliValue(str, str)
+    if any(get_origin(kind) is Sequence for kind in kinds):
+        return CliValue(list[str], tuple)
+    return None
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    """Return the members of a union."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+_COMPLETIONS = {
+    "agent": complete_agent,
+    "environment": complete_env,
+    "protocol": complete_protocol,
+    "split": complete_split,
+}
+
+
 def _declarations(options: type) -> Iterator[_Declaration]:
     hints = get_type_hints(options, include_extras=True)
     for field in fields(options):
@@ -170,15 +236,15 @@ def _declarations(options: type) -> Iterator[_Declaration]:
         if get_origin(hint) is Annotated:
             hint, *extras = get_args(hint)
         declaration = _Declaration(field, hint, extras)
-        declared = declaration.info or declaration.find(GivenOptions) or declaration.is_group
-        if not declared and declaration.default is inspect.Parameter.empty:
-            raise TypeError(f"{options.__name__}.{field.name} needs a typer.Option, or a default")
         yield declaration
 
 
 def _parameters(options: type) -> Iterator[inspect.Parameter]:
     for each in _declarations(options):
         given = each.find(GivenOptions)
+        declared = each.info or given or each.is_group
+        if not declared and each.default is inspect.Parameter.empty:
+            raise TypeError(f"{options.__name__}.{each.field.name} needs a typer.Option, or a default")
         if each.info is not None:
             yield each.parameter()
         elif given is not None:
@@ -212,7 +278,7 @@ def _build(options: type[_Options], values: Mapping[str, Any]) -> _Options:
     return make(**arguments)
 
 
-_NOT_GIVEN: tuple[Any, ...] = (None, [], {})
+_NOT_GIVEN: tuple[Any, ...] = (None, [], {}, ())
 
 
 def _value(declaration: _Declaration, values: Mapping[str, Any]) -> Any:

@@ -14,9 +14,10 @@ from agentgym_gym._addresses import parse_urls
 from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
-from agentgym_gym._cli.sources import Probe, ServerSource, print_advice, probe, source_of
+from agentgym_gym._cli.sources import ServerSource, print_advice, source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._probe import Probe, probe
 from agentgym_gym.evaluate._run_metadata import versions
 
 if TYPE_CHECKING:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentgym_gym._cli.console import clean, out
-from agentgym_gym._cli.environments import PlannedEnvironment
-from agentgym_gym._cli.players import Player, players_of
 from agentgym_gym._draw import draw
 from agentgym_gym.evaluate._agents import load_oracle
 from agentgym_gym.evaluate._chat.forecast import Forecast, forecast
 from agentgym_gym.evaluate._episode_workers import Job
-from agentgym_gym.evaluate._figures.prices import Price, price_of, read_prices
+from agentgym_gym.evaluate._figures.prices import Price, read_prices
+from agentgym_gym.evaluate._play import PreparedRun, prepare
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs
 from agentgym_gym.rollout._messages import History, estimate
 
 if TYPE_CHECKING:
-    from agentgym_gym._cli.plans import RunPlan
+    from agentgym_gym.evaluate import Run, RunLimits
+    from agentgym_gym.evaluate._env_setup import EnvSetup
     from agentgym_gym.rollout import EpisodeRecord
 
 __all__ = ["preview"]
@@ -28,31 +27,30 @@ __all__ = ["preview"]
 _ORACLE_TASKS = 10
 
 
-def preview(plan: RunPlan, *, headers: Mapping[str, str]) -> None:
+def preview(runs: Sequence[Run], limits: RunLimits) -> None:
     """Print the episodes of each run, and the estimated tokens and cost of each model.
 
     The estimate is from ten tasks that the oracle plays, where the environment has an oracle.
 
     Args:
-        plan: The agents, environments and settings.
-        headers: HTTP headers for the environments' servers.
+        runs: The runs.
+        limits: The limits that they share.
     """
-    environments = [PlannedEnvironment(each, headers, seed=plan.seed or 0) for each in plan.environments]
-    players = players_of(plan.agents, plan.seed)
-    prices = None if plan.prices is None else read_prices(Path(plan.prices))
-    total = 0
-    for environment in environments:
-        oracle = _OracleEpisodes(environment, plan.concurrency)
-        for player in (each.under(environment.plan.protocol) for each in players):
-            episodes = len(environment.tasks) * plan.samples
-            total += episodes
-            name = f"{environment.chosen.id.rpartition('/')[2]} by {player.name}"
-            samples = f"; {plan.samples} samples of each" if plan.samples > 1 else ""
-            protocol = environment.plan.protocol
-            under = "" if protocol is None else f"; protocol {protocol.text}"
-            _print(f"{name}: {_count(episodes, 'episode')} ({environment.selection.text}{samples}{under})")
-            if player.is_model:
-                _print_estimate(player, oracle, episodes, prices)
+    prepared = prepare(runs)
+    prices = None if limits.prices is None else read_prices(limits.prices)
+    oracles: dict[int, _OracleEpisodes] = {}
+    for each in prepared:
+        episodes = len(each.episodes)
+        samples = f"; {each.samples} samples of each" if each.samples > 1 else ""
+        under = "" if each.protocol is None else f"; protocol {each.protocol.text}"
+        _print(
+            f"{each.env.name} by {each.agent.name}: {_count(episodes, 'episode')} "
+            f"({each.env.selection.text}{samples}{under})"
+        )
+        if each.agent.is_model:
+            oracle = oracles.setdefault(id(each.env), _OracleEpisodes(each.env, limits.concurrency))
+            _print_estimate(each, oracle, episodes, prices)
+    total = sum(len(each.episodes) for each in prepared)
     _print(f"{_count(total, 'episode')} in total. Nothing was written, and no request was sent to a model.")
 
 
@@ -64,23 +62,23 @@ class _OracleEpisodes:
         concurrency: Maximum number of concurrent episodes.
     """
 
-    def __init__(self, environment: PlannedEnvironment, concurrency: int) -> None:
+    def __init__(self, environment: EnvSetup, concurrency: int) -> None:
         self.environment = environment
         self._concurrency = concurrency
         self._records: dict[bool, list[EpisodeRecord]] = {}
 
-    def forecast(self, player: Player) -> Forecast | None:
+    def forecast(self, prepared: PreparedRun) -> Forecast | None:
         """Return the estimate for a model; None if there is no oracle, or all its episodes faulted."""
         environment, known = self.environment, self.environment.chosen.environment
         if known is None or known.oracle is None:
             return None
-        tools = player.uses_tools
+        tools = prepared.agent.uses_tools
         if tools not in self._records:
             self._records[tools] = self._play(tools=tools)
-        before = player.messages_before(environment.facts(tools=tools)["system_prompt"])
+        before = prepared.agent.messages_before(environment.facts(tools=tools)["system_prompt"])
         schemas = environment.tool_schemas if tools else []
         overhead = estimate([{"role": "system", "content": json.dumps(schemas)}]) if schemas else 0
-        history = History.parse(player.plan.history or "all")
+        history = History.parse(prepared.agent.history)
         return forecast(self._records[tools], before, history, overhead)
 
     def _play(self, *, tools: bool) -> list[EpisodeRecord]:
@@ -100,9 +98,9 @@ class _OracleEpisodes:
 
 
 def _print_estimate(
-    player: Player, oracle: _OracleEpisodes, episodes: int, prices: Mapping[str, Price] | None
+    run: PreparedRun, oracle: _OracleEpisodes, episodes: int, prices: Mapping[str, Price] | None
 ) -> None:
-    expected = oracle.forecast(player)
+    expected = oracle.forecast(run)
     if expected is None:
         _print("  tokens and cost: unknown, because no oracle plays this environment")
         return
@@ -114,9 +112,9 @@ def _print_estimate(
     )
     if prices is None:
         return
-    price = price_of(player.name, prices)
+    price = run.agent.price(prices)
     if price is None:
-        _print(f"  cost: unknown, because the price file has no price of {player.name}")
+        _print(f"  cost: unknown, because the price file has no price of {run.agent.name}")
     else:
         _print(f"  cost: about {price.of(prompt, completion):.2f}, without cached prompts")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-__all__ = ["DATA_RL", "EVAL", "VALIDATE", "VERL_INIT", "VERL_SFT", "HelpLayout"]
+__all__ = ["EVAL", "VALIDATE", "HelpLayout"]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,10 @@ class HelpLayout:
         return "\n".join(["\b", "Examples:", *(f"  {each}" for each in self.examples)])
 
 
-_SERVED = ("server", "action_format", "parser", "on_unknown", "max_turns", "timeout")
-_ENVIRONMENT = (*_SERVED, "header", "isolate", "success_at", "env_timeout", "env_kwargs")
+_ENVIRONMENT = (
+    *("server", "action_format", "parser", "on_unknown", "max_turns", "timeout"),
+    *("header", "isolate", "success_at", "env_timeout", "env_kwargs"),
+)
 
 EVAL = HelpLayout(
     groups={
@@ -64,55 +66,5 @@ VALIDATE = HelpLayout(
     examples=(
         "agentgym validate TextCraft",
         "agentgym validate my_module:my/Env-v0 --gold my_module:Solver --tasks 0:50",
-    ),
-)
-
-DATA_RL = HelpLayout(
-    groups={
-        "Tasks": ("tasks", "split", "num_samples", "val", "val_split", "seed"),
-        "Output": ("out_", "force", "as_json"),
-        "Prompt": ("system_prompt", "system_prompt_from_traj"),
-        "Environment": (*_SERVED, "env_kwargs"),
-    },
-    examples=(
-        "agentgym data rl TextCraft --out data/craft",
-        "agentgym data rl TextCraft Maze --val 10 --out data/two",
-    ),
-)
-
-VERL_INIT = HelpLayout(
-    groups={
-        "Environments and tasks": ("env", "tasks", "split", "val", "val_split", "seed"),
-        "Output": ("out_", "force"),
-        "Training": (
-            *("model", "like", "preset", "algorithm", "kl_coef", "lora", "rollout_correction"),
-            *("trainer", "turns", "turns_every", "thinking", "tools"),
-        ),
-        "Machine": (
-            *("version", "engine", "integration", "gpus", "rollout_gpus", "gpu_memory"),
-            *("offload", "checkpointing"),
-        ),
-        "Environment": ("server", "env_kwargs", "system_prompt", "isolate", "success_at"),
-    },
-    examples=(
-        "agentgym verl init --env TextCraft --preset test --out runs/craft",
-        "agentgym verl init --env Maze=2 --env TextCraft=1 --out runs/two",
-    ),
-)
-
-VERL_SFT = HelpLayout(
-    groups={
-        "Trajectories": (
-            *("successful", "min_score", "best", "split", "val", "seed"),
-            *("from_", "action_format", "prompt", "system_prompt"),
-        ),
-        "Output": ("out_", "force"),
-        "Training": ("model", "preset", "batch", "epochs", "learning_rate", "max_length"),
-        "Machine": ("version", "gpus", "offload", "checkpointing"),
-        "Evaluation after the training": ("eval_", "eval_tasks", "eval_engine", "eval_options"),
-    },
-    examples=(
-        "agentgym verl sft runs/oracle --out runs/sft",
-        "agentgym verl sft runs/oracle --successful --eval TextCraft --out runs/sft",
     ),
 )

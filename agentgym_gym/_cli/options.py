@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated
 
 import typer
 
 from agentgym_gym._cli.completion import complete_split
 from agentgym_gym._headers import HiddenHeaders, parse_headers
-from agentgym_gym._http.limits import DEFAULT_TIMEOUT
-from agentgym_gym._options import FormatName
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._env_setup import text_of
+from agentgym_gym.options import (
+    FORMAT_NAMES,
+    ActionFormat,
+    EnvTimeout,
+    Isolate,
+    MaxTurns,
+    OnUnknown,
+    Parser,
+    Server,
+    SuccessAt,
+    Timeout,
+)
 
 __all__ = [
     "FORMAT_NAMES",
     "ActionFormat",
+    "AgentGymOptions",
     "EnvTimeout",
     "Force",
     "Header",
@@ -34,51 +46,6 @@ __all__ = [
     "text_of",
 ]
 
-FORMAT_NAMES = "react, function_calling, code_as_action, tags, adapt, bare, tool_calls"
-"""The names of `FormatName`, for help lines."""
-
-ActionFormat = Annotated[
-    FormatName | None,
-    typer.Option(metavar="FORMAT", help=f"action format: {FORMAT_NAMES}", show_default="react"),
-]
-
-Parser = Annotated[
-    Literal["default", "agentgym"] | None,
-    typer.Option(help="reply parser; agentgym parses as AgentGym's own client does"),
-]
-
-OnUnknown = Annotated[
-    Literal["forward", "refuse"] | None,
-    typer.Option(help="handling of actions outside the environment's grammar"),
-]
-
-MaxTurns = Annotated[
-    int | None,
-    typer.Option(min=0, help="turn limit; 0 for none", show_default="the environment's, else 100"),
-]
-
-Timeout = Annotated[
-    float | None,
-    typer.Option(help="timeout of each server request, in seconds", show_default=f"{DEFAULT_TIMEOUT:g}"),
-]
-
-Isolate = Annotated[
-    Literal["loop", "thread", "process"] | None,
-    typer.Option(help="where each environment runs", show_default="loop or thread"),
-]
-
-SuccessAt = Annotated[
-    float | None,
-    typer.Option(metavar="RETURN", help="return that counts as success if none is reported"),
-]
-
-EnvTimeout = Annotated[
-    float | None,
-    typer.Option(
-        help="timeout of each call to another library's environment, in seconds", show_default="900"
-    ),
-]
-
 Header = Annotated[
     list[str] | None,
     typer.Option(
@@ -88,14 +55,6 @@ Header = Annotated[
     ),
 ]
 
-
-Server = Annotated[
-    str | None,
-    typer.Option(
-        help="server URL, or several separated by commas",
-        show_default="its variable, else a local server",
-    ),
-]
 
 Split = Annotated[
     str | None,
@@ -115,24 +74,22 @@ TrainingSplit = Annotated[
 
 ValidationSize = Annotated[str, typer.Option(help="validation size: number of tasks, or share (0.1 or 10%)")]
 
+
+@dataclass(frozen=True, kw_only=True)
+class AgentGymOptions:
+    """The options of training rows that apply only to AgentGym's environments."""
+
+    action_format: ActionFormat = None
+    parser: Parser = None
+    max_turns: MaxTurns = None
+    split: TrainingSplit = None
+    on_unknown: OnUnknown = None
+    timeout: Timeout = None
+
+
 Force = Annotated[bool, typer.Option("--force", help="replace existing files")]
 
 Json = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
-
-
-def text_of(file: Path) -> str:
-    """Return the text of a file that an option names, without the final newline.
-
-    Raises:
-        BadOption: The file cannot be read, or is empty.
-    """
-    try:
-        text = file.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadOption(f"cannot read {file}: {error}") from error
-    if not text.strip():
-        raise BadOption(f"{file} is empty")
-    return text.removesuffix("\n")  # the newline at the end of a text file is not content
 
 
 def headers_of(values: list[str] | None) -> HiddenHeaders:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -11,7 +12,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from agentgym_gym._cli.console import clean, err, print_json
-from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser
+from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser  # noqa: TC001 - typer reads these
 from agentgym_gym._cli.resolve_env import Name, resolve
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._text import scrub
@@ -22,7 +24,7 @@ from agentgym_gym.formats import ParseResult
 if TYPE_CHECKING:
     from agentgym_gym._base_env import BaseTextEnv
 
-__all__ = ["parse"]
+__all__ = ["ParseOptions", "parse"]
 
 _MARGIN = 30  # characters of context before and after the marked text
 _MAX_MARKED = 80  # maximum characters of the marked text
@@ -31,13 +33,15 @@ _UNKNOWN = "outside the grammar; sent as written"
 _THOUGHT = "a thought; no action is sent"
 
 
-def parse(
-    name: Name,
+@dataclass(frozen=True, kw_only=True)
+class ParseOptions:
+    """The options of ``agentgym parse``."""
+
+    name: Name
     file: Annotated[
         typer.FileBinaryRead | None,
         typer.Argument(metavar="[FILE]", help="UTF-8 file with the reply", show_default="standard input"),
-    ] = None,
-    *,
+    ] = None
     action_format: Annotated[
         FormatName | None,
         typer.Option(
@@ -46,16 +50,19 @@ def parse(
             help=f"action format: {FORMAT_NAMES}",
             show_default="react",
         ),
-    ] = None,
-    parser: Parser = None,
-    on_unknown: OnUnknown = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object")] = False,
-) -> None:
+    ] = None
+    parser: Parser = None
+    on_unknown: OnUnknown = None
+    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object")] = False
+
+
+@command(ParseOptions)
+def parse(options: ParseOptions) -> None:
     """Parse a reply, and show its action and the action's position.
 
     It plays no episode and needs no server. Exits with 1 if the reply has no action.
     """
-    chosen = resolve(name)
+    chosen, file, as_json = resolve(options.name), options.file, options.as_json
     if chosen.environment is None:
         raise BadOption(
             f"cannot parse a reply for {chosen.id}: it has no grammar; name an AgentGym environment"
@@ -66,7 +73,11 @@ def parse(
         reply = (file or typer.get_binary_stream("stdin")).read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadOption(f"cannot read the reply: {error}; write it as UTF-8") from None
-    own = {"action_format": action_format, "parser": parser, "on_unknown": on_unknown}
+    own = {
+        "action_format": options.action_format,
+        "parser": options.parser,
+        "on_unknown": options.on_unknown,
+    }
     with contextlib.closing(chosen.make({}, own, None)) as env:
         try:
             result = _read(cast("BaseTextEnv", env.unwrapped), reply)

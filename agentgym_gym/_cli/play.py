@@ -14,9 +14,9 @@ from agentgym_gym._cli.console import ERROR, clean, report
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import FORMAT_NAMES, Header, Server, headers_of
 from agentgym_gym._cli.resolve_env import EnvKwargs, Name, json_object, resolve
-from agentgym_gym._cli.sources import probe
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
-from agentgym_gym.data._items import SEEDS
+from agentgym_gym.evaluate._items import SEEDS
+from agentgym_gym.evaluate._probe import probe
 from agentgym_gym.evaluate._runner import play_episode
 from agentgym_gym.evaluate._world import in_world, world_label
 from agentgym_gym.rollout._env_facts import system_prompt_of

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.data import Reformatted, SourceFormat, Trajectory, Unparsed
 
-__all__ = ["ReformatOptions", "print_unparsed", "reformat", "reformatted"]
+__all__ = ["ReformatOptions", "convert", "reformat"]
 
 _EXAMPLES = 20
 
@@ -60,7 +60,7 @@ def reformat(options: ReformatOptions) -> None:
     trajectories = [each for path in options.sources for each in library.read_trajectories(path)]
     selected = library.select(trajectories, split="all")
     results = [
-        reformatted(each, options.from_, options.to, keep_unparsed=options.keep_unparsed)
+        _reformatted(each, options.from_, options.to, keep_unparsed=options.keep_unparsed)
         for each in selected.kept
     ]
     kept = [result.trajectory for result in results if result.trajectory is not None]
@@ -83,16 +83,43 @@ def reformat(options: ReformatOptions) -> None:
         raise BadOption(f"no trajectory remains, so {options.out_} is not written; see --keep-unparsed")
 
 
-def reformatted(
-    trajectory: Trajectory, source_format: SourceFormat | None, target: FormatName, *, keep_unparsed: bool
-) -> Reformatted:
-    """Convert a trajectory to another action format.
+def convert(
+    trajectories: Sequence[Trajectory], source: SourceFormat | None, target: FormatName
+) -> list[Trajectory]:
+    """Convert trajectories to an action format; print and leave out those that cannot be converted.
 
     Args:
-        trajectory: The trajectory.
-        source_format: The format to read; None for the trajectory's ``action_format``.
+        trajectories: The trajectories. Those in the format already stay as they are.
+        source: The format to read; None for that of each trajectory.
         target: The format to write.
-        keep_unparsed: Whether to keep replies that cannot be read, unchanged.
+
+    Raises:
+        BadOption: No trajectory can be converted, the format to read is unknown, or an environment is not in
+            the catalogue.
+    """
+    converted: list[Trajectory] = []
+    unparsed: list[Unparsed] = []
+    for each in trajectories:
+        if each.action_format == target:
+            converted.append(each)
+            continue
+        result = _reformatted(each, source, target, keep_unparsed=False)
+        unparsed += result.unparsed
+        converted += [] if result.trajectory is None else [result.trajectory]
+    _print_unparsed(unparsed)
+    if len(converted) < len(trajectories):
+        out.print(f"Left out, unconverted reply: {len(trajectories) - len(converted):,}.")
+    if not converted:
+        raise BadOption(
+            f"cannot convert any of {len(trajectories)} trajectories to {target}: give another --from"
+        )
+    return converted
+
+
+def _reformatted(
+    trajectory: Trajectory, source_format: SourceFormat | None, target: FormatName, *, keep_unparsed: bool
+) -> Reformatted:
+    """Convert a trajectory.
 
     Raises:
         BadOption: The format to read is unknown, or the environment is not in the catalogue.
@@ -118,20 +145,15 @@ def _environment(trajectory: Trajectory) -> Environment:
 
 def _print(summary: dict[str, Any], unparsed: Sequence[Unparsed]) -> None:
     print_left_out(summary["left_out"])
-    print_unparsed(unparsed, more=", which --json lists")
+    _print_unparsed(unparsed, more=", which --json lists")
     if summary["left_out_unparsed"]:
         out.print(f"Left out, unconverted reply: {summary['left_out_unparsed']:,}.")
     if summary["trajectories"]:
         out.print(f"{summary['trajectories']:,} trajectories. Written to {summary['file']}.")
 
 
-def print_unparsed(unparsed: Sequence[Unparsed], *, more: str = "") -> None:
-    """Print the number of replies that could not be converted, and the first ones.
-
-    Args:
-        unparsed: The replies.
-        more: Text to append to the number of replies that are not shown.
-    """
+def _print_unparsed(unparsed: Sequence[Unparsed], *, more: str = "") -> None:
+    """Print how many replies could not be converted, by kind, and the first of them."""
     if unparsed:
         counts = Counter(reply.kind for reply in unparsed)
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))

@@ -23,7 +23,7 @@ from agentgym_gym.evaluate._runs import EPISODES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agentgym_gym.evaluate import EpisodeRecord, Rescored, Run
+    from agentgym_gym.evaluate import EpisodeRecord, Rescored, RunResult
 
 __all__ = ["RescoreOptions", "rescore"]
 
@@ -68,7 +68,7 @@ def rescore(options: RescoreOptions) -> None:
     _check_outside(run, out_)
     find_modules_here()
     rule = load_rule(options.score) if options.score is not None else None
-    done: list[tuple[Run, Rescored, Path]] = []
+    done: list[tuple[RunResult, Rescored, Path]] = []
     for folder in folders:
         original = evaluation.read_run(folder)
         rescored = evaluation.rescore(
@@ -91,7 +91,7 @@ def _check_outside(run: Path, out_: Path) -> None:
         raise BadOption(f"--out {out_} is inside the run, which is never changed: choose another folder")
 
 
-def _write(original: Run, rescored: Rescored, path: Path, score: str | None) -> None:
+def _write(original: RunResult, rescored: Rescored, path: Path, score: str | None) -> None:
     facts: dict[str, Any] = {key: value for key, value in original.facts.items() if key not in _NOT_COPIED}
     facts |= {"env_id": original.env_id, "agent": original.agent, "options": dict(rescored.options)}
     facts["rescored"] = {
@@ -107,7 +107,7 @@ def _write(original: Run, rescored: Rescored, path: Path, score: str | None) -> 
             folder.add(record)
 
 
-def _print(original: Run, rescored: Rescored) -> None:
+def _print(original: RunResult, rescored: Rescored) -> None:
     rows = [
         _row("before", original.records, sum(rescored.errors_before.values()), rescored),
         _row("after", rescored.records, sum(rescored.errors_after.values()), rescored),

@@ -14,9 +14,9 @@ from agentgym_gym._cli.console import out as console
 from agentgym_gym._cli.tables import TableFormat, print_runs, render
 from agentgym_gym._files import replaces
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import Run, Summary, find_runs, read_run, summarise
+from agentgym_gym.evaluate import RunResult, Summary, find_runs, read_run, summarise
 from agentgym_gym.evaluate._figures.prices import price_of, read_prices
-from agentgym_gym.evaluate._figures.table import table_of
+from agentgym_gym.evaluate._table import table_of
 
 __all__ = ["table"]
 
@@ -70,7 +70,7 @@ def table(
     console.print(f"Written to {out}.")
 
 
-def _priced(runs: list[Run], path: Path | None) -> tuple[list[Run], list[Summary]]:
+def _priced(runs: list[RunResult], path: Path | None) -> tuple[list[RunResult], list[Summary]]:
     """Return runs and their metrics; a price in the file replaces the recorded cost of a run.
 
     Raises:

@@ -16,7 +16,7 @@ from agentgym_gym._cli.console import clean, json_text, out, print_table
 from agentgym_gym._text import scrub
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate._figures.table import RunRow, SuccessRow, Table
+    from agentgym_gym.evaluate._table import RunRow, SuccessRow, Table
 
 __all__ = ["FORMATS", "TableFormat", "print_run", "print_runs", "render"]
 

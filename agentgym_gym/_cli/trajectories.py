@@ -14,8 +14,8 @@ from agentgym_gym import data as library
 from agentgym_gym._cli.completion import complete_run, complete_split
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import Force, Json, ValidationSize, text_of
-from agentgym_gym._cli.resolve_env import by_name
+from agentgym_gym._cli.options import Force, Json, ValidationSize  # noqa: TC001 - typer reads them
+from agentgym_gym._cli.per_environment import PerEnvironment, file_text, read_per_environment
 from agentgym_gym.catalogue import find
 from agentgym_gym.data import Item, Seeds, SourceFormat, Trajectory
 from agentgym_gym.data._split import parse_val
@@ -27,24 +27,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentTrajOptions",
-    "Best",
-    "MinScore",
-    "PromptForm",
-    "Seed",
+    "EpisodeOptions",
+    "FineTuningOptions",
     "SftRowsOptions",
     "SourceFormatOption",
     "Sources",
-    "Successful",
-    "SystemPrompts",
-    "TrainedSplit",
     "agenttraj",
-    "choose",
-    "divide",
     "print_left_out",
     "print_summary",
     "sft",
-    "with_prompts",
-    "write_parts",
 ]
 
 Sources: TypeAlias = Annotated[
@@ -54,32 +45,6 @@ Sources: TypeAlias = Annotated[
         help="folders of runs, AgentTraj files, or parquet of data sft",
         autocompletion=complete_run,
     ),
-]
-Successful: TypeAlias = Annotated[
-    bool, typer.Option("--successful", help="keep only episodes known to have solved their task")
-]
-MinScore: TypeAlias = Annotated[float | None, typer.Option(help="minimum score of kept episodes")]
-Best: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--best", min=1, metavar="N", help="keep the N best episodes per task"),
-]
-TrainedSplit: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--split",
-        help="split of kept episodes; all for every episode",
-        show_default="none for evaluation",
-        autocompletion=complete_split,
-    ),
-]
-Seed: TypeAlias = Annotated[int, typer.Option(min=0, help="random seed of the split and order")]
-PromptForm: TypeAlias = Annotated[
-    Literal["system", "turns"],
-    typer.Option(help="prompt as a system message, or as two turns"),
-]
-SystemPrompts: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(metavar="[NAME=]FILE", help="file with a system prompt to replace the recorded one"),
 ]
 SourceFormatOption: TypeAlias = Annotated[
     SourceFormat | None,
@@ -93,20 +58,147 @@ SourceFormatOption: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class SftRowsOptions:
-    """The options of ``agentgym data sft``."""
+class EpisodeOptions:
+    """The options that select the episodes to train on."""
 
     sources: Sources
-    out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]
-    successful: Successful = False
-    min_score: MinScore = None
-    best: Best = None
-    split: TrainedSplit = None
-    val: ValidationSize = "0.1"
-    seed: Seed = 0
-    prompt: PromptForm = "system"
-    system_prompt: SystemPrompts = None
+    out_: Annotated[Path, typer.Option("--out", help="output folder")]
+    successful: Annotated[
+        bool, typer.Option("--successful", help="keep only episodes known to have solved their task")
+    ] = False
+    min_score: Annotated[float | None, typer.Option(help="minimum score of kept episodes")] = None
+    best: Annotated[
+        int | None,
+        typer.Option("--best", min=1, metavar="N", help="keep the N best episodes per task"),
+    ] = None
+    split: Annotated[
+        str | None,
+        typer.Option(
+            "--split",
+            help="split of kept episodes; all for every episode",
+            show_default="none for evaluation",
+            autocompletion=complete_split,
+        ),
+    ] = None
+
+    def select(self, sources: Sequence[Path]) -> Selected:
+        """Read trajectories and select those to train on.
+
+        Args:
+            sources: The sources to read, all or some of those of the options.
+
+        Raises:
+            BadOption: A source cannot be read, or no trajectories remain.
+        """
+        trajectories = [each for path in sources for each in library.read_trajectories(path)]
+        selected = library.select(
+            trajectories,
+            successful=self.successful,
+            min_score=self.min_score,
+            best=self.best,
+            split=self.split,
+        )
+        if not selected.kept:
+            reasons = ", ".join(f"{count} {reason}" for reason, count in selected.left_out.items())
+            raise BadOption(
+                f"all {len(trajectories)} trajectories are left out: {reasons}; give others, or "
+                "change the options that select them (--split all keeps every split)"
+            )
+        return selected
+
+
+@dataclass(frozen=True, kw_only=True)
+class FineTuningOptions(EpisodeOptions):
+    """The options of commands that write episodes as rows for fine-tuning."""
+
+    val: str | None = None  # each command has its own option and default
+    seed: Annotated[int, typer.Option(min=0, help="random seed of the split and order")] = 0
+    prompt: Annotated[
+        Literal["system", "turns"],
+        typer.Option(help="prompt as a system message, or as two turns"),
+    ] = "system"
+    system_prompt: Annotated[
+        list[str] | None,
+        PerEnvironment(file_text),
+        typer.Option(metavar="[NAME=]FILE", help="file with a system prompt to replace the recorded one"),
+    ] = None
     force: Force = False
+
+    def with_prompts(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+        """Replace the system prompts of trajectories by those of ``--system-prompt``.
+
+        Raises:
+            BadOption: A value does not name one of several environments, or its file cannot be read.
+        """
+        names = [_item(each).environment.name for each in trajectories]
+        given = read_per_environment(self, list(dict.fromkeys(names)))
+        return [
+            with_prompt(each, given[name]["system_prompt"]) if "system_prompt" in given[name] else each
+            for name, each in zip(names, trajectories, strict=True)
+        ]
+
+    def divide(self, trajectories: Iterable[Trajectory], val: str) -> dict[str, list[Trajectory]]:
+        """Divide trajectories into ``"train"`` and ``"val"`` by task, so that no task is in both.
+
+        Args:
+            trajectories: The trajectories.
+            val: The number or share of validation tasks, in the syntax of ``--val``.
+
+        Raises:
+            BadOption: There are too few tasks.
+        """
+        size = parse_val(val)
+        change: Callable[[Trajectory], Trajectory] = as_system if self.prompt == "system" else as_turns
+        by_task: dict[Any, list[Trajectory]] = {}
+        items = {}
+        for each in map(change, trajectories):
+            item = _item(each)
+            items[item.key] = item
+            by_task.setdefault(item.key, []).append(each)
+        division = library.divide(items.values(), val=size, seed=self.seed)
+        return {
+            part: [each for item in chosen for each in by_task[item.key]]
+            for part, chosen in (("train", division.train), ("val", division.val))
+        }
+
+    def write(
+        self, parts: Mapping[str, Sequence[Trajectory]], folder: Path, left_out: Mapping[str, int]
+    ) -> dict[str, Any]:
+        """Write trajectories as rows for fine-tuning.
+
+        Args:
+            parts: The trajectories by ``"train"`` and ``"val"``; no file is written for an empty part.
+            folder: The target folder.
+            left_out: The number of dropped trajectories by reason.
+
+        Returns:
+            A summary for :func:`print_summary`.
+
+        Raises:
+            BadOption: A file exists and may not be replaced, or the folder cannot be written to.
+        """
+        written = library.write(
+            folder,
+            {part: library.sft_rows(each) for part, each in parts.items() if each},
+            library.sft_schema(),
+            force=self.force,
+        )
+        return {
+            "rows": {part: len(each) for part, each in parts.items()},
+            "environments": _environments(parts),
+            "left_out": dict(left_out),
+            **_replies([each for part in parts.values() for each in part]),
+            "files": {part: str(path) for part, path in written.items()},
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftRowsOptions(FineTuningOptions):
+    """The options of ``agentgym data sft``."""
+
+    out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]
+    val: ValidationSize = "0.1"
     as_json: Json = False
 
 
@@ -121,18 +213,9 @@ def sft(options: SftRowsOptions) -> None:
     With --prompt turns, the prompt is a user message that is answered by OK, as in AgentGym's training. With
     several environments, put NAME= before the value of --system-prompt, and repeat it for each of them.
     """
-    selected = choose(
-        options.sources,
-        successful=options.successful,
-        min_score=options.min_score,
-        best=options.best,
-        split=options.split,
-    )
-    kept = with_prompts(selected.kept, options.system_prompt)
-    parts = divide(kept, val=options.val, seed=options.seed, prompt=options.prompt)
-    summary = write_parts(
-        parts, options.out_, left_out=selected.left_out, seed=options.seed, force=options.force
-    )
+    selected = options.select(options.sources)
+    parts = options.divide(options.with_prompts(selected.kept), options.val)
+    summary = options.write(parts, options.out_, selected.left_out)
     if options.as_json:
         print_json(summary)
     else:
@@ -140,15 +223,10 @@ def sft(options: SftRowsOptions) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentTrajOptions:
+class AgentTrajOptions(EpisodeOptions):
     """The options of ``agentgym data agenttraj``."""
 
-    sources: Sources
     out_: Annotated[Path, typer.Option("--out", help="output file")]
-    successful: Successful = False
-    min_score: MinScore = None
-    best: Best = None
-    split: TrainedSplit = None
     force: Force = False
 
 
@@ -160,13 +238,7 @@ def agenttraj(options: AgentTrajOptions) -> None:
     by OK. The file contains the scores as reward and success. Several sources are combined. The same episodes
     are left out as by agentgym data sft.
     """
-    selected = choose(
-        options.sources,
-        successful=options.successful,
-        min_score=options.min_score,
-        best=options.best,
-        split=options.split,
-    )
+    selected = options.select(options.sources)
     count = library.write_agenttraj(options.out_, selected.kept, force=options.force)
     print_left_out(selected.left_out)
     out.print(f"{count:,} trajectories. Written to {options.out_}.")
@@ -178,126 +250,11 @@ def print_left_out(left_out: Mapping[str, int]) -> None:
         out.print(f"Left out, {clean(reason)}: {count:,}.")
 
 
-def choose(
-    sources: Sequence[Path],
-    *,
-    successful: bool,
-    min_score: float | None,
-    best: int | None,
-    split: str | None,
-) -> Selected:
-    """Read trajectories and select those to train on.
-
-    Raises:
-        BadOption: A source cannot be read, or no trajectories remain.
-    """
-    trajectories = [each for path in sources for each in library.read_trajectories(path)]
-    selected = library.select(
-        trajectories, successful=successful, min_score=min_score, best=best, split=split
-    )
-    if not selected.kept:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in selected.left_out.items())
-        raise BadOption(
-            f"all {len(trajectories)} trajectories are left out: {reasons}; give others, or "
-            "change the options that select them (--split all keeps every split)"
-        )
-    return selected
-
-
-def with_prompts(trajectories: Sequence[Trajectory], files: Sequence[str] | None) -> list[Trajectory]:
-    """Replace the system prompts of trajectories.
-
-    Args:
-        trajectories: The trajectories.
-        files: The values of ``--system-prompt``.
-
-    Raises:
-        BadOption: A value does not name one of several environments, or its file cannot be read.
-    """
-    names = [_item(each).environment.name for each in trajectories]
-    prompts = {
-        name: text_of(Path(file))
-        for name, file in by_name("--system-prompt", files, list(dict.fromkeys(names))).items()
-    }
-    return [
-        with_prompt(each, prompts[name]) if name in prompts else each
-        for name, each in zip(names, trajectories, strict=True)
-    ]
-
-
 def _item(trajectory: Trajectory) -> Item:
     try:
         return Item(find(trajectory.env_id), trajectory.task_id)
     except UnknownEnvironment:
         return Item(Seeds(trajectory.env_id), trajectory.task_id)
-
-
-def divide(
-    trajectories: Iterable[Trajectory], *, val: str, seed: int, prompt: str
-) -> dict[str, list[Trajectory]]:
-    """Divide trajectories into ``"train"`` and ``"val"`` by task, so that no task is in both.
-
-    Args:
-        trajectories: The trajectories.
-        val: The number or share of validation tasks, in the syntax of ``--val``.
-        seed: Seed of the division and the order.
-        prompt: The form of the prompt in a row: ``"system"`` or ``"turns"``.
-
-    Raises:
-        BadOption: There are too few tasks.
-    """
-    size = parse_val(val)
-    change: Callable[[Trajectory], Trajectory] = as_system if prompt == "system" else as_turns
-    by_task: dict[Any, list[Trajectory]] = {}
-    items = {}
-    for each in map(change, trajectories):
-        item = _item(each)
-        items[item.key] = item
-        by_task.setdefault(item.key, []).append(each)
-    division = library.divide(items.values(), val=size, seed=seed)
-    return {
-        part: [each for item in chosen for each in by_task[item.key]]
-        for part, chosen in (("train", division.train), ("val", division.val))
-    }
-
-
-def write_parts(
-    parts: Mapping[str, Sequence[Trajectory]],
-    folder: Path,
-    *,
-    left_out: Mapping[str, int],
-    seed: int,
-    force: bool,
-) -> dict[str, Any]:
-    """Write trajectories as rows for fine-tuning.
-
-    Args:
-        parts: The trajectories by ``"train"`` and ``"val"``; no file is written for an empty part.
-        folder: The target folder.
-        left_out: The number of dropped trajectories by reason.
-        seed: The seed that determined their order.
-        force: Whether to replace existing files.
-
-    Returns:
-        A summary for :func:`print_summary`.
-
-    Raises:
-        BadOption: A file exists and ``force`` is false, or the folder cannot be written to.
-    """
-    written = library.write(
-        folder,
-        {part: library.sft_rows(each) for part, each in parts.items() if each},
-        library.sft_schema(),
-        force=force,
-    )
-    return {
-        "rows": {part: len(each) for part, each in parts.items()},
-        "environments": _environments(parts),
-        "left_out": dict(left_out),
-        **_replies([each for part in parts.values() for each in part]),
-        "files": {part: str(path) for part, path in written.items()},
-        "seed": seed,
-    }
 
 
 def _environments(parts: Mapping[str, Sequence[Trajectory]]) -> dict[str, dict[str, int]]:
@@ -331,7 +288,7 @@ def print_summary(summary: Mapping[str, Any], *, reads_marks: bool = False) -> N
     """Print the summary of the written files.
 
     Args:
-        summary: The result of :func:`write_parts`.
+        summary: The result of `FineTuningOptions.write`.
         reads_marks: Whether the trainer skips replies that are marked as excluded from training.
     """
     table = [

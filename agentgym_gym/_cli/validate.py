@@ -14,16 +14,15 @@ from agentgym_gym import evaluate as evaluation
 from agentgym_gym._cli.completion import complete_agent
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command
-from agentgym_gym._cli.environments import PlannedEnvironment
-from agentgym_gym._cli.help_layouts import VALIDATE
-from agentgym_gym._cli.interrupts import interruptible
 from agentgym_gym._cli.options import Header, Split, headers_of
-from agentgym_gym._cli.plans import EnvironmentPlan
 from agentgym_gym._cli.progress import Progress
 from agentgym_gym._cli.resolve_env import Name, find_modules_here
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate import Run
 from agentgym_gym.evaluate._agents import maker_from
+from agentgym_gym.evaluate._env_setup import EnvSetup
+from agentgym_gym.evaluate._interrupts import interruptible
 from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.local_servers import ServedWorld
 
@@ -53,7 +52,13 @@ class ValidateOptions:
     split: Split = None
     environment: Annotated[
         Mapping[str, Any],
-        GivenOptions(EnvironmentPlan, without=("split", "positions", "limit", "sample", "system_prompt")),
+        GivenOptions(
+            Run,
+            without=(
+                *("protocol", "items", "split", "positions", "limit", "sample", "samples", "seed"),
+                "system_prompt",
+            ),
+        ),
     ]
     header: Header = None
     concurrency: Annotated[int, typer.Option(min=1, help="maximum number of concurrent episodes")] = 16
@@ -66,7 +71,18 @@ class ValidateOptions:
     json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False
 
 
-@command(ValidateOptions, VALIDATE.groups)
+@command(
+    ValidateOptions,
+    {
+        "Tasks": ("gold", "tasks", "split"),
+        "Run": ("out", "resume", "concurrency", "json"),
+        "Environment": ("header",),
+    },
+    examples=(
+        "agentgym validate TextCraft",
+        "agentgym validate my_module:my/Env-v0 --gold my_module:Solver --tasks 0:50",
+    ),
+)
 def validate(options: ValidateOptions) -> None:
     """Find tasks that cannot be won, or that are won by doing nothing.
 
@@ -86,8 +102,9 @@ def validate(options: ValidateOptions) -> None:
     """
     if options.resume and options.out is None:
         raise BadOption("--resume needs the folder of the earlier validation: give --out")
-    plan = EnvironmentPlan(id=options.name, split=options.split, **options.environment)
-    environment = PlannedEnvironment(plan, headers_of(options.header), any_split=True)
+    headers = headers_of(options.header) or None
+    run = Run(options.name, "", split=options.split, headers=headers, **options.environment)
+    environment = EnvSetup(run, any_split=True)
     make_gold = _gold(environment, options.gold)
     facts = {**environment.facts(tools=False), "seed": 0, "samples": 1, "concurrency": options.concurrency}
     with Progress((), None, success=False) as progress:
@@ -114,25 +131,25 @@ def validate(options: ValidateOptions) -> None:
     raise typer.Exit(0 if validation.passed else 1)
 
 
-def _unwinnable(environment: PlannedEnvironment) -> Collection[int]:
+def _unwinnable(environment: EnvSetup) -> Collection[int]:
     """Return the tasks known to be impossible; none with another world or a higher turn limit."""
-    known, turns = environment.chosen.environment, environment.plan.max_turns
+    known, turns = environment.chosen.environment, environment.run.max_turns
     if known is None or (turns is not None and not 0 < turns <= known.max_turns):
         return ()
     own = all(world is not None and not world.data and not world.seed for world in _worlds(environment))
     return known.unwinnable if own else ()
 
 
-def _worlds(environment: PlannedEnvironment) -> list[ServedWorld | None]:
+def _worlds(environment: EnvSetup) -> list[ServedWorld | None]:
     return [ServedWorld.parse(text) for text in environment.servers.get("served_by", ())]
 
 
-def _own_data(environment: PlannedEnvironment) -> bool:
+def _own_data(environment: EnvSetup) -> bool:
     """Return whether the tasks are of a user's files (``--data``), for which no oracle has solutions."""
     return any(world is not None and world.data for world in _worlds(environment))
 
 
-def _gold(environment: PlannedEnvironment, gold: str | None) -> Callable[[], Agent] | None:
+def _gold(environment: EnvSetup, gold: str | None) -> Callable[[], Agent] | None:
     """Return a factory for the agent that plays known solutions; None if there is no such agent.
 
     Raises:
@@ -148,7 +165,7 @@ def _gold(environment: PlannedEnvironment, gold: str | None) -> Callable[[], Age
     return maker_from(gold or "oracle", chosen.environment)
 
 
-def _print(validation: Validation, environment: PlannedEnvironment, folder: Path | None, title: str) -> None:
+def _print(validation: Validation, environment: EnvSetup, folder: Path | None, title: str) -> None:
     counts = validation.to_json()
     rows = [
         [agent, *map(str, counts[name].values())]

@@ -34,19 +34,28 @@ pyarrow is imported only when a parquet file is read or written.
 from __future__ import annotations
 
 from agentgym_gym.data._agenttraj import write_agenttraj
-from agentgym_gym.data._items import Item, Seeds, items_of, read_items
 from agentgym_gym.data._parquet import write
 from agentgym_gym.data._reformat import Reformatted, SourceFormat, Unparsed, reformat
 from agentgym_gym.data._rl import Recipe, own_prompt, rows, schema
 from agentgym_gym.data._sft import sft_rows, sft_schema
 from agentgym_gym.data._sources import read_trajectories
-from agentgym_gym.data._split import Division, divide
+from agentgym_gym.data._split import Division, divide, parse_val
 from agentgym_gym.data._trajectories import (
     Message,
     Selected,
     Trajectory,
     select,
 )
+from agentgym_gym.evaluate._items import (
+    Item,
+    Seeds,
+    items_of,
+    read_items,
+    read_prompts,
+    training_items,
+    validation_items,
+)
+from agentgym_gym.evaluate._tasks import is_tasks
 
 __all__ = [
     "Division",
@@ -60,9 +69,12 @@ __all__ = [
     "Trajectory",
     "Unparsed",
     "divide",
+    "is_tasks",
     "items_of",
     "own_prompt",
+    "parse_val",
     "read_items",
+    "read_prompts",
     "read_trajectories",
     "reformat",
     "rows",
@@ -70,6 +82,8 @@ __all__ = [
     "select",
     "sft_rows",
     "sft_schema",
+    "training_items",
+    "validation_items",
     "write",
     "write_agenttraj",
 ]

@@ -19,7 +19,7 @@ from agentgym_gym.rollout import row_messages
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.data._items import Item
+    from agentgym_gym.evaluate._items import Item
 
 __all__ = ["Recipe", "own_prompt", "rows", "schema"]
 

@@ -11,12 +11,12 @@ from agentgym_gym.errors import BadOption, UnknownEnvironment
 from agentgym_gym.evaluate import ChatPrompt
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate import EpisodeRecord, Run, StepRecord
+    from agentgym_gym.evaluate import EpisodeRecord, RunResult, StepRecord
 
 __all__ = ["of_run"]
 
 
-def of_run(run: Run) -> list[Trajectory]:
+def of_run(run: RunResult) -> list[Trajectory]:
     """Return the episodes of a run as trajectories, including those that a fault ended.
 
     The first message is the system prompt of the run, which a custom prompt may have changed. The examples of
@@ -47,7 +47,7 @@ def of_run(run: Run) -> list[Trajectory]:
     ]
 
 
-def _head(run: Run) -> Iterator[Message]:
+def _head(run: RunResult) -> Iterator[Message]:
     if "system_prompt" not in run.facts:
         raise BadOption(
             f"{run.path} has no system prompt of its agent (run.system_prompt in summary.json), so its "
@@ -84,7 +84,7 @@ def _extra(step: StepRecord | Mapping[str, Any]) -> dict[str, Any]:
     return {name: step[key] for key, name in names.items() if step.get(key)}  # type: ignore[literal-required]
 
 
-def _action_format(run: Run) -> str | None:
+def _action_format(run: RunResult) -> str | None:
     options = run.facts.get("options")
     options = options if isinstance(options, dict) else {}
     if options.get("parser") == "agentgym":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agentgym_gym.errors import Argument, BadOption
 
 if TYPE_CHECKING:
-    from agentgym_gym.data._items import Item
+    from agentgym_gym.evaluate._items import Item
 
 __all__ = ["Division", "divide", "parse_val"]
 

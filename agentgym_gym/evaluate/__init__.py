@@ -1,18 +1,13 @@
 """Evaluation over many tasks: agents, the runner, the episode log and the metrics.
 
-A run is a folder with ``episodes.jsonl``, to which each episode adds a line when it ends, and
-``summary.json``::
+A `Run` is an agent in an environment. `play` plays it, and so does ``agentgym eval``, which only makes runs
+and prints their results. Its folder has ``episodes.jsonl``, to which each episode adds a line when it
+ends, and ``summary.json``::
 
-    from pathlib import Path
+    from agentgym_gym.evaluate import Run, play
 
-    from agentgym_gym import AgentGymEnv
-    from agentgym_gym.evaluate import RunFolder, evaluate, load_oracle
-
-    env = AgentGymEnv("TextCraft")
-    with RunFolder(Path("runs/oracle"), {"seed": 0}) as folder:
-        evaluate(env, load_oracle(env.environment), range(10), on_episode=folder.add)
-    print(folder.summary.success_rate)
-    env.close()
+    (result,) = play(Run("TextCraft", "oracle", tasks="0:10"))
+    print(result.summary.success_rate)
 
 A faulted episode carries no information about the agent. It is counted, but excluded from every average.
 """
@@ -22,15 +17,18 @@ from __future__ import annotations
 from agentgym_gym.evaluate._agents import Agent, AgentReply, RandomAgent, ReplayAgent, load_oracle
 from agentgym_gym.evaluate._chat.agent import ChatAgent
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
+from agentgym_gym.evaluate._compare import Comparison, compare_runs
 from agentgym_gym.evaluate._engines.engine import Engine, checkpoints
-from agentgym_gym.evaluate._figures.compare import Comparison, compare_runs
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 from agentgym_gym.evaluate._figures.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate._folder import RunFolder
+from agentgym_gym.evaluate._play import play, play_async
+from agentgym_gym.evaluate._protocols.applying import protocol_runs
 from agentgym_gym.evaluate._report import Report, write_report
 from agentgym_gym.evaluate._rescore import DIVERGED, Rescored, ScoreRule, rescore
+from agentgym_gym.evaluate._run import ChatOptions, Run, RunLimits
 from agentgym_gym.evaluate._runner import evaluate, evaluate_async
-from agentgym_gym.evaluate._runs import Run, find_runs, read_run
+from agentgym_gym.evaluate._runs import RunResult, RunResults, find_runs, read_run
 from agentgym_gym.evaluate._trainings import read_training
 from agentgym_gym.evaluate._validate import NullAgent, Validation, validate
 from agentgym_gym.rollout._messages import History
@@ -41,6 +39,7 @@ __all__ = [
     "Agent",
     "AgentReply",
     "ChatAgent",
+    "ChatOptions",
     "ChatPrompt",
     "Comparison",
     "Engine",
@@ -54,6 +53,9 @@ __all__ = [
     "Rescored",
     "Run",
     "RunFolder",
+    "RunLimits",
+    "RunResult",
+    "RunResults",
     "ScoreRule",
     "StepRecord",
     "Summary",
@@ -64,7 +66,10 @@ __all__ = [
     "evaluate_async",
     "find_runs",
     "load_oracle",
+    "play",
+    "play_async",
     "price_of",
+    "protocol_runs",
     "read_prices",
     "read_records",
     "read_run",

@@ -23,7 +23,7 @@ from agentgym_gym.errors import BadOption, InUse
 from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate._figures.prices import Price
 from agentgym_gym.evaluate._run_metadata import git_state, versions
-from agentgym_gym.evaluate._runs import EPISODES, SUMMARY, counting
+from agentgym_gym.evaluate._runs import EPISODES, SUMMARY, RunResult, counting
 from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 from agentgym_gym.rollout._writer import LineFile
@@ -68,6 +68,7 @@ class RunFolder:
         records: The episodes so far, including those from before a resume.
         stopped: Why the run ended before all episodes were played, or None. An error that ends the run
             replaces None.
+        stopped_by: The name of the budget that ended the run, or None.
 
     Raises:
         InUse: Another run is writing into the folder.
@@ -93,6 +94,8 @@ class RunFolder:
         self._began = time.monotonic()
         self._git = git_state()
         self.stopped: str | None = None
+        self.stopped_by: str | None = None
+        self._written: Mapping[str, Any] = self.run
         self._ended = threading.Event()
         self._updates = threading.Thread(target=self._update, name="agentgym-summary", daemon=True)
         try:
@@ -114,6 +117,12 @@ class RunFolder:
         """
         records = list(self.records)  # episodes may end meanwhile
         return replace(summarise(counting(records), self._price), counters=counted(records))
+
+    @property
+    def result(self) -> RunResult:
+        """The facts as last written to ``summary.json``, and the episodes that count."""
+        summary = self.summary
+        return RunResult(self.path, self._written, tuple(self.counting()), summary.cost, summary)
 
     def counting(self) -> list[EpisodeRecord]:
         """Return the episodes that count, one for each task and sample."""
@@ -236,6 +245,7 @@ class RunFolder:
             **self.run,
             "finished": finished,
             "stopped": None if finished else self.stopped,
+            **({} if finished or self.stopped_by is None else {"stopped_by": self.stopped_by}),
             "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
             "wall_seconds": self.seconds,
             "versions": versions(),
@@ -243,6 +253,7 @@ class RunFolder:
             "process": os.getpid(),
         }
         _write_json(self.path / SUMMARY, {**episodes, "run": run})
+        self._written = run
 
 
 def _write_json(path: Path, value: Any) -> None:

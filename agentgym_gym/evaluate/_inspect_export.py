@@ -16,7 +16,7 @@ from agentgym_gym.errors import BadOption, MissingExtra, SetupError
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate._runs import Run
+    from agentgym_gym.evaluate._runs import RunResult
     from agentgym_gym.rollout._records import EpisodeRecord
 
 __all__ = ["MOST_EPISODES", "export_to_inspect"]
@@ -28,7 +28,7 @@ _PYTHON_3_11 = 0x030B0000
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
-def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False) -> list[Path]:
+def export_to_inspect(runs: Sequence[RunResult], out: Path, *, overwrite: bool = False) -> list[Path]:
     """Write runs as inspect_ai logs: one log for each run, or several with at most `MOST_EPISODES` each.
 
     Args:
@@ -68,7 +68,7 @@ def export_to_inspect(runs: Sequence[Run], out: Path, *, overwrite: bool = False
     return list(dict.fromkeys(log.path for log in logs))
 
 
-def _logs(run: Run, out: Path) -> Iterator[_Log]:
+def _logs(run: RunResult, out: Path) -> Iterator[_Log]:
     """Yield the logs of a run.
 
     Raises:
@@ -97,7 +97,7 @@ class _Log:
     """One log: a run or a part of a run."""
 
     def __init__(
-        self, run: Run, records: Sequence[EpisodeRecord], number: int, parts: int, out: Path
+        self, run: RunResult, records: Sequence[EpisodeRecord], number: int, parts: int, out: Path
     ) -> None:
         self._run = run
         self._records = records
@@ -240,7 +240,7 @@ def _viewer() -> Any:
     )
 
 
-def _times(run: Run) -> tuple[datetime, datetime]:
+def _times(run: RunResult) -> tuple[datetime, datetime]:
     """Return the start and end time of a run, or the folder's modification time if they are unknown."""
     try:
         ended = datetime.fromisoformat(str(run.facts["written"]))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentgym_gym._options import FormatName
     from agentgym_gym.actions import StepAction
     from agentgym_gym.catalogue import OnUnknown
-    from agentgym_gym.evaluate._runs import Run
+    from agentgym_gym.evaluate._runs import RunResult
     from agentgym_gym.formats import Format
 
 __all__ = ["DIVERGED", "Difference", "Rescored", "ScoreRule", "load_rule", "rescore"]
@@ -125,7 +125,7 @@ class Rescored:
 
 
 def rescore(
-    run: Run,
+    run: RunResult,
     *,
     parser: Literal["default", "agentgym"] | None = None,
     action_format: FormatName | Format | None = None,
@@ -194,7 +194,7 @@ class _ParsedReply:
     error: str | None
 
 
-def _parse_again(run: Run, before: Mapping[str, Any], after: Mapping[str, Any]) -> Rescored:
+def _parse_again(run: RunResult, before: Mapping[str, Any], after: Mapping[str, Any]) -> Rescored:
     if not before:
         raise BadOption(
             f"{run.path} has no summary.json with its parse options, so its replies cannot be parsed again; "

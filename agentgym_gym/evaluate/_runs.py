@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import html
+import importlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._protocol import protocol_text
+from agentgym_gym.evaluate._figures.metrics import Summary, summarise
+from agentgym_gym.evaluate._figures.prices import Price
+from agentgym_gym.evaluate._protocols.applied import protocol_text
 from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
@@ -17,7 +22,8 @@ __all__ = [
     "EPISODES",
     "SUMMARY",
     "TRAINING_EPISODES",
-    "Run",
+    "RunResult",
+    "RunResults",
     "counting",
     "find_runs",
     "is_training",
@@ -32,8 +38,8 @@ SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run of one agent in one environment, as read from its folder.
+class RunResult:
+    """The record of a run of one agent in one environment. Notebooks show its table.
 
     Attributes:
         path: The folder.
@@ -42,12 +48,77 @@ class Run:
             ``finished`` and more. Empty if there is no summary.
         records: The episodes that count, by task and sample.
         cost: The recorded cost of the tokens; None if unknown.
+        known_summary: The metrics, if they are known already; they may count the requests of episodes that
+            were played again.
     """
 
     path: Path
     facts: Mapping[str, Any]
     records: tuple[EpisodeRecord, ...]
     cost: float | None = None
+    known_summary: Summary | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def episodes(self) -> list[EpisodeRecord]:
+        """The episodes that count, by task and sample."""
+        return list(self.records)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The metrics of the episodes."""
+        if self.known_summary is not None:
+            return self.known_summary
+        price = self.facts.get("price")
+        try:
+            return summarise(self.records, Price(**price) if isinstance(price, Mapping) else None)
+        except TypeError:  # not written by this library
+            return summarise(self.records)
+
+    @property
+    def finished(self) -> bool | None:
+        """Whether all episodes were played; None if unknown."""
+        finished = self.facts.get("finished")
+        return finished if isinstance(finished, bool) else None
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the run ended before all episodes were played, in words; None if it did not."""
+        stopped = self.facts.get("stopped")
+        return stopped if isinstance(stopped, str) else None
+
+    @property
+    def stopped_by(self) -> str | None:
+        """The budget that ended the run, a field of `RunLimits`; None if none did."""
+        limit = self.facts.get("stopped_by")
+        return limit if isinstance(limit, str) else None
+
+    def to_arrow(self) -> Any:
+        """Return the episodes as a ``pyarrow.Table`` with a row for each; messages and steps are JSON.
+
+        Raises:
+            ModuleNotFoundError: pyarrow is not installed.
+        """
+        return importlib.import_module("pyarrow").Table.from_pylist(self._rows())
+
+    def to_pandas(self) -> Any:
+        """Return the episodes as a ``pandas.DataFrame``, with the columns of `to_arrow`.
+
+        Raises:
+            ModuleNotFoundError: pandas is not installed.
+        """
+        return importlib.import_module("pandas").DataFrame(self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                name: json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+                for name, value in record.to_json().items()
+            }
+            for record in self.records
+        ]
+
+    def _repr_html_(self) -> str:
+        return _html_table([self])
 
     @property
     def env_id(self) -> str:
@@ -88,6 +159,33 @@ class Run:
         return f"{self.agent} on {self.env_label}{f', protocol {self.protocol}' if self.protocol else ''}"
 
 
+class RunResults(tuple[RunResult, ...]):
+    """The results of several runs. Notebooks show their table."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return _html_table(self)
+
+
+def _html_table(results: Iterable[RunResult]) -> str:
+    """Return the results of runs as an HTML table with a row for each; all texts are escaped."""
+    columns = ("run", "tasks", "episodes", "faulted", "success", "95 %", "score", "turns")
+    rows = []
+    for result in results:
+        summary = result.summary
+        interval = summary.success_interval
+        success = "" if summary.success_rate is None else f"{summary.success_rate:.2f}"
+        between = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
+        score = "" if summary.mean_score is None else f"{summary.mean_score:.2f}"
+        turns = "" if summary.mean_turns is None else f"{summary.mean_turns:.2f}"
+        counts = (summary.tasks, summary.episodes, summary.faulted)
+        rows.append([result.label, *map(str, counts), success, between, score, turns])
+    head = "".join(f"<th>{name}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def counting(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
     """Return the episodes that count: one for each task and sample, sorted by both.
 
@@ -123,7 +221,7 @@ def is_training(path: Path) -> bool:
     return path.is_dir() and next(path.glob(TRAINING_EPISODES), None) is not None
 
 
-def read_run(path: Path) -> Run:
+def read_run(path: Path) -> RunResult:
     """Read a run folder. An incomplete last line, left by a killed run, is skipped.
 
     Args:
@@ -145,7 +243,7 @@ def read_run(path: Path) -> Run:
             raise BadOption(f"{summary} is not the summary of a run: {error}") from None
         if not isinstance(facts, dict):
             raise BadOption(f"{summary} is not the summary of a run: 'run' should be an object")
-    return Run(folder, facts, tuple(counting(records)), cost)
+    return RunResult(folder, facts, tuple(counting(records)), cost)
 
 
 def _cost(summary: Mapping[str, Any]) -> float | None:

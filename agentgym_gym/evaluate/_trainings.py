@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._runs import TRAINING_EPISODES, Run, is_training
+from agentgym_gym.evaluate._runs import TRAINING_EPISODES, RunResult, is_training
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
 __all__ = ["drop_superseded", "find_trainings", "read_training"]
@@ -29,7 +29,7 @@ def find_trainings(path: Path) -> list[Path]:
     return sorted({file.parent for file in path.rglob(TRAINING_EPISODES)}) if path.is_dir() else []
 
 
-def read_training(path: Path) -> list[Run]:
+def read_training(path: Path) -> list[RunResult]:
     """Read a training folder: for each environment, one run for training and one for validation.
 
     The episodes are sorted by training step and task. Episodes of the same task and step are its samples. An
@@ -55,7 +55,7 @@ def read_training(path: Path) -> list[Run]:
         groups.setdefault((record.env_id, record.validation), []).append(record)
     order = sorted(groups, key=lambda key: (key[0], str(key[1])))  # training, then validation
     return [
-        Run(
+        RunResult(
             path,
             {**facts.get(env_id, {"env_id": env_id}), "phase": _PHASES[validation]},
             tuple(_numbered(groups[env_id, validation])),

@@ -12,10 +12,10 @@ from typing import Any
 
 from joint_recipe import HELD_OUT
 
-from agentgym_gym.evaluate import Run, compare_runs, find_runs, read_run, summarise
+from agentgym_gym.evaluate import RunResult, compare_runs, find_runs, read_run, summarise
 
 
-def runs_by_tasks(folder: Path) -> dict[str, Run]:
+def runs_by_tasks(folder: Path) -> dict[str, RunResult]:
     """Return the runs of a folder by their tasks: ``Maze, trained`` and ``Maze, held out``."""
     parts = {}
     for run in map(read_run, find_runs(folder)):
@@ -58,7 +58,7 @@ def keep(folder: Path, facts: Mapping[str, Any]) -> None:
     (folder / "result.json").write_text(json.dumps({**facts, "environments": environments}) + "\n")
 
 
-def figures_of(run: Run) -> dict[str, Any]:
+def figures_of(run: RunResult) -> dict[str, Any]:
     """Return the evaluation results of a run."""
     summary = summarise(run.records)
     return {
@@ -71,7 +71,7 @@ def figures_of(run: Run) -> dict[str, Any]:
     }
 
 
-def change_between(before: Run, after: Run) -> dict[str, Any]:
+def change_between(before: RunResult, after: RunResult) -> dict[str, Any]:
     """Return the difference in success of two runs with the same tasks."""
     change = compare_runs(before, after, names=("before", "after")).success
     return {"success": change.difference, "interval": change.interval, "p": change.p_value}

@@ -29,7 +29,7 @@ from smollm_recipe import (
     rate,
 )
 
-from agentgym_gym.evaluate import Run, find_runs, read_run
+from agentgym_gym.evaluate import RunResult, find_runs, read_run
 
 TITLES = {each.name: each.title for recipe in RECIPES.values() for each in recipe.evaluations}
 COLUMNS = {"zero-shot": "zero-shot (95 %)", "after-sft": "fine-tuned (95 %)"}
@@ -100,12 +100,12 @@ def curve_of(metrics: list[Path]) -> list[dict[str, float]]:
     return [points[step] for step in sorted(points)]
 
 
-def runs_of(stage: Path) -> dict[str, Run]:
+def runs_of(stage: Path) -> dict[str, RunResult]:
     """Return the runs of an evaluation by name."""
     return {path.name: read_run(path) for path in find_runs(stage)}
 
 
-def changes_between(before: Mapping[str, Run], after: Mapping[str, Run]) -> dict[str, Any]:
+def changes_between(before: Mapping[str, RunResult], after: Mapping[str, RunResult]) -> dict[str, Any]:
     """Return the changes in success from one model to another by the name of the evaluation."""
     return {name: change_between(before[name], run) for name, run in after.items()}
 

@@ -145,7 +145,7 @@ def test_without_its_item_file_a_protocol_is_refused(run, tmp_path):
     result = run("eval", "WebShop", *arguments)
     assert result.exit_code == 2
     assert "webshop_test.json (WebShop), published at" in result.stderr
-    assert "give --items PATH" in result.stderr
+    assert "give --items=" in result.stderr
     assert "sqlgym_test.json (SQLGym) and 9 more" in run("eval", *arguments).stderr
     assert not (tmp_path / "run").exists()
 
@@ -154,10 +154,10 @@ def test_item_files_that_do_not_fit(planned, refused, tmp_path, write_items):
     weather, both = write_items("weather_1"), write_items("weather_1", "textcraft_2", name="both.json")
     (tmp_path / "empty").mkdir()
     for words, message in (
-        (("--protocol", "agentgym-rl", "--items", weather), "items.json has items of Weather, which"),
+        (("--protocol", "agentgym-rl", "--items", weather), "items.json' has items of Weather, which"),
         (("TextCraft", "--protocol", "agentgym-rl", "--items", weather), "has no items of TextCraft"),
-        (("--protocol", "agentgym-rl", "--items", tmp_path / "empty"), "empty has no items of WebArena, "),
-        (("--protocol", "quick", "--items", weather), "quick needs no item file: remove --items"),
+        (("--protocol", "agentgym-rl", "--items", tmp_path / "empty"), "empty' has no items of WebArena, "),
+        (("--protocol", "quick", "--items", weather), "quick needs no item file: remove it"),
     ):
         assert message in refused(*words)
     assert [each[:2] for each in planned("agentgym-rl", "TextCraft", "--items", both)] == [("TextCraft", 1)]
@@ -341,7 +341,7 @@ def test_options_that_do_not_go_together(refused, tmp_path, own):
         ((), "give an ID, a run file, or --protocol"),
         (("--protocol", "swift"), "--protocol='swift' is not one of agentgym-eval, agentgym-rl, quick, "),
         (("--protocol", f"{tmp_path}/none.toml"), f"cannot read {tmp_path}/none.toml"),
-        (("Maze", "--items", "x.json"), "--items x.json needs --protocol"),
+        (("Maze", "--items", "x.json"), "--items='x.json' needs --protocol"),
         (("run.toml", "--protocol", "quick"), "--protocol cannot be combined with the run file run.toml"),
         (("WebShop", "--protocol", own()), "own does not include WebShop; it includes TextCraft, Maze"),
     ):

@@ -11,7 +11,7 @@ from statistics import fmean
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import Run, compare_runs, summarise
+from agentgym_gym.evaluate import RunResult, compare_runs, summarise
 
 FACTS = {
     "env_id": "agentgym/TextCraft-v0",
@@ -37,7 +37,7 @@ def run(record):
             for task, scores in outcomes.items()
             for i, score in enumerate(scores)
         ]
-        return Run(Path(name), {**FACTS, "agent": name, **facts}, tuple(records))
+        return RunResult(Path(name), {**FACTS, "agent": name, **facts}, tuple(records))
 
     return make
 

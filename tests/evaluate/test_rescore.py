@@ -15,8 +15,8 @@ from agentgym_gym.evaluate import (
     DIVERGED,
     RandomAgent,
     ReplayAgent,
-    Run,
     RunFolder,
+    RunResult,
     evaluate,
     load_oracle,
     read_run,
@@ -63,7 +63,7 @@ def kept(folder, env, agent, tasks, options=OPTIONS):
 
 def run_of(*records, options=OPTIONS):
     facts = {"env_id": ENV_ID, "options": options} if options else {}
-    return Run(None, facts, records)
+    return RunResult(None, facts, records)
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def test_runs_that_cannot_be_read_again_are_refused(record):
     with pytest.raises(BadOption, match=r"no summary\.json"):
         rescore(run_of(record(0), options=None), parser="agentgym")
     with pytest.raises(BadOption, match="my/Env-v0 is not in"):
-        rescore(Run(None, {"env_id": "my/Env-v0", "options": {"max_turns": 3}}, (record(0),)))
+        rescore(RunResult(None, {"env_id": "my/Env-v0", "options": {"max_turns": 3}}, (record(0),)))
     with pytest.raises(BadOption, match="parser='agentgym' reads TextCraft"):
         rescore(run_of(record(0)), parser="agentgym", action_format="tags")
     with pytest.raises(BadOption, match="fewer replies than turns"):
@@ -248,9 +248,9 @@ def test_runs_that_cannot_be_read_again_are_refused(record):
 def test_options_of_a_single_environment_are_the_options_of_the_run(record):
     said = ({"role": "assistant", "content": "<answer> Paris </answer>"},)
     old = record(0, env_id="agentgym/SearchQA-v0", turns=1, rewards=(1.0,), messages=said)
-    run = Run(None, {"env_id": old.env_id, "options": {**OPTIONS, "answers": None}}, (old,))
+    run = RunResult(None, {"env_id": old.env_id, "options": {**OPTIONS, "answers": None}}, (old,))
     assert rescore(run).records == (old,)
-    wrong = Run(None, {"env_id": old.env_id, "options": {**OPTIONS, "answers": 3}}, (old,))
+    wrong = RunResult(None, {"env_id": old.env_id, "options": {**OPTIONS, "answers": 3}}, (old,))
     with pytest.raises(BadOption, match="answers=3"):
         rescore(wrong)
 

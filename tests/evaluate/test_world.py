@@ -9,7 +9,7 @@ import pytest
 import agentgym_gym
 import command_line
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate import EpisodeRecord, Run, RunFolder, evaluate, load_oracle, read_run
+from agentgym_gym.evaluate import EpisodeRecord, RunFolder, RunResult, evaluate, load_oracle, read_run
 from agentgym_gym.local_servers import available, server_kind, servers
 from fake_server import FakeServer
 from report_runs import episode, write_run
@@ -21,7 +21,7 @@ UNKNOWN = "server of unknown make"
 
 def world_of(env_id, facts, records=()):
     """Return the label of the world of a run."""
-    return Run(None, {"env_id": env_id, **facts}, tuple(records)).world
+    return RunResult(None, {"env_id": env_id, **facts}, tuple(records)).world
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import httpx
 
 import agentgym_gym
 from agentgym_gym import AgentGymEnv, _base_env, _exit, _threads, catalogue
-from agentgym_gym._http import abandoned, connection_ids, limits, retry
+from agentgym_gym._http import abandoned, limits, retry
 from agentgym_gym._http.httpx_client import BlockingClient
 from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._http.sync_driver import SyncDriver
@@ -24,7 +23,7 @@ from agentgym_gym._leasing.pools import pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import ServerUnreachable
-from agentgym_gym.evaluate import _inspect_export
+from agentgym_gym.evaluate import _inspect_export, _play
 from agentgym_gym.evaluate._chat import client as chat_client
 from agentgym_gym.evaluate._engines import engine
 from agentgym_gym.rollout import _pool, _specs, _workers, _writer
@@ -49,7 +48,6 @@ __all__ = [
     "estimate",
     "folder_of_files",
     "forget_certificates",
-    "forget_copied_sockets",
     "forget_held",
     "forget_registrations",
     "forget_threads",
@@ -58,7 +56,6 @@ __all__ = [
     "keep_files_in",
     "limit_calls",
     "limit_close",
-    "limit_copied_sockets",
     "limit_engine",
     "limit_exported_log",
     "limit_idle",
@@ -199,16 +196,6 @@ def limit_idle(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(_pool, "MAX_IDLE", number)
 
 
-def limit_copied_sockets(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Limit how many sockets are copied to show whether a server still runs."""
-    monkeypatch.setattr(connection_ids, "_MOST_KEPT", number)
-
-
-def forget_copied_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count only the copied sockets of the test: a process keeps 64 at most."""
-    monkeypatch.setattr(connection_ids, "_kept", weakref.WeakSet())
-
-
 def limit_times(env: AgentGymEnv | AsyncAgentGymEnv, **seconds: float) -> None:
     """Set time limits of an environment from now on, by the names of its option `timeout`."""
     env._driver.limits = dataclasses.replace(env._driver.limits, **seconds)
@@ -268,17 +255,12 @@ def limit_progress(monkeypatch: pytest.MonkeyPatch, *, look: float, line: float)
 
 def limit_slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Set the seconds after which the progress names an environment that does not reply."""
-    from agentgym_gym._cli import runs
-
-    monkeypatch.setattr(runs, "SLOW_SECONDS", seconds)
+    monkeypatch.setattr(_play, "SLOW_SECONDS", seconds)
 
 
 def limit_unasked(monkeypatch: pytest.MonkeyPatch, episodes: int) -> None:
     """Limit the episodes of a model that `agentgym eval` plays without a confirmation."""
-    from agentgym_gym._cli import budgets, runs
-
-    for module in (budgets, runs):
-        monkeypatch.setattr(module, "MOST_UNASKED", episodes)
+    monkeypatch.setattr(_play, "MAX_UNASKED", episodes)
 
 
 def limit_replies(monkeypatch: pytest.MonkeyPatch, size: int) -> None:

@@ -7,27 +7,24 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unittest import mock
 
 from pyarrow import parquet
 
 import command_line
 from agentgym_gym._cli import evaluate as eval_command
-from agentgym_gym._cli.environments import PlannedEnvironment
-from agentgym_gym._cli.resolve_env import resolve
 from agentgym_gym.data import read_trajectories
 from agentgym_gym.errors import UnknownEnvironment
-from agentgym_gym.evaluate import RunFolder
+from agentgym_gym.evaluate import Run, RunFolder
+from agentgym_gym.evaluate._play import prepare
+from agentgym_gym.evaluate._resolve import resolve
 from trajectories import FACTS, episode
 from verl_bridge.tasks import EnvTask
-
-if TYPE_CHECKING:
-    from agentgym_gym._cli.plans import RunPlan
 
 Task = tuple[str, int]
 """A gymnasium id, and a task id or seed."""
@@ -166,16 +163,18 @@ class Replay:
         Raises:
             AssertionError: The command failed.
         """
-        plans: list[RunPlan] = []
+        stated: list[tuple[Sequence[Run], Path | None]] = []
         with (
             working_in(line.folder),
-            mock.patch.object(eval_command, "play", lambda plan, **_: plans.append(plan)),
+            mock.patch.object(
+                eval_command, "play_and_print", lambda runs, _, *, out, **__: stated.append((runs, out))
+            ),
         ):
             ended = command_line.run(*line.words)
             assert ended.exit_code == 0, f"{shlex.join(line.words)}\n{ended.output}"
-            for plan in plans:
+            for runs, out in stated:
                 command = self._runs[line.out] = shlex.join(line.words)
-                self.played[command] = {task for each in _recorded(plan) for task in each}
+                self.played[command] = {task for each in _recorded(runs, out) for task in each}
         if line.writes:
             self.trained |= tasks_in(files_in(line.out))
             for source in line.sources:
@@ -187,20 +186,17 @@ class Replay:
                 self.run(each)
 
 
-def _recorded(plan: RunPlan) -> Iterator[list[Task]]:
-    """Write the runs of a plan in which all tasks are solved; yield the tasks of each run."""
-    environments = [PlannedEnvironment(each, {}, seed=plan.seed or 0) for each in plan.environments]
-    agent = plan.agents[0].name or plan.agents[0].agent
-    for environment in environments:
-        env_id = environment.chosen.id
-        if plan.out:
-            name = f"{env_id.rpartition('/')[2]}-{agent}"
-            out = Path(plan.out) / (name if len(environments) > 1 else "")
+def _recorded(runs: Sequence[Run], out: Path | None) -> Iterator[list[Task]]:
+    """Write runs in which all tasks are solved; yield the tasks of each run."""
+    prepared = prepare([replace(run, agent="oracle", name="agent") for run in runs])
+    for each in prepared:
+        env_id = each.env.chosen.id
+        if out is not None:
             facts = FACTS | {"env_id": env_id, "options": {"action_format": "bare"}}
-            with RunFolder(out, facts) as folder:
-                for task in environment.tasks:
+            with RunFolder(each.folder(out, several=len(prepared) > 1), facts) as folder:
+                for task in each.env.tasks:
                     folder.add(episode(task, env_id=env_id))
-        yield [(env_id, task) for task in environment.tasks]
+        yield [(env_id, task) for task in each.env.tasks]
 
 
 def files_in(out: Path) -> Iterable[Path]:

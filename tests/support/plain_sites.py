@@ -4,44 +4,14 @@ from __future__ import annotations
 
 import threading
 from contextlib import ExitStack, contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlsplit
+from http.server import ThreadingHTTPServer
 
 from agentgym_servers.webarena._sites import SITES
 from agentgym_servers.webarena._sites.state import fresh_state
-from agentgym_servers.webarena._sites.web import Request, signed_in_cookie
+from agentgym_servers.webarena._sites.web import signed_in_cookie
+from served_app import served
 
-__all__ = ["fresh_state", "plain_sites", "signed_in_cookie"]
-
-
-def handler_of(site, state):
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.reply("GET", {})
-
-        def do_POST(self):
-            body = self.rfile.read(int(self.headers["content-length"])).decode()
-            self.reply("POST", dict(parse_qsl(body)))
-
-        def reply(self, method, form):
-            url = urlsplit(self.path)
-            pairs = (part.partition("=") for part in self.headers.get("cookie", "").split("; "))
-            cookies = {name: value for name, _, value in pairs}
-            request = Request(method, "", url.path, dict(parse_qsl(url.query)), form, cookies)
-            response = site.answer(state, request)
-            self.send_response(response.status)
-            for name, value in response.headers:
-                self.send_header(name, value)
-            content = response.html.encode()
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_):
-            pass
-
-    return Handler
+__all__ = ["fresh_state", "plain_sites", "signed_in_cookie", "site_of"]
 
 
 @contextmanager
@@ -63,5 +33,5 @@ def plain_sites(state, *keys):
         addresses = {}
         for site in SITES:
             if site.key in keys:
-                addresses[f"__{site.key.upper()}__"] = stack.enter_context(site_of(handler_of(site, state)))
+                addresses[f"__{site.key.upper()}__"] = stack.enter_context(served(site.app(state)))
         yield addresses

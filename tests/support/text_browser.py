@@ -6,14 +6,18 @@ with Chromium.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from html.parser import HTMLParser
-from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+from urllib.parse import urlencode, urljoin
+
+import httpx
 
 from agentgym_servers.webarena._evaluation import matches_answer, matches_url
+from agentgym_servers.webarena._site_server import HEADER, SiteServer
 from agentgym_servers.webarena._sites import SITES, host_of
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
-from agentgym_servers.webarena._sites.web import Request, signed_in_cookie
+from agentgym_servers.webarena._sites.web import signed_in_cookie
 from agentgym_servers.webarena._tasks import TEMPLATES
 from agentgym_servers.webarena._world import world_of
 
@@ -72,37 +76,23 @@ class TextBrowser:
     """A context with the accounts of an episode."""
 
     def __init__(self, state):
-        self.state = state
-        self.sites = {host_of(site.key): site for site in SITES}
-        self.cookies = {
-            host_of(site.key): {"session": signed_in_cookie(next(iter(state.accounts(site.key))))}
-            for site in SITES
-            if site.accounts
-        }
-        self.url, self.status = "", 0
-        self.values = {}
+        server = SiteServer()
+        self.client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(server.app),
+            headers={HEADER: server.add(state)},
+            follow_redirects=True,
+            trust_env=False,
+        )
+        for site in SITES:
+            if site.accounts:
+                cookie = signed_in_cookie(next(iter(state.accounts(site.key))))
+                self.client.cookies.set("session", cookie, domain=host_of(site.key))
 
     def open(self, url, form=None):
-        parts = urlsplit(url)
-        request = Request(
-            "GET" if form is None else "POST",
-            parts.hostname,
-            parts.path or "/",
-            dict(parse_qsl(parts.query, keep_blank_values=True)),
-            form or {},
-            self.cookies.setdefault(parts.hostname, {}),
-        )
-        response = self.sites[parts.hostname].answer(self.state, request)
-        for name, value in response.headers:
-            if name == "Set-Cookie":
-                key, _, rest = value.partition("=")
-                self.cookies[parts.hostname][key] = rest.partition(";")[0]
-        where = dict(response.headers).get("Location")
-        if where:
-            self.open(urljoin(url, where))
-            return
-        self.url, self.status = url, response.status
-        self.root = Tree(response.html).root
+        method = "GET" if form is None else "POST"
+        response = asyncio.run(self.client.request(method, url, data=form))
+        self.url, self.status = str(response.url), response.status_code
+        self.root = Tree(response.text).root
         self.values = {}
 
     def nodes(self, *names):

@@ -32,7 +32,7 @@ from agentgym_gym.evaluate._trainings import find_trainings, read_training
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.metrics import Summary
-    from agentgym_gym.evaluate._runs import Run
+    from agentgym_gym.evaluate._runs import RunResult
     from agentgym_gym.rollout._records import EpisodeRecord
 
 __all__ = ["Contents", "Reader", "Stamp", "collect", "packed"]
@@ -61,7 +61,7 @@ class Contents:
 
     index: dict[str, Any]
     blocks: dict[str, str]
-    evaluations: dict[str, Run]
+    evaluations: dict[str, RunResult]
 
     @property
     def runs(self) -> int:
@@ -92,7 +92,7 @@ class _Part:
     index: dict[str, Any]
     blocks: dict[str, str]
     summary: Summary
-    run: Run
+    run: RunResult
 
 
 class Reader:
@@ -223,7 +223,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return [folder.relative_to(shared).as_posix() for folder in folders]
 
 
-def _part(run: Run, last: int | None) -> _Part:
+def _part(run: RunResult, last: int | None) -> _Part:
     records = run.records if last is None else _of_last_steps(run.records, last)
     blocks, names, starts = {}, [], []
     for start, block in _blocks(records):

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.evaluate._figures.compare import compare_runs
+from agentgym_gym.evaluate._compare import compare_runs
 from agentgym_gym.evaluate._figures.holm import holm
-from agentgym_gym.evaluate._figures.table import table_of
+from agentgym_gym.evaluate._table import table_of
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.metrics import Summary
-    from agentgym_gym.evaluate._runs import Run
+    from agentgym_gym.evaluate._runs import RunResult
 
 __all__ = ["compare_all", "letter_of", "matrix"]
 
@@ -26,7 +26,7 @@ def letter_of(number: int) -> str:
     return (letter_of(rest - 1) if rest else "") + chr(ord("A") + last)
 
 
-def matrix(runs: Iterable[tuple[int, Run, Summary]]) -> dict[str, Any]:
+def matrix(runs: Iterable[tuple[int, RunResult, Summary]]) -> dict[str, Any]:
     """Return the table of success by environment and model, see `agentgym_gym.evaluate._figures.table`.
 
     Args:
@@ -58,7 +58,7 @@ def matrix(runs: Iterable[tuple[int, Run, Summary]]) -> dict[str, Any]:
     }
 
 
-def compare_all(runs: Mapping[str, Run]) -> list[dict[str, Any]]:
+def compare_all(runs: Mapping[str, RunResult]) -> list[dict[str, Any]]:
     """Return the comparisons of the runs in the same environment and on the same world, as JSON values.
 
     P-values are also corrected, by Holm's method, for the number of comparisons in the environment.
@@ -72,7 +72,7 @@ def compare_all(runs: Mapping[str, Run]) -> list[dict[str, Any]]:
     return [comparison for letters in groups.values() for comparison in _compared(letters, runs)]
 
 
-def _compared(letters: Sequence[str], runs: Mapping[str, Run]) -> list[dict[str, Any]]:
+def _compared(letters: Sequence[str], runs: Mapping[str, RunResult]) -> list[dict[str, Any]]:
     pairs = list(combinations(letters, 2))
     if len(letters) > MOST_PAIRED:
         pairs = [(letters[0], other) for other in letters[1:]]

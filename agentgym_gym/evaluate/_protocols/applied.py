@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agentgym_gym._text import shown
@@ -47,7 +47,6 @@ class AppliedProtocol:
         metric: The metric that the protocol reports: ``success`` or ``score``.
         items: File name and hash of the item file; None if the protocol needs none.
         deviations: The settings of the run that differ from the protocol.
-        model_settings: The protocol's settings of a model, without those that the run replaces.
     """
 
     name: str
@@ -55,7 +54,6 @@ class AppliedProtocol:
     metric: str
     items: Mapping[str, str] | None = None
     deviations: Sequence[Deviation] = ()
-    model_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:

@@ -11,46 +11,32 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from agentgym_gym._cli.completion import complete_env
-from agentgym_gym._cli.console import out
-from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.help_layouts import VERL_SFT
-from agentgym_gym._cli.options import Force  # noqa: TC001 - typer reads it at run time
-from agentgym_gym._cli.reformat import print_unparsed, reformatted
-from agentgym_gym._cli.resolve_env import TASKS_HELP, resolve
-from agentgym_gym._cli.trajectories import (
-    Best,
-    MinScore,
-    PromptForm,
-    Seed,
+from agentgym_gym import FormatName
+from agentgym_gym.commands import (
+    TASKS_HELP,
+    FineTuningOptions,
     SourceFormatOption,
-    Sources,
-    Successful,
-    SystemPrompts,
-    TrainedSplit,
-    choose,
-    divide,
+    command,
+    complete_env,
+    convert,
+    out,
     print_summary,
-    with_prompts,
-    write_parts,
+    resolve,
 )
-from agentgym_gym._cli.verl import Checkpointing, Gpus, Version, installed_verl, model_of
-from agentgym_gym._options import FormatName
 from agentgym_gym.errors import BadOption
+from verl_bridge import recipes
+from verl_bridge._commands.machine import Checkpointing, Gpus, Version, installed_verl, model_of
 
 if TYPE_CHECKING:
-    from agentgym_gym.data import SourceFormat, Trajectory, Unparsed
-    from verl_bridge.recipes import Evaluation, SftRecipe
+    from agentgym_gym.data import Trajectory
 
 __all__ = ["SftOptions", "sft"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SftOptions:
+class SftOptions(FineTuningOptions):
     """The options of ``agentgym verl sft``."""
 
-    sources: Sources
-    out_: Annotated[Path, typer.Option("--out", help="output folder")]
     model: Annotated[str, typer.Option(help="model folder, or name on the hub")] = "Qwen/Qwen2.5-3B-Instruct"
     version: Version = None
     preset: Annotated[
@@ -68,10 +54,6 @@ class SftOptions:
     ] = None
     learning_rate: Annotated[float, typer.Option(help="learning rate")] = 1e-5
     max_length: Annotated[int, typer.Option(min=1, help="maximum number of tokens per trajectory")] = 8192
-    successful: Successful = False
-    min_score: MinScore = None
-    best: Best = None
-    split: TrainedSplit = None
     action_format: Annotated[
         FormatName | None,
         typer.Option(
@@ -88,9 +70,6 @@ class SftOptions:
             show_default="the source's split, else 0 for test, 0.1 for full",
         ),
     ] = None
-    seed: Seed = 0
-    prompt: PromptForm = "system"
-    system_prompt: SystemPrompts = None
     eval_: Annotated[
         list[str] | None,
         typer.Option(
@@ -113,10 +92,25 @@ class SftOptions:
         typer.Option(help="offload the optimizer and its parameters to CPU memory"),
     ] = False
     checkpointing: Checkpointing = True
-    force: Force = False
 
 
-@command(SftOptions, VERL_SFT.groups)
+@command(
+    SftOptions,
+    groups={
+        "Trajectories": (
+            *("successful", "min_score", "best", "split", "val", "seed"),
+            *("from_", "action_format", "prompt", "system_prompt"),
+        ),
+        "Output": ("out_", "force"),
+        "Training": ("model", "preset", "batch", "epochs", "learning_rate", "max_length"),
+        "Machine": ("version", "gpus", "offload", "checkpointing"),
+        "Evaluation after the training": ("eval_", "eval_tasks", "eval_engine", "eval_options"),
+    },
+    examples=(
+        "agentgym verl sft runs/oracle --out runs/sft",
+        "agentgym verl sft runs/oracle --successful --eval TextCraft --out runs/sft",
+    ),
+)
 def sft(options: SftOptions) -> None:
     """Write a folder for supervised fine-tuning with verl.
 
@@ -132,8 +126,6 @@ def sft(options: SftOptions) -> None:
     Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
     an environment has no numbered tasks, they are seeds, and all means 1000.
     """
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
-
     parts, left_out = _trajectories(options)
     try:
         recipe = _recipe(options, parts)
@@ -148,9 +140,7 @@ def sft(options: SftOptions) -> None:
         raise BadOption(str(error)) from error
     except OSError as error:
         raise BadOption(f"cannot write to {options.out_}: {error.strerror or error}") from error
-    summary = write_parts(
-        parts, options.out_ / "data", left_out=left_out, seed=options.seed, force=options.force
-    )
+    summary = options.write(parts, options.out_ / "data", left_out)
     for path in written:
         out.print(f"wrote {path}")
     print_summary(summary, reads_marks=True)
@@ -159,44 +149,32 @@ def sft(options: SftOptions) -> None:
 
 def _trajectories(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Counter[str]]:
     """Return the trajectories by ``"train"`` and ``"val"``, and the number of dropped ones by reason."""
-    from verl_bridge.recipes import SFT_PRESETS  # noqa: PLC0415 - no other command needs this import
-
     left_out: Counter[str] = Counter()
     parts: dict[str, list[Trajectory]] = {}
     for part, paths in _parts(options.sources, divided=options.val is None).items():
-        chosen = choose(
-            paths,
-            successful=options.successful,
-            min_score=options.min_score,
-            best=options.best,
-            split=options.split,
-        )
-        left_out += Counter(chosen.left_out)
-        kept = _in_format(chosen.kept, options.from_, options.action_format)
-        parts[part] = with_prompts(kept, options.system_prompt)
-    seed, prompt = options.seed, options.prompt
+        selected = options.select(paths)
+        left_out += Counter(selected.left_out)
+        kept = list(selected.kept)
+        if options.action_format is not None:
+            kept = convert(kept, options.from_, options.action_format)
+        parts[part] = options.with_prompts(kept)
     if "val" in parts:
-        parts = {part: divide(of, val="0", seed=seed, prompt=prompt)["train"] for part, of in parts.items()}
-        return parts, left_out
-    share = "0.1" if SFT_PRESETS[options.preset].each_epoch else "0"
-    if options.val is not None:
-        share = options.val
-    return divide(parts["train"], val=share, seed=seed, prompt=prompt), left_out
+        return {part: options.divide(kept, "0")["train"] for part, kept in parts.items()}, left_out
+    share = "0.1" if recipes.SFT_PRESETS[options.preset].each_epoch else "0"
+    return options.divide(parts["train"], share if options.val is None else options.val), left_out
 
 
-def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> SftRecipe:
+def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> recipes.SftRecipe:
     """Return the recipe for the options and trajectories.
 
     Raises:
         ValueError: An option is invalid, or two options are incompatible.
     """
-    from verl_bridge import recipes  # noqa: PLC0415 - no other command needs this import
-
-    games = [game for of in parts.values() for game in of]
+    trajectories = [each for part in parts.values() for each in part]
     return recipes.SftRecipe(
         model=model_of(options.model),
-        name=f"{_name(games)}-sft-{options.preset}",
-        verl=options.version or installed_verl(recipes.VERSIONS),
+        name=f"{_name(trajectories)}-sft-{options.preset}",
+        verl=options.version or installed_verl(),
         preset=options.preset,
         gpus=options.gpus,
         batch=options.batch,
@@ -207,7 +185,8 @@ def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> S
         offload=options.offload,
         checkpointing=options.checkpointing,
         evaluations=tuple(
-            _evaluation(name, games, options.eval_tasks, options.eval_options) for name in options.eval_ or []
+            _evaluation(name, trajectories, options.eval_tasks, options.eval_options)
+            for name in options.eval_ or []
         ),
         eval_engine=options.eval_engine,
     )
@@ -227,42 +206,19 @@ def _parts(sources: Sequence[Path], *, divided: bool) -> dict[str, list[Path]]:
     return {"train": list(sources)}
 
 
-def _in_format(
-    games: Sequence[Trajectory], source: SourceFormat | None, target: FormatName | None
-) -> list[Trajectory]:
-    """Convert trajectories to a format; report and drop those that cannot be converted."""
-    if target is None:
-        return list(games)
-    converted: list[Trajectory] = []
-    unparsed: list[Unparsed] = []
-    for game in games:
-        if game.action_format == target:
-            converted.append(game)
-            continue
-        result = reformatted(game, source, target, keep_unparsed=False)
-        unparsed += result.unparsed
-        converted += [result.trajectory] if result.trajectory is not None else []
-    print_unparsed(unparsed)
-    if len(converted) < len(games):
-        out.print(f"Left out, unconverted reply: {len(games) - len(converted):,}.")
-    if not converted:
-        raise BadOption(f"cannot convert any of {len(games)} trajectories to {target}: give another --from")
-    return converted
-
-
-def _name(games: Sequence[Trajectory]) -> str:
+def _name(trajectories: Sequence[Trajectory]) -> str:
     """Return the environment's name if all trajectories share one, otherwise "games"."""
-    names = {game.env_id.rpartition("/")[2] for game in games}
+    names = {each.env_id.rpartition("/")[2] for each in trajectories}
     return names.pop() if len(names) == 1 else "games"
 
 
-def _evaluation(name: str, games: Sequence[Trajectory], tasks: str | None, options: str) -> Evaluation:
+def _evaluation(
+    name: str, trajectories: Sequence[Trajectory], tasks: str | None, options: str
+) -> recipes.Evaluation:
     """Return the evaluation to run after training, in the trained format if there is only one."""
-    from verl_bridge.recipes import Evaluation  # noqa: PLC0415 - no other command needs this import
-
     chosen = resolve(name)
-    learned = [game for game in games if game.env_id == chosen.id] or games
-    formats = {game.action_format for game in learned}
+    learned = [each for each in trajectories if each.env_id == chosen.id] or trajectories
+    formats = {each.action_format for each in learned}
     words: list[str] = []
     if chosen.environment is not None and len(formats) == 1:
         (learned_format,) = formats
@@ -272,4 +228,4 @@ def _evaluation(name: str, games: Sequence[Trajectory], tasks: str | None, optio
             words += ["--action-format", str(learned_format)]
     if tasks is not None:
         words += ["--tasks", str(Path(tasks).resolve()) if Path(tasks).exists() else tasks]
-    return Evaluation(name, (*words, *shlex.split(options)))
+    return recipes.Evaluation(name, (*words, *shlex.split(options)))

@@ -6,17 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._cli.console import renamed
 from agentgym_gym._draw import draw
 from agentgym_gym.errors import Argument, BadOption
 from agentgym_gym.evaluate._tasks import parse_tasks
 
 if TYPE_CHECKING:
-    from agentgym_gym._cli.plans import EnvironmentPlan
-    from agentgym_gym._cli.resolve_env import Chosen
     from agentgym_gym.catalogue import Environment
+    from agentgym_gym.evaluate._resolve import Chosen
+    from agentgym_gym.evaluate._run import Run
 
-__all__ = ["Selection", "count_by_split", "select_tasks"]
+__all__ = ["Selection", "count_by_split", "select_tasks", "selection_text"]
 
 
 @dataclass(frozen=True)
@@ -39,21 +38,20 @@ class Selection:
         return str(self.facts["text"])
 
 
-def select_tasks(chosen: Chosen, plan: EnvironmentPlan, seed: int, *, any_split: bool = False) -> Selection:
-    """Return the tasks that a plan selects.
+def select_tasks(chosen: Chosen, run: Run, *, any_split: bool = False) -> Selection:
+    """Return the tasks that a run selects.
 
     Args:
         chosen: The environment.
-        plan: The environment's part of the run plan.
-        seed: Seed of a random sample.
-        any_split: Whether ``all`` means the tasks of all splits if the plan names no split; otherwise it
+        run: The run.
+        any_split: Whether ``all`` means the tasks of all splits if the run names no split; otherwise it
             means the split for evaluation.
 
     Raises:
-        BadOption: The tasks do not exist, or the plan combines options that exclude each other.
+        BadOption: The tasks do not exist, or the run combines options that exclude each other.
     """
-    _check(plan)
-    split, text = plan.split, plan.tasks
+    _check(run)
+    split, text, seed = run.split, selection_text(run.tasks), run.seed or 0
     if split is None and text == "all" and chosen.environment is not None:
         if any_split:
             text = ":"  # a range covers all splits, while `all` covers one
@@ -62,49 +60,58 @@ def select_tasks(chosen: Chosen, plan: EnvironmentPlan, seed: int, *, any_split:
     try:
         available: Sequence[int] = chosen.tasks(text, split)
     except BadOption as error:
-        if plan.split is None:
+        if run.split is None:
             raise
         raise BadOption(
             *error.args, "; for positions in the split, pass ", Argument("positions"), f"={text!r:.80}"
         ) from None
     tasks = list(available)
-    if plan.positions is not None:
-        tasks = [available[at] for at in _positions(plan.positions, len(available))]
+    if run.positions is not None:
+        tasks = [available[at] for at in _positions(run.positions, len(available))]
     total = len(tasks)
-    if plan.sample is not None:
-        tasks = draw(tasks, plan.sample, seed)
-    elif plan.limit is not None:
-        tasks = tasks[: plan.limit]
+    if run.sample is not None:
+        tasks = draw(tasks, run.sample, seed)
+    elif run.limit is not None:
+        tasks = tasks[: run.limit]
     facts = {
         "split": split,
-        "positions": plan.positions,
-        "limit": plan.limit,
-        "sample": plan.sample,
-        "seed": None if plan.sample is None else seed,
+        "positions": run.positions,
+        "limit": run.limit,
+        "sample": run.sample,
+        "seed": None if run.sample is None else seed,
         "count": len(tasks),
         "of": total,
         "by_split": {} if chosen.environment is None else count_by_split(chosen.environment, tasks),
     }
-    words = _text(plan, facts, has_splits=chosen.environment is not None)
+    words = _text(run, facts, has_splits=chosen.environment is not None)
     return Selection(tasks, split, {**facts, "text": words})
 
 
-def _check(plan: EnvironmentPlan) -> None:
-    if plan.sample is not None and plan.limit is not None:
+def selection_text(tasks: str | Sequence[int] | None) -> str:
+    """Return tasks as the text of a selection, such as ``0:50``; ``all`` by default."""
+    if tasks is None or isinstance(tasks, str):
+        return tasks or "all"
+    if isinstance(tasks, range) and tasks.step == 1:
+        return f"{tasks.start}:{tasks.stop}"
+    return ",".join(map(str, tasks))
+
+
+def _check(run: Run) -> None:
+    if run.sample is not None and run.limit is not None:
         raise BadOption(
             Argument("limit"),
-            f"={plan.limit} and ",
+            f"={run.limit} and ",
             Argument("sample"),
-            f"={plan.sample} exclude each other: remove one",
+            f"={run.sample} exclude each other: remove one",
         )
-    if plan.positions is not None and plan.tasks != "all":
+    if run.positions is not None and selection_text(run.tasks) != "all":
         raise BadOption(
             Argument("positions"),
-            f"={plan.positions!r:.80} are positions in a split, and ",
+            f"={run.positions!r:.80} are positions in a split, and ",
             Argument("tasks"),
-            f"={plan.tasks!r:.80} are ids: remove one",
+            f"={selection_text(run.tasks)!r:.80} are ids: remove one",
         )
-    for name, number in (("limit", plan.limit), ("sample", plan.sample)):
+    for name, number in (("limit", run.limit), ("sample", run.sample)):
         if number is not None and number < 1:
             raise BadOption(Argument(name), f"={number} should be 1 or more")
 
@@ -113,7 +120,7 @@ def _positions(text: str, count: int) -> list[int]:
     try:
         return parse_tasks(text, range(count))
     except BadOption as error:
-        raise BadOption(*renamed(error, {"tasks": "positions"})) from None
+        raise error.renamed({"tasks": "positions"}) from None
 
 
 def count_by_split(environment: Environment, tasks: Collection[int]) -> dict[str, int]:
@@ -127,16 +134,16 @@ def count_by_split(environment: Environment, tasks: Collection[int]) -> dict[str
     return {name: count for name, count in counts.items() if count}
 
 
-def _text(plan: EnvironmentPlan, facts: Mapping[str, Any], *, has_splits: bool) -> str:
+def _text(run: Run, facts: Mapping[str, Any], *, has_splits: bool) -> str:
     count, total, split = facts["count"], facts["of"], facts["split"]
     kind = "task" if has_splits else "seed"
     text = f"{count} {kind}{'s' * (count != 1)}"
-    if plan.sample is not None:
+    if run.sample is not None:
         text = f"{count} of {total} {kind}s, drawn with seed {facts['seed']}"
     elif count < total:
         text = f"the first {count} of {total} {kind}s"
-    if plan.positions is not None:
-        text += f", at the positions {plan.positions}"
+    if run.positions is not None:
+        text += f", at the positions {run.positions}"
     if split is not None:
         return f"{text}, split {split}"
     parts = facts["by_split"]

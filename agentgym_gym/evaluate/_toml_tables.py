@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from agentgym_gym._text import shown
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import options_of
 
 __all__ = ["checked", "read_table", "toml_keys"]
 
@@ -33,9 +34,15 @@ def read_table(path: Path, what: str) -> dict[str, Any]:
         raise BadOption(f"{path} is not TOML: {error}") from None
 
 
-def toml_keys(kind: type) -> dict[str, tuple[type, ...]]:
-    """Return the keys of a table from which a class is created, with the types of their values."""
-    return {name: _toml_kinds(hint) for name, hint in get_type_hints(kind).items() if name != "protocol"}
+def toml_keys(kind: type, *also: str) -> dict[str, tuple[type, ...]]:
+    """Return the keys of a table from which a dataclass is created, with the types of their values.
+
+    Args:
+        kind: The dataclass. Its options are keys.
+        also: Further fields that are keys.
+    """
+    hints = get_type_hints(kind)
+    return {name: _toml_kinds(hints[name]) for name in (*also, *options_of(kind))}
 
 
 def checked(known: Mapping[str, tuple[type, ...]], values: dict[str, Any], where: str) -> dict[str, Any]:
@@ -64,10 +71,10 @@ def _toml_kinds(hint: Any) -> tuple[type, ...]:
     """Return the types that a field may have in TOML; lists contain strings."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        return tuple(kind for each in get_args(hint) if each is not type(None) for kind in _toml_kinds(each))
+        return tuple(dict.fromkeys(kind for each in get_args(hint) for kind in _toml_kinds(each)))
     if origin is not None:
-        return ({Sequence: list, Mapping: dict, Literal: str}[origin],)
-    return (int, float) if hint is float else (hint,)
+        return {Sequence: (list,), Mapping: (dict,), Literal: (str,)}[origin]
+    return {float: (int, float), Path: (str,), type(None): ()}.get(hint, (hint,))
 
 
 _IN_TOML = {

@@ -1,27 +1,28 @@
-"""Create an environment from a plan, with the metadata that a run records."""
+"""The environment of a run: its tasks, its servers, how it is made, and the metadata that a run records."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._base_env import BaseTextEnv
-from agentgym_gym._cli.chosen_tasks import select_tasks
-from agentgym_gym._cli.declared import marked
-from agentgym_gym._cli.options import text_of
-from agentgym_gym._cli.plans import UNRECORDED, EnvArgument, EnvironmentPlan
-from agentgym_gym._cli.resolve_env import Chosen, resolve
-from agentgym_gym._cli.sources import require_one_world, require_server
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
 from agentgym_gym.errors import AgentGymError, Argument, BadOption, SetupError
 from agentgym_gym.evaluate._episode_workers import Servers
+from agentgym_gym.evaluate._probe import require_one_world, require_server
+from agentgym_gym.evaluate._protocols.applying import UNRECORDED
+from agentgym_gym.evaluate._resolve import Chosen, resolve
+from agentgym_gym.evaluate._run import Run
+from agentgym_gym.evaluate._selection import select_tasks, selection_text
 from agentgym_gym.evaluate._world import UNAVAILABLE
+from agentgym_gym.options import options_of
 from agentgym_gym.rollout import Pool
 from agentgym_gym.rollout._env_facts import describe_env
 from agentgym_gym.rollout._workers import isolation_of
@@ -30,21 +31,19 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate._text_env import TextEnv
     from agentgym_gym.rollout import EnvFacts
 
-__all__ = ["ENV_TIMEOUT", "PlannedEnvironment", "require_text"]
+__all__ = ["ENV_TIMEOUT", "EnvSetup", "require_text", "text_of"]
 
 ENV_TIMEOUT = 900.0
 """The timeout of each call to another library's environment, in seconds, so that no call blocks a run."""
 
 
-class PlannedEnvironment:
-    """One environment of a run.
+class EnvSetup:
+    """The environment of one or several runs.
 
     Args:
-        plan: The environment's part of the run plan.
-        headers: HTTP headers for the server.
-        any_split: Whether ``all`` means the tasks of all splits if the plan names no split; otherwise it
+        run: The run, with the settings of its protocol.
+        any_split: Whether ``all`` means the tasks of all splits if the run names no split; otherwise it
             means the split for evaluation.
-        seed: Seed of a random sample of the tasks.
 
     Attributes:
         selection: The tasks to play.
@@ -55,24 +54,27 @@ class PlannedEnvironment:
 
     Raises:
         UnknownEnvironment: The environment does not exist.
-        BadOption: The tasks do not exist, a value of the plan is invalid, or the system prompt file cannot be
-            read.
+        BadOption: The tasks do not exist, a setting is invalid, or the system prompt file cannot be read.
     """
 
-    def __init__(
-        self, plan: EnvironmentPlan, headers: Mapping[str, str], *, any_split: bool = False, seed: int = 0
-    ) -> None:
-        self.plan = plan
-        self.chosen: Chosen = resolve(plan.id)
-        self._headers = headers
-        self.selection = select_tasks(self.chosen, plan, seed, any_split=any_split)
+    def __init__(self, run: Run, *, any_split: bool = False) -> None:
+        self.run = run
+        self.chosen: Chosen = resolve(run.env)
+        self._headers = run.headers or {}
+        self.selection = select_tasks(self.chosen, run, any_split=any_split)
         self.tasks = self.selection.tasks
-        self.isolate = isolation_of(plan.isolate)
-        self.success_at = _threshold(plan.success_at)
-        self.deadline = _deadline(plan.env_timeout, self.chosen)
-        self.system_prompt = None if plan.system_prompt is None else text_of(Path(plan.system_prompt))
+        self.isolate = isolation_of(run.isolate)
+        self.success_at = _threshold(run.success_at)
+        self.deadline = _deadline(run.env_timeout, self.chosen)
+        prompt = run.system_prompt
+        self.system_prompt = text_of(prompt) if isinstance(prompt, Path) else prompt
         self._samples: dict[bool, Any] = {}
         self._described: EnvFacts | None = None  # creating another library's may take long
+
+    @property
+    def name(self) -> str:
+        """The id of the environment without its namespace, such as ``TextCraft-v0``."""
+        return self.chosen.id.rpartition("/")[2]
 
     def maker(self, *, tools: bool) -> Callable[[], TextEnv]:
         """Return a factory for the environment.
@@ -80,7 +82,7 @@ class PlannedEnvironment:
         Args:
             tools: Whether actions are tool calls, unless the plan names another format.
         """
-        return self.chosen.maker(self.plan.env_kwargs, self._own_arguments(tools=tools), self.plan.max_turns)
+        return self.chosen.maker(self.run.env_kwargs, self._own_arguments(tools=tools), self.run.max_turns)
 
     @cached_property
     def servers(self) -> Mapping[str, Any]:
@@ -101,7 +103,7 @@ class PlannedEnvironment:
             "server_says": [probe.answers for probe in probes],
             "served_by": [probe.served_by for probe in probes],
             "server_make": [UNAVAILABLE if probe.problem else probe.made_by for probe in probes],
-            "timeout": DEFAULT_TIMEOUT if self.plan.timeout is None else self.plan.timeout,
+            "timeout": DEFAULT_TIMEOUT if self.run.timeout is None else self.run.timeout,
         }
 
     @cached_property
@@ -115,7 +117,7 @@ class PlannedEnvironment:
         if not all(served_by) or not served_by:
             return Servers(self._describe(tools=False).capacity)
         # AgentGym's servers have a fixed capacity; this project's own servers do not.
-        per_server = self.plan.env_kwargs.get("max_envs_per_server")
+        per_server = self.run.env_kwargs.get("max_envs_per_server")
         return Servers(None if per_server is None else per_server * len(served_by))
 
     @property
@@ -125,11 +127,10 @@ class PlannedEnvironment:
 
     def facts(self, *, tools: bool) -> dict[str, Any]:
         """Return the metadata of the environment that a run records."""
-        own, protocol = self._describe(tools=tools).system_prompt, self.plan.protocol
+        own = self._describe(tools=tools).system_prompt
         return {
             "env_id": self.chosen.id,
-            **({} if protocol is None else {"protocol": protocol.facts}),
-            "tasks": self.plan.tasks,
+            "tasks": selection_text(self.run.tasks),
             "selection": self.selection.facts,
             "options": self._options(tools=tools),
             "system_prompt": own if self.system_prompt is None else self.system_prompt,
@@ -170,15 +171,15 @@ class PlannedEnvironment:
         return self._samples[tools]
 
     def _own_arguments(self, *, tools: bool) -> dict[str, Any]:
-        action_format = self.plan.action_format
+        action_format = self.run.action_format
         if tools and action_format is None and self.chosen.environment is not None:
             action_format = "tool_calls"
-        declared = {name: getattr(self.plan, name) for name in _ARGUMENTS}
+        declared = {name: getattr(self.run, name) for name in _ARGUMENTS}
         return {**declared, "action_format": action_format, "headers": self._headers or None}
 
     def _options(self, *, tools: bool) -> dict[str, Any]:
         """Return the options that affect the episodes: a run can be resumed only with the same ones."""
-        environment, more, turns = self.chosen.environment, self.plan.env_kwargs, self.plan.max_turns
+        environment, more, turns = self.chosen.environment, self.run.env_kwargs, self.run.max_turns
         public = {name: value for name, value in more.items() if name not in UNRECORDED}
         if self.success_at is not None:  # runs of earlier versions lack it
             public["success_at"] = self.success_at
@@ -187,7 +188,7 @@ class PlannedEnvironment:
         shown = {
             name: getattr(EnvOptions, name) if value is None else value
             for name, value in self._own_arguments(tools=tools).items()
-            if name in _ARGUMENTS and _ARGUMENTS[name].recorded
+            if _ARGUMENTS.get(name)
         }
         return {
             **shown,
@@ -197,7 +198,12 @@ class PlannedEnvironment:
         }
 
 
-_ARGUMENTS = marked(EnvironmentPlan, EnvArgument)
+# The settings that are arguments of AgentGym's environments, by name, and whether a run records them.
+_ARGUMENTS = {
+    name: option.recorded
+    for name, option in options_of(Run).items()
+    if name in {each.name for each in fields(EnvOptions)} - {"max_turns"}
+}
 
 
 async def require_text(pool: Pool, task: int) -> None:
@@ -214,6 +220,21 @@ async def require_text(pool: Pool, task: int) -> None:
         error = episode.error
     if isinstance(error, SetupError):
         raise error
+
+
+def text_of(file: Path) -> str:
+    """Return the text of a file that an option names, without the final newline.
+
+    Raises:
+        BadOption: The file cannot be read, or is empty.
+    """
+    try:
+        text = file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadOption(f"cannot read {file}: {error}") from error
+    if not text.strip():
+        raise BadOption(f"{file} is empty")
+    return text.removesuffix("\n")  # the newline at the end of a text file is not content
 
 
 def _threshold(number: float | None) -> float | None:

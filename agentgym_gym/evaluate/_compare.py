@@ -14,7 +14,7 @@ from agentgym_gym.evaluate._figures.intervals import Interval, bootstrap
 from agentgym_gym.evaluate._figures.permutation import permutation_test
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate._runs import Run
+    from agentgym_gym.evaluate._runs import RunResult
 
 __all__ = ["Comparison", "Paired", "compare_runs"]
 
@@ -71,8 +71,8 @@ class Comparison:
     """
 
     env_id: str
-    a: Run
-    b: Run
+    a: RunResult
+    b: RunResult
     success: Paired
     score: Paired
     left_out: Mapping[str, tuple[int, ...]]
@@ -100,7 +100,7 @@ class Comparison:
         }
 
 
-def compare_runs(a: Run, b: Run, *, names: tuple[str, str] = ("A", "B")) -> Comparison:
+def compare_runs(a: RunResult, b: RunResult, *, names: tuple[str, str] = ("A", "B")) -> Comparison:
     """Compare two runs in one environment, paired by task.
 
     Each task counts once, with the mean over its scored episodes. The comparison excludes tasks that lack a
@@ -153,7 +153,7 @@ def _solves(task: TaskResult) -> bool:
     return 2 * task.solved >= task.known
 
 
-def _by_id(run: Run) -> dict[int, TaskResult]:
+def _by_id(run: RunResult) -> dict[int, TaskResult]:
     return {task.task_id: task for task in by_task(run.records)}
 
 
@@ -186,7 +186,7 @@ def _paired(pairs: Sequence[tuple[float | None, float | None]]) -> Paired:
     )
 
 
-def _differences(a: Run, b: Run, names: tuple[str, str]) -> Iterable[str]:
+def _differences(a: RunResult, b: RunResult, names: tuple[str, str]) -> Iterable[str]:
     """Yield a warning for each difference between the runs besides the agent, and for each missing fact."""
     for run, name in zip((a, b), names, strict=True):
         if not run.facts:
@@ -208,5 +208,5 @@ def _differences(a: Run, b: Run, names: tuple[str, str]) -> Iterable[str]:
         yield difference.format("the number of samples", *samples)
 
 
-def _options(run: Run) -> Any:
+def _options(run: RunResult) -> Any:
     return run.facts.get("options")

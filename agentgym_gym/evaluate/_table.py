@@ -14,7 +14,7 @@ from agentgym_gym.evaluate._world import in_world
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agentgym_gym.evaluate._runs import Run
+    from agentgym_gym.evaluate._runs import RunResult
 
 __all__ = ["RunRow", "SuccessRow", "Table", "split_of", "table_of"]
 
@@ -28,9 +28,9 @@ class RunRow:
     Attributes:
         model: Name of the model or agent, unique among the runs with the same `key`.
         env_id: The environment's gymnasium id.
-        world: The world, as `Run.world`.
+        world: The world, as `RunResult.world`.
         split: Name of the split that contains all tasks of the run; None if unknown.
-        protocol: The protocol with its deviations, as `Run.protocol`.
+        protocol: The protocol with its deviations, as `RunResult.protocol`.
         tasks: Ids of the tasks.
         summary: The metrics.
         cost: Cost of the tokens; None if unknown.
@@ -183,7 +183,7 @@ class Table:
 _NUMBERED = " #"  # between the name of a model and the number of its run
 
 
-def table_of(runs: Iterable[Run], summaries: Sequence[Summary] | None = None) -> Table:
+def table_of(runs: Iterable[RunResult], summaries: Sequence[Summary] | None = None) -> Table:
     """Return the table of runs. Comparable runs of one model get numbers, as in ``model #2``.
 
     Args:
@@ -202,7 +202,7 @@ def table_of(runs: Iterable[Run], summaries: Sequence[Summary] | None = None) ->
     return Table(tuple(row for each in rows.values() for row in each))
 
 
-def split_of(run: Run) -> str | None:
+def split_of(run: RunResult) -> str | None:
     """Return the split of a run: the recorded one, or else the one that contains all of its tasks.
 
     Tasks of several splits are ``all``. Environments of other libraries have no splits.
@@ -222,7 +222,7 @@ def split_of(run: Run) -> str | None:
     return "all" if all(map(known.has_task, tasks)) else None
 
 
-def _row(run: Run, summary: Summary) -> RunRow:
+def _row(run: RunResult, summary: Summary) -> RunRow:
     seconds, finished = run.facts.get("wall_seconds"), run.facts.get("finished")
     return RunRow(
         model=run.agent,

@@ -1,55 +1,47 @@
-"""``agentgym data``: write the files for training."""
+"""``agentgym data rl``: write tasks for reinforcement learning with verl."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentgym_gym import data as library
-from agentgym_gym._cli.completion import complete_env, complete_split
-from agentgym_gym._cli.console import Command, out, print_json, print_table
-from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.help_layouts import DATA_RL
-from agentgym_gym._cli.options import (
-    ActionFormat,
-    Force,
-    Json,
-    MaxTurns,
-    OnUnknown,
-    Parser,
-    Timeout,
-    TrainingSplit,
-    ValidationSize,
-    text_of,
-)
-from agentgym_gym._cli.resolve_env import (
-    OURS,
+from agentgym_gym import data
+from agentgym_gym.commands import (
     TASKS_HELP,
-    by_name,
+    AgentGymOptions,
+    Force,
+    GivenOptions,
+    Json,
+    PerEnvironment,
+    ValidationSize,
+    command,
+    complete_env,
+    complete_split,
+    file_text,
     json_object,
+    out,
+    print_json,
+    print_table,
+    read_per_environment,
     refuse_agentgym_options,
     refuse_twice,
     resolve,
 )
-from agentgym_gym._cli.training_tasks import describe_tasks
-from agentgym_gym.data import Division, Item, Recipe
-from agentgym_gym.data._items import read_prompts, training_items, validation_items
-from agentgym_gym.data._split import parse_val
+from agentgym_gym.data import Division, Item, Recipe, Seeds
 from agentgym_gym.errors import BadOption, UnknownEnvironment
+from verl_bridge._commands.task_notes import describe_tasks
+from verl_bridge.recipes import own_prompt, seeded
 
 if TYPE_CHECKING:
-    from agentgym_gym._cli.resolve_env import Chosen
     from agentgym_gym.catalogue import Environment
-    from agentgym_gym.data import Seeds
+    from agentgym_gym.commands import Chosen
 
-__all__ = ["RlOptions", "data"]
-
-data = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write training files.")
+__all__ = ["RlOptions", "rl"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +76,7 @@ class RlOptions:
     seed: Annotated[int, typer.Option(min=0, help="random seed of the sample, split and order")] = 0
     system_prompt: Annotated[
         list[str] | None,
+        PerEnvironment(file_text),
         typer.Option(
             metavar="[NAME=]FILE",
             help="file with a system prompt to replace the environment's",
@@ -95,20 +88,17 @@ class RlOptions:
     ] = None
     server: Annotated[
         list[str] | None,
+        PerEnvironment(),
         typer.Option(
             metavar="[NAME=]URL",
             help="server URL to write into the rows; commas separate several",
             show_default="configured at training",
         ),
     ] = None
-    split: TrainingSplit = None
-    action_format: ActionFormat = None
-    parser: Parser = None
-    on_unknown: OnUnknown = None
-    max_turns: MaxTurns = None
-    timeout: Timeout = None
+    agentgym_only: Annotated[Mapping[str, Any], GivenOptions(AgentGymOptions)] = field(default_factory=dict)
     env_kwargs: Annotated[
         list[str] | None,
+        PerEnvironment(json_object),
         typer.Option(
             metavar="[NAME=]JSON",
             help="more arguments of the environment, as a JSON object",
@@ -118,22 +108,28 @@ class RlOptions:
     as_json: Json = False
 
     @property
-    def agentgym_only(self) -> dict[str, Any]:
-        """The options, if given, that apply only to AgentGym's environments, by argument name."""
-        options = {
-            "action_format": self.action_format,
-            "parser": self.parser,
-            "max_turns": self.max_turns,
-            "split": self.split,
-            "on_unknown": self.on_unknown,
-            "timeout": self.timeout,
-        }
-        return {name: value for name, value in options.items() if value is not None}
+    def split(self) -> str | None:
+        """The split of the training tasks."""
+        split: str | None = self.agentgym_only.get("split")
+        return split
 
 
-@data.command("rl", cls=Command, epilog=DATA_RL.epilog)
-@command(RlOptions, DATA_RL.groups)
-def _rl(options: RlOptions) -> None:
+@command(
+    RlOptions,
+    groups={
+        "Tasks": ("tasks", "split", "num_samples", "val", "val_split", "seed"),
+        "Output": ("out_", "force", "as_json"),
+        "Prompt": ("system_prompt", "system_prompt_from_traj"),
+        "Environment": (
+            *("server", "action_format", "parser", "on_unknown", "max_turns", "timeout", "env_kwargs"),
+        ),
+    },
+    examples=(
+        "agentgym data rl TextCraft --out data/craft",
+        "agentgym data rl TextCraft Maze --val 10 --out data/two",
+    ),
+)
+def rl(options: RlOptions) -> None:
     """Write tasks for reinforcement learning with verl.
 
     A row contains the system prompt, blank if the environment has none, the task and its environment; the
@@ -152,9 +148,9 @@ def _rl(options: RlOptions) -> None:
     """
     chosen = {each.source.name: each for each in map(_resolved, _named(options.sources))}
     items, for_validation = _items(options)
-    division = library.divide(
+    division = data.divide(
         items,
-        val=parse_val(options.val),
+        val=data.parse_val(options.val),
         seed=options.seed,
         num_samples=options.num_samples,
         validation=for_validation,
@@ -163,10 +159,10 @@ def _rl(options: RlOptions) -> None:
     of = {item.environment.name: item.environment for item in items if item.environment.name in drawn}
     recipes = _recipes(options, of, chosen)
     files = {"train": division.train, "val": division.val}
-    written = library.write(
+    written = data.write(
         options.out_,
         {part: _rows(items, recipes) for part, items in files.items() if items},
-        library.schema(),
+        data.schema(),
         force=options.force,
     )
     summary = _summary(division, of, recipes, written)
@@ -189,30 +185,29 @@ def _recipes(
     Raises:
         AgentGymError: An environment does not support an option; the message names the option.
     """
-    names, agentgym_only = list(of), options.agentgym_only
-    if all(isinstance(each, library.Seeds) for each in of.values()):
-        refuse_agentgym_options([*agentgym_only], names[0])
-    own = {"action_format": "react", "parser": "default"} | agentgym_only
+    agentgym_only = options.agentgym_only
+    if all(isinstance(each, Seeds) for each in of.values()):
+        refuse_agentgym_options([*agentgym_only], next(iter(of)))
+    own = {"action_format": "react", "parser": "default"} | dict(agentgym_only)
     if "max_turns" in own:
         own["max_turns"] = own["max_turns"] or None
-    servers = by_name("--server", options.server, names)
-    arguments = by_name("--env-kwargs", options.env_kwargs, names)
-    more = {name: json_object(text) for name, text in arguments.items()}
-    prompts = _prompts(options.system_prompt, options.system_prompt_from_traj, names)
+    values = read_per_environment(options, [*of])
+    prompts = _prompts_of_trajectories(options, [*of])
     recipes = {}
     for name, environment in of.items():
-        kwargs = more.get(name, {})
-        if isinstance(environment, library.Seeds):
-            refuse_agentgym_options(["server"] if name in servers else [], name)
-            module = chosen[name].module
+        given = values[name]
+        server = {"server": given["server"]} if "server" in given else {}
+        kwargs = given.get("env_kwargs", {})
+        if isinstance(environment, Seeds):
+            refuse_agentgym_options([*server], name)
             usual = _prompt_of(chosen[name].name, kwargs)
         else:
-            module = chosen[name].module if name in chosen else OURS
-            server_kwargs = {"server": servers[name]} if name in servers else {}
-            refuse_twice([*agentgym_only, *server_kwargs], kwargs)
-            kwargs = own | server_kwargs | kwargs
-            usual = library.own_prompt(environment, kwargs)  # validates the arguments
-        recipes[name] = Recipe(kwargs, prompts.get(name, usual), module)
+            refuse_twice([*agentgym_only, *server], kwargs)
+            kwargs = own | server | kwargs
+            usual = data.own_prompt(environment, kwargs)  # validates the arguments
+        prompt = prompts.get(name, given.get("system_prompt", usual))
+        module = chosen[name].module if name in chosen else Recipe.module
+        recipes[name] = Recipe(kwargs, prompt, module)
     return recipes
 
 
@@ -238,11 +233,11 @@ def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:
     for source in options.sources:
         if source in named:
             of = resolve(source).source
-            training = training_items(of, options.tasks or "all", options.split)
-            for_validation += validation_items(of, training, options.val_split)
+            training = data.training_items(of, options.tasks or "all", options.split)
+            for_validation += data.validation_items(of, training, options.val_split)
             items += training
         else:
-            items += library.read_items(Path(source), options.split)
+            items += data.read_items(Path(source), options.split)
     for unused, value in (("--tasks", options.tasks), ("--val-split", options.val_split)):
         if value is not None and not named:
             raise BadOption(
@@ -254,38 +249,33 @@ def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:
 
 def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
     """Yield a row for each item; rows of seeds have the same format as in ``agentgym verl init``."""
-    from verl_bridge.recipes import seeded  # noqa: PLC0415 - no other command needs this import
-
     for index, item in enumerate(items):
         recipe = recipes[item.environment.name]
-        if isinstance(item.environment, library.Seeds):
+        if isinstance(item.environment, Seeds):
             env_id = f"{recipe.module}:{item.environment.id}" if recipe.module else item.environment.id
             (row,) = seeded(env_id, [item.task_id], recipe.system_prompt, recipe.env_kwargs)
         else:
-            (row,) = library.rows([item], recipes)
+            (row,) = data.rows([item], recipes)
         row["extra_info"]["index"] = index
         yield row
 
 
 def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
     """Return the system prompt of another library's environment; None if it has none."""
-    from verl_bridge.recipes import own_prompt  # noqa: PLC0415 - no other command needs this import
-
     try:
         return own_prompt(env_id, env_kwargs)
     except ValueError as error:
         raise BadOption(str(error)) from error
 
 
-def _prompts(
-    files: Sequence[str] | None, trajectories: Path | None, names: Sequence[str]
-) -> Mapping[str, str]:
-    """Return the prompts that replace the environments' own, by environment name."""
+def _prompts_of_trajectories(options: RlOptions, names: Sequence[str]) -> Mapping[str, str]:
+    """Return the prompts of ``--system-prompt-from-traj`` by environment name; empty without the option."""
+    trajectories = options.system_prompt_from_traj
     if trajectories is None:
-        return {name: text_of(Path(file)) for name, file in by_name("--system-prompt", files, names).items()}
-    if files:
+        return {}
+    if options.system_prompt:
         raise BadOption("--system-prompt and --system-prompt-from-traj exclude each other: give one of them")
-    prompts = read_prompts(trajectories)
+    prompts = data.read_prompts(trajectories)
     missing = [name for name in names if name not in prompts]
     if missing:
         raise BadOption(
@@ -312,7 +302,7 @@ def _summary(
     notes = [
         note
         for name, environment in of.items()
-        if not isinstance(environment, library.Seeds)
+        if not isinstance(environment, Seeds)
         for note in describe_tasks(environment, tasks["train"][name], tasks["val"][name])
     ]
     return {

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from agentgym_gym._cli.chosen_tasks import count_by_split
+from agentgym_gym.commands import count_by_split
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment

@@ -1,4 +1,4 @@
-"""Protocols: TOML files that state how an evaluation is played, so that it can be repeated."""
+"""Read protocols from TOML files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym._cli.plans import AgentPlan, EnvironmentPlan
-from agentgym_gym._cli.resolve_env import resolve
-from agentgym_gym._cli.toml_tables import checked, read_table, toml_keys
 from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
+from agentgym_gym.evaluate._resolve import resolve
+from agentgym_gym.evaluate._run import ChatOptions, Run
+from agentgym_gym.evaluate._toml_tables import checked, read_table, toml_keys
 
-__all__ = ["NOT_STATED", "PROTOCOLS", "Protocol", "ProtocolEnvironment", "complete_protocol", "read_protocol"]
+__all__ = ["NOT_STATED", "PROTOCOLS", "Protocol", "ProtocolEnvironment", "read_protocol"]
 
-_FOLDER = Path(__file__).parent / "protocol_files"
+_FOLDER = Path(__file__).parent / "files"
 
 PROTOCOLS = tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 """The names of the protocols in this package."""
@@ -31,8 +31,8 @@ class ProtocolEnvironment:
     Attributes:
         id: Id of the environment, with the module that registers it.
         name: Its name in the catalogue, or its gymnasium id.
-        settings: Fields of an `EnvironmentPlan`.
-        model_settings: Fields of an `AgentPlan`, for models.
+        settings: Fields of a `Run`.
+        model_settings: Fields of `ChatOptions`.
         metric: The metric that the protocol reports: ``success`` or ``score``.
         items: Name of the published item file; empty if the settings select the tasks.
         count: Number of items in the published file; None if unknown.
@@ -68,11 +68,6 @@ class Protocol:
     published: str
 
 
-def complete_protocol(incomplete: str) -> list[str]:
-    """Return the names of protocols that start with a word, for shell completion."""
-    return [name for name in PROTOCOLS if name.startswith(incomplete)]
-
-
 def read_protocol(name: str) -> Protocol:
     """Read a protocol.
 
@@ -95,15 +90,16 @@ def read_protocol(name: str) -> Protocol:
 
 NOT_STATED = frozenset(
     {
-        *("id", "server", "timeout", "isolate", "env_timeout"),
-        *("agent", "name", "model", "base_url", "api_key_variable", "model_timeout", "retry_seconds"),
+        *("env", "agent", "name", "folder", "protocol", "items", "samples", "seed"),
+        *("server", "headers", "timeout", "isolate", "env_timeout"),
+        *("model", "base_url", "api_key_variable", "model_timeout", "retry_seconds"),
         *("launch", "model_path", "engine_arguments", "engine_python"),
     }
 )
 """Settings of the machine, the servers and the model, which a protocol cannot state."""
 
-_ENVIRONMENT = {name: kinds for name, kinds in toml_keys(EnvironmentPlan).items() if name not in NOT_STATED}
-_MODEL = {name: kinds for name, kinds in toml_keys(AgentPlan).items() if name not in NOT_STATED}
+_ENVIRONMENT = {name: kinds for name, kinds in toml_keys(Run).items() if name not in NOT_STATED}
+_MODEL = {name: kinds for name, kinds in toml_keys(ChatOptions).items() if name not in NOT_STATED}
 _ABOUT_ITEMS: dict[str, tuple[type, ...]] = {"items": (str,), "count": (int,), "metric": (str,)}
 _IN_ENVIRONMENT = {"id": (str,), "model": (dict,), **_ABOUT_ITEMS, **_ENVIRONMENT}
 _AT_TOP: dict[str, tuple[type, ...]] = {

@@ -1,0 +1,116 @@
+"""Run files: TOML files with the environments, agents and settings of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym_gym._cli.console import err
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate import ChatOptions, Run, RunLimits, checkpoints
+from agentgym_gym.evaluate._toml_tables import checked, read_table, toml_keys
+
+__all__ = ["RunFile", "read_run_file"]
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """The runs of a command, and how they are played together.
+
+    Attributes:
+        runs: The runs.
+        limits: The limits that they share.
+        out: The output folder; None for a new one.
+        ray: The address of a Ray cluster; None to play in this process.
+    """
+
+    runs: Sequence[Run]
+    limits: RunLimits
+    out: Path | None = None
+    ray: str | None = None
+
+
+_TEXT: tuple[type, ...] = (str,)
+_OF_ALL = {"samples", "seed"}
+_ENVIRONMENT = {
+    "id": _TEXT,
+    **{name: kinds for name, kinds in toml_keys(Run).items() if name not in {*_OF_ALL, "protocol", "items"}},
+}
+_AGENT = {"agent": _TEXT, "name": _TEXT, **toml_keys(ChatOptions, "model", "model_path")}
+_TOP = {
+    "out": _TEXT,
+    "ray": _TEXT,
+    **{name: kinds for name, kinds in toml_keys(Run).items() if name in _OF_ALL},
+    **toml_keys(RunLimits),
+}
+_SHARED = _ENVIRONMENT.keys() - {"id", "server", "env_kwargs"}
+"""Keys of an environment that are also allowed at the top level, for all environments."""
+
+_PATHS = {"system_prompt", "prompt", "prices"}
+
+
+def read_run_file(path: Path) -> RunFile:
+    """Read a run file.
+
+    Raises:
+        BadOption: The file cannot be read, or a key or value is invalid; the message names the key.
+        MissingExtra: Python is 3.10 and the package tomli is not installed.
+    """
+    value = read_table(path, "A run file")
+    shared = {key: value.pop(key) for key in list(value) if key in _SHARED}
+    tables = {key: value.pop(key, None) for key in ("environments", "agents")}
+    for key, rows in tables.items():
+        if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+            raise BadOption(f"{path} should have one or more tables [[{key}]]")
+    top = checked(_TOP, value, str(path))
+    environments = [
+        checked(_ENVIRONMENT, {**shared, **each}, f"{path}, [[environments]]")
+        for each in tables["environments"]
+    ]
+    agents = [checked(_AGENT, each, f"{path}, [[agents]]") for each in tables["agents"]]
+    if "out" not in top:
+        raise BadOption(f'{path} has no output folder; add a line such as out = "runs/NAME"')
+    if not all(each.get("id") for each in environments):
+        raise BadOption(f"{path}: each of [[environments]] needs an id")
+    of_all = {name: top.pop(name) for name in list(top) if name in _OF_ALL}
+    out, ray = Path(top.pop("out")), top.pop("ray", None)
+    runs = [
+        Run(each["id"], agent, name=name, **of_all, **_with_paths(each, without="id"))
+        for row in agents
+        for name, agent in _agents(row)
+        for each in environments
+    ]
+    return RunFile(runs, RunLimits(**_with_paths(top)), out, ray)
+
+
+def _agents(row: Mapping[str, Any]) -> Iterator[tuple[str | None, str | ChatOptions]]:
+    """Yield the name and the agent of a table; a pattern of model paths may yield several.
+
+    Raises:
+        BadOption: The table names no agent, or two.
+    """
+    settings = _with_paths(row)
+    agent, name = settings.pop("agent", None), settings.pop("name", None)
+    if agent is not None:
+        if settings.keys() & {"launch", "model"}:
+            raise BadOption(f"agent {agent!r:.80} has a model or launch too: keep one of the three keys")
+        yield name, agent
+    elif "launch" in settings:
+        pattern = settings.pop("model_path", None)
+        if pattern is None:
+            raise BadOption(f"launch = {settings['launch']!r} needs a model_path")
+        paths = checkpoints(pattern, merge=err.print)
+        if name and len(paths) > 1:
+            raise BadOption(f"name {name!r} is for one model, and {pattern} matches {len(paths)}: remove it")
+        for path in paths:
+            yield name, ChatOptions(model_path=path, **settings)
+    elif "model" in settings:
+        yield name, ChatOptions(**settings)
+    else:
+        raise BadOption("an agent needs one of agent, model and launch")
+
+
+def _with_paths(row: Mapping[str, Any], *, without: str = "") -> dict[str, Any]:
+    return {name: Path(value) if name in _PATHS else value for name, value in row.items() if name != without}

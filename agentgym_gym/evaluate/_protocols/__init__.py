@@ -1,0 +1,1 @@
+"""Protocols: files that state how an evaluation is played, so that it can be repeated."""

@@ -1,0 +1,236 @@
+"""The options of ``agentgym verl init`` for each environment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import typer
+
+from agentgym_gym.commands import (
+    TASKS_HELP,
+    PerEnvironment,
+    complete_env,
+    complete_split,
+    file_text,
+    json_object,
+    parse_urls,
+    read_per_environment,
+    resolve,
+)
+from agentgym_gym.errors import BadOption
+from verl_bridge.recipes import EnvChoice
+
+if TYPE_CHECKING:
+    from agentgym_gym.catalogue import Environment
+    from agentgym_gym.commands import Chosen
+
+__all__ = ["EnvOptions", "EnvSelection", "env_arguments", "selections_of"]
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise BadOption(f"--val {text!r:.40} should be a number of tasks, from 1")
+    return int(text)
+
+
+def _return(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise BadOption(f"--success-at {text!r:.40} should be a number, such as 1 or 0.5")
+    return number
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvOptions:
+    """The options that choose environments and tasks, and apply to each environment."""
+
+    env: Annotated[
+        list[str],
+        typer.Option(
+            metavar="ID[=WEIGHT]",
+            help="environment (id, name or MODULE:ID) and its weight; repeatable",
+            autocompletion=complete_env,
+        ),
+    ]
+    server: Annotated[
+        list[str] | None,
+        PerEnvironment(several=True),
+        typer.Option(
+            metavar="[ENV=]URL", help="server URL; repeatable", show_default="configured at training"
+        ),
+    ] = None
+    env_kwargs: Annotated[
+        list[str] | None,
+        PerEnvironment(json_object),
+        typer.Option(metavar="[ENV=]JSON", help="more arguments of the environment, as a JSON object"),
+    ] = None
+    tasks: Annotated[
+        list[str] | None,
+        PerEnvironment(),
+        typer.Option(metavar="[ENV=]TASKS", help=TASKS_HELP, show_default="few for test, else all"),
+    ] = None
+    val: Annotated[
+        list[str] | None,
+        PerEnvironment(_number),
+        typer.Option(
+            metavar="[ENV=]N",
+            help="number of tasks for validation",
+            show_default="8 for test, else a tenth",
+        ),
+    ] = None
+    split: Annotated[
+        list[str] | None,
+        PerEnvironment(),
+        typer.Option(
+            metavar="[ENV=]SPLIT",
+            help="split of the training tasks; all for every task",
+            show_default="train",
+            autocompletion=complete_split,
+        ),
+    ] = None
+    val_split: Annotated[
+        list[str] | None,
+        PerEnvironment(),
+        typer.Option(
+            metavar="[ENV=]SPLIT",
+            help="split of the validation tasks",
+            show_default="dev, else training tasks that are kept out",
+            autocompletion=complete_split,
+        ),
+    ] = None
+    system_prompt: Annotated[
+        list[str] | None,
+        PerEnvironment(file_text),
+        typer.Option(metavar="[ENV=]FILE", help="file with a system prompt to replace the environment's"),
+    ] = None
+    isolate: Annotated[
+        list[str] | None,
+        PerEnvironment(),
+        typer.Option(metavar="[ENV=]WHERE", help="where each environment runs: loop, thread or process"),
+    ] = None
+    success_at: Annotated[
+        list[str] | None,
+        PerEnvironment(_return),
+        typer.Option(metavar="[ENV=]RETURN", help="return that counts as success if none is reported"),
+    ] = None
+    tools: Annotated[
+        Literal["none", "native"],
+        typer.Option(help="whether the model writes actions or calls the environment's tools"),
+    ] = "none"
+
+
+@dataclass(frozen=True)
+class EnvSelection:
+    """The options of one environment.
+
+    Attributes:
+        chosen: The environment.
+        weight: Relative weight of the environment in the training tasks.
+        env_kwargs: Arguments of the environment, including its servers.
+        tasks: The task selection; None for the default of the preset.
+        val: The number of validation tasks; None for the default of the preset.
+        split: The split of the tasks to train on; None for the training split.
+        val_split: The split of the validation tasks; None for ``dev``, or training tasks that are kept out.
+        system_prompt: The system prompt; None for the environment's own.
+        isolate: Where each environment runs; None for the default.
+        success_at: The return that counts as success if the environment reports none; None for the default.
+    """
+
+    chosen: Chosen
+    weight: float
+    env_kwargs: Mapping[str, Any]
+    tasks: str | None = None
+    val: int | None = None
+    split: str | None = None
+    val_split: str | None = None
+    system_prompt: str | None = None
+    isolate: str | None = None
+    success_at: float | None = None
+
+
+def selections_of(options: EnvOptions) -> list[EnvSelection]:
+    """Return the options of each environment.
+
+    Raises:
+        AgentGymError: The value of an option is invalid; the message names the option.
+    """
+    weights: dict[str, float] = {}
+    chosen: dict[str, Chosen] = {}
+    for text in options.env:
+        env, weight = _weighted(text)
+        name = env.source.name
+        if name in chosen:
+            raise BadOption(f"--env is given twice for {name}")
+        chosen[name], weights[name] = env, weight
+    selections = []
+    for name, given in read_per_environment(options, list(chosen)).items():
+        env_kwargs = _arguments(
+            chosen[name].environment,
+            given.pop("env_kwargs", {}),
+            given.pop("server", []),
+            native_tools=options.tools == "native",
+        )
+        selections.append(EnvSelection(chosen[name], weights[name], env_kwargs, **given))
+    return selections
+
+
+def _weighted(text: str) -> tuple[Chosen, float]:
+    name, equals, weight = text.partition("=")
+    if not equals:
+        return resolve(name), 1.0
+    try:
+        number = float(weight)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise BadOption(
+            f"--env {text!r:.80}: the weight {weight!r:.40} should be a positive number, such as 2 or 0.5"
+        )
+    return resolve(name), number
+
+
+def _arguments(
+    environment: Environment | None, env_kwargs: dict[str, Any], servers: Sequence[str], *, native_tools: bool
+) -> dict[str, Any]:
+    if environment is None:
+        if servers:
+            raise BadOption("--server is only for AgentGym's environments; for others, give --env-kwargs")
+        return env_kwargs
+    if "headers" in env_kwargs:
+        raise BadOption(
+            f"--env-kwargs contains headers; set {environment.headers_variable} where the training runs"
+        )
+    urls = [url for text in servers for url in parse_urls(text, "--server")]
+    if any("@" in urlsplit(url).netloc for url in urls):
+        raise BadOption(f"--server contains a password; set {environment.variable} where the training runs")
+    own = {"action_format": "tool_calls"} if native_tools else {}
+    return {**own, **env_kwargs, **({"server": urls} if urls else {})}
+
+
+def env_arguments(selections: Sequence[EnvSelection]) -> dict[str, Any]:
+    """Return the arguments of a recipe that specify its environment, or several environments.
+
+    Raises:
+        ValueError: An id is invalid.
+    """
+    if len(selections) == 1:
+        (only,) = selections
+        return {
+            "env_id": only.chosen.name,
+            "env_kwargs": only.env_kwargs,
+            "isolate": only.isolate,
+            "success_at": only.success_at,
+        }
+    return {
+        "envs": [
+            EnvChoice(each.chosen.name, each.env_kwargs, each.weight, each.isolate, each.success_at)
+            for each in selections
+        ]
+    }
