@@ -1,4 +1,4 @@
-"""What a command of another package needs: its options, its environments, its output.
+"""Commands of other packages: their options, their environments and their output.
 
 A package adds commands to ``agentgym`` by entry points of the group ``agentgym.commands``:
 
@@ -12,6 +12,7 @@ A function of a dataclass becomes a command by :func:`command`, with an option f
 >>> from dataclasses import dataclass
 >>> from typing import Annotated
 >>> import typer
+>>> from agentgym_gym.commands import command, complete_env, out, resolve
 >>> @dataclass(frozen=True, kw_only=True)
 ... class GreetOptions:
 ...     env: Annotated[str, typer.Argument(help="environment", autocompletion=complete_env)]

@@ -17,11 +17,12 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from agentgym_gym._cli.fitted_tables import body_of, columns_of, fit, fits, heading_of
-from agentgym_gym.errors import AgentGymError, Argument
+from agentgym_gym.errors import AgentGymError
 
 __all__ = [
     "ARGUMENTS",
     "ERROR",
+    "HELP_ALL",
     "Command",
     "clean",
     "err",
@@ -31,8 +32,8 @@ __all__ = [
     "print_json",
     "print_pairs",
     "print_table",
-    "renamed",
     "report",
+    "show_all",
 ]
 
 out = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -127,6 +128,18 @@ _NARROW = 60  # columns: a narrower terminal has lists instead of tables
 _UNLIMITED = 100_000  # columns: wider than any table
 
 
+HELP_ALL = "help_all"
+"""The name of the option that shows the whole help of a command with a short one."""
+
+
+def show_all(ctx: typer.Context, requested: bool) -> None:
+    """Print the whole help of a command, and end it, if that is requested."""
+    if requested:
+        ctx.meta[HELP_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
 class Command(TyperCommand):
     """A command that prints an error as one line that names its options, without a traceback.
 
@@ -135,7 +148,9 @@ class Command(TyperCommand):
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.epilog = self.epilog or getattr(self.callback, "epilog", None)  # set by `declared.command`
+        # Set by `declared.command`.
+        self.epilog = self.epilog or getattr(self.callback, "epilog", None)
+        self._usual: Collection[str] = getattr(self.callback, "usual", ())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments of the command, and store them in `ARGUMENTS`."""
@@ -161,9 +176,27 @@ class Command(TyperCommand):
             groups["Other options"] = groups.pop("Options")
         return groups
 
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write the description; of a command with a short help, its first paragraph, unless all is shown."""
+        whole = self.help
+        if self._usual and not ctx.meta.get(HELP_ALL) and whole:
+            self.help = whole.partition("\n\n")[0]
+        try:
+            super().format_help_text(ctx, formatter)
+        finally:
+            self.help = whole
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and options in their groups; typer groups them only in its coloured help."""
-        for title, parameters in self.grouped(ctx).items():
+        """Write the arguments and options in their groups; typer groups them only in its coloured help.
+
+        A short help has the usual options only, in one group.
+        """
+        groups = self.grouped(ctx)
+        if self._usual and not ctx.meta.get(HELP_ALL):
+            options = [each for title, those in groups.items() if title != "Arguments" for each in those]
+            usual = [each for each in options if each.name in {*self._usual, "help", HELP_ALL}]
+            groups = {"Arguments": groups.get("Arguments", []), "Options": usual}
+        for title, parameters in groups.items():
             records = [each.get_help_record(ctx) for each in parameters]
             if any(records):
                 with formatter.section(title):
@@ -191,13 +224,7 @@ def in_options(error: BaseException, options: Collection[str]) -> str:
     """
     own = {each.removeprefix("--").replace("-", "_"): each for each in options if each.startswith("--")}
     own |= {argument: own[name] for argument, name in _OPTION_OF.items() if name in own}
-    parts = renamed(error, own)
-    return str(error) if parts == list(error.args) else "".join(map(str, parts))
-
-
-def renamed(error: BaseException, names: Mapping[str, str]) -> list[Any]:
-    """Return the parts of an error's message with arguments renamed."""
-    return [Argument(names.get(part, part)) if isinstance(part, Argument) else part for part in error.args]
+    return str(error.renamed(own) if isinstance(error, AgentGymError) else error)
 
 
 _OPTION_OF = {"task_id": "task", "headers": "header", "python": "engine_python"}

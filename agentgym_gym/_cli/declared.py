@@ -17,8 +17,9 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from agentgym_gym._cli.completion import complete_agent, complete_env, complete_protocol, complete_split
+from agentgym_gym._cli.console import HELP_ALL, show_all
 from agentgym_gym._cli.resolve_env import json_object
-from agentgym_gym.options import Option
+from agentgym_gym._option import Option, options_of
 
 __all__ = ["CliValue", "GivenOptions", "command"]
 
@@ -80,6 +81,10 @@ def command(
             names an option that does not exist.
     """
     parameters = _grouped(list(_parameters(options)), groups or {})
+    usual: list[str] = []
+    if any(option.usual for option in options_of(options).values()):  # its own, not those that it adds
+        usual = [name for name, option in _all_options(options) if option.usual]
+        parameters.append(_HELP_ALL)
     twice = [name for name, times in Counter(each.name for each in parameters).items() if times > 1]
     if twice:
         raise TypeError(f"{options.__name__} declares {', '.join(twice)} more than once")
@@ -93,9 +98,39 @@ def command(
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         if examples:
             run.epilog = _epilog_of(examples)  # type: ignore[attr-defined] # read by `console.Command`
+        run.usual = usual  # type: ignore[attr-defined] # as for `epilog`
         return run
 
     return decorate
+
+
+_HELP_ALL = inspect.Parameter(
+    HELP_ALL,
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool,
+        typer.Option(
+            "--help-all",
+            is_eager=True,
+            expose_value=False,
+            callback=show_all,
+            help="show all options, and more about them",
+        ),
+    ],
+)
+
+
+def _all_options(options: type) -> Iterator[tuple[str, Option]]:
+    """Yield the names of fields with an `Option`, and those that the dataclass adds from another one."""
+    for each in _declarations(options):
+        own, given = each.find(Option), each.find(GivenOptions)
+        if own is not None:
+            yield each.field.name, own
+        elif given is not None:
+            yield from (
+                (name, one) for name, one in options_of(given.of).items() if name not in given.without
+            )
 
 
 def _epilog_of(examples: Collection[str]) -> str:
@@ -195,7 +230,6 @@ def _typer_option(name: str, hint: Any, option: Option) -> OptionInfo:
         autocompletion=_COMPLETIONS.get(option.completes),
         rich_help_panel=option.group or None,
     )
-    info.usual = option.usual
     found: OptionInfo = info
     return found
 

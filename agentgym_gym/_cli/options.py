@@ -9,9 +9,7 @@ import typer
 
 from agentgym_gym._cli.completion import complete_split
 from agentgym_gym._headers import HiddenHeaders, parse_headers
-from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._env_setup import text_of
-from agentgym_gym.options import (
+from agentgym_gym._option import (
     FORMAT_NAMES,
     ActionFormat,
     EnvTimeout,
@@ -23,6 +21,8 @@ from agentgym_gym.options import (
     SuccessAt,
     Timeout,
 )
+from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._env_setup import text_of
 
 __all__ = [
     "FORMAT_NAMES",

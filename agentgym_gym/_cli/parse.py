@@ -13,7 +13,7 @@ from rich.text import Text
 
 from agentgym_gym._cli.console import clean, err, print_json
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser  # noqa: TC001 - typer reads these
+from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser
 from agentgym_gym._cli.resolve_env import Name, resolve
 from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._text import scrub

@@ -17,7 +17,7 @@ from agentgym_gym._cli.console import ERROR, Command, clean, err, report
 __all__ = ["ENTRY_POINTS", "CommandGroup"]
 
 ENTRY_POINTS = "agentgym.commands"
-"""The group of entry points; docs/adapters.md documents its contract."""
+"""The group of entry points; docs/howto/add_command.md documents its contract."""
 
 
 class CommandGroup(TyperGroup):

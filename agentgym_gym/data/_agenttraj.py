@@ -15,9 +15,9 @@ from typing import Any
 from agentgym_gym._files import replaces
 from agentgym_gym._text import shown
 from agentgym_gym.catalogue import find
-from agentgym_gym.evaluate._items import entries, is_unicode, item_id_of, item_of
 from agentgym_gym.data._trajectories import Message, Role, Trajectory, as_turns
 from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
+from agentgym_gym.evaluate._items import entries, is_unicode, item_id_of, item_of
 
 __all__ = ["agenttraj_entry", "read_agenttraj", "write_agenttraj"]
 

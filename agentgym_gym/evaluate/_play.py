@@ -57,7 +57,7 @@ _FILES = 256  # open files besides the connections
 def play(
     *runs: Run,
     limits: RunLimits | None = None,
-    out: Path | None = None,
+    out: str | Path | None = None,
     resume: bool = False,
     retry_faulted: bool = False,
     confirmed: bool = False,
@@ -68,11 +68,11 @@ def play(
 
     ::
 
-        from agentgym_gym.evaluate import ChatOptions, Run, RunLimits, play
+        from agentgym_gym.evaluate import Run, RunLimits, play
 
-        model = ChatOptions(model="tiny", base_url="http://127.0.0.1:8000/v1", temperature=0)
-        runs = [Run(name, model, limit=50) for name in ("TextCraft", "Maze")]
-        results = play(*runs, limits=RunLimits(concurrency=32, max_tokens_total=10**7))
+        runs = [Run(name, "oracle", limit=5) for name in ("TextCraft", "Maze")]
+        for result in play(*runs, limits=RunLimits(concurrency=4)):
+            print(result.label, result.summary.success_rate)
 
     An episode that a fault ended is recorded and not scored. A run that a budget ends is returned; its
     `RunResult.stopped_by` names the budget.
@@ -105,7 +105,7 @@ def play(
     played = play_runs(
         runs,
         limits or RunLimits(),
-        out=out,
+        out=None if out is None else Path(out),
         resume=resume,
         retry_faulted=retry_faulted,
         ray=ray,
@@ -117,7 +117,7 @@ def play(
 async def play_async(
     *runs: Run,
     limits: RunLimits | None = None,
-    out: Path | None = None,
+    out: str | Path | None = None,
     resume: bool = False,
     retry_faulted: bool = False,
     confirmed: bool = False,
@@ -149,7 +149,7 @@ async def play_async(
             play_runs,
             runs,
             limits or RunLimits(),
-            out=out,
+            out=None if out is None else Path(out),
             resume=resume,
             retry_faulted=retry_faulted,
             ray=ray,
@@ -239,6 +239,11 @@ class PreparedRun:
         return 1 if self.run.samples is None else self.run.samples
 
     @property
+    def own_folder(self) -> Path | None:
+        """The folder that the run names, or None."""
+        return None if self.run.folder is None else Path(self.run.folder)
+
+    @property
     def folder_name(self) -> str:
         """The name of the run, a valid folder name."""
         return folder_name(f"{self.env.name}-{self.agent.name}")
@@ -250,7 +255,7 @@ class PreparedRun:
 
     def folder(self, out: Path, *, several: bool) -> Path:
         """Return the folder of the run, below the output folder if there are several runs."""
-        return self.run.folder or (out / self.folder_name if several else out)
+        return self.own_folder or (out / self.folder_name if several else out)
 
     def left(self, folder: Path | None) -> int:
         """Return the number of episodes to play, without those of the run that is resumed in a folder."""
@@ -329,8 +334,8 @@ def prepare(runs: Sequence[Run]) -> list[PreparedRun]:
             env = EnvSetup(run)
             envs.append((key, env))
         prepared.append(PreparedRun(run, protocol, env, AgentSetup.of(run, engines)))
-    places = [each.run.folder or each.folder_name for each in prepared]
-    twice = next((each for each in prepared if places.count(each.run.folder or each.folder_name) > 1), None)
+    places = [each.own_folder or each.folder_name for each in prepared]
+    twice = next((each for each in prepared if places.count(each.own_folder or each.folder_name) > 1), None)
     if twice is not None:
         raise BadOption(
             f"two agents are called {twice.agent.name!r} in {twice.env.name}: give one of them another ",
@@ -416,14 +421,14 @@ def play_runs(
     several = len(prepared) > 1
     name = "run" if several else prepared[0].folder_name
     out = out or (latest(name) if resume else None)
-    before = [each.run.folder or (each.folder(out, several=several) if out else None) for each in prepared]
+    before = [each.own_folder or (each.folder(out, several=several) if out else None) for each in prepared]
     models = [(each, at) for each, at in zip(prepared, before, strict=True) if each.agent.is_model]
     episodes = sum(each.left(at if resume else None) for each, at in models)
     if episodes > MAX_UNASKED:
         watcher.confirm(episodes)
     asyncio.run(_check_servers([each.agent for each, _ in models]))
     with contextlib.ExitStack() as stack:
-        if out is None and any(each.run.folder is None for each in prepared):
+        if out is None and any(each.own_folder is None for each in prepared):
             out = stack.enter_context(reserved(name))
         played = PlayedRuns(out or Path())
         folders, requests = [], []

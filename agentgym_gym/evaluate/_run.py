@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from agentgym_gym.options import (
+from agentgym_gym._option import (
     ActionFormat,
     EnvTimeout,
     Isolate,
@@ -101,7 +101,7 @@ class Run:
     """An agent in an environment, as `play` plays it.
 
     >>> from agentgym_gym.evaluate import Run, play
-    >>> (result,) = play(Run("TextCraft", "oracle", tasks="0:2", folder=folder))
+    >>> (result,) = play(Run("TextCraft", "oracle", tasks="0:2"))
     >>> result.summary.success_rate
     1.0
 
@@ -184,7 +184,7 @@ class Run:
             values="json",
         ),
     ] = field(default_factory=dict)
-    folder: Path | None = None
+    folder: str | Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ _PART = re.compile(r"(?P<one>\d{1,18})|(?P<start>\d{1,18})?:(?P<stop>\d{1,18})?"
 
 
 def is_tasks(text: str) -> bool:
-    """Return whether a text has the syntax of :func:`parse_tasks`, for any task ids."""
+    """Return whether a text selects tasks by number, as ``0:50`` does; otherwise it is the path of a file."""
     return all(map(_match, text.replace(" ", "").split(",")))
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from agentgym_gym._option import options_of
 from agentgym_gym._text import shown
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
-from agentgym_gym.options import options_of
 
 __all__ = ["checked", "read_table", "toml_keys"]
 

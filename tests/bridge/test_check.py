@@ -45,6 +45,20 @@ def test_credit_by_turn_that_is_right(tmp_path, estimator, settings, text):
     assert (status, text in found) == ("ok", True)
 
 
+# the model
+
+
+def test_a_model_in_the_folder_is_found_from_anywhere(tmp_path):
+    """As run.sh does, which changes to the folder."""
+    folder = write_settings(tmp_path / "run", {"env_id": "bridge/Count-v0"})
+    (folder / "model").mkdir()
+    for name in ("tokenizer.json", "model.safetensors"):
+        (folder / "model" / name).touch()
+    (folder / "model/config.json").write_text('{"max_position_embeddings": 1000}')
+    (found,) = checked(folder, "model", overrides=["actor_rollout_ref.model.path=model"])
+    assert (found.status, "its context has 1000 tokens" in found.text) == ("problem", True)
+
+
 # packages that are not installed
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
 import programs
+from agentgym_gym import commands
+from doc_blocks import blocks_of, run_in_shell
 
 pytestmark = pytest.mark.slow  # each command is a process
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "add_command.md"
 
 GREET = """
     from dataclasses import dataclass
@@ -175,7 +181,7 @@ def test_other_commands_do_not_import_the_bridge(words):
     command = [sys.executable, "-X", "importtime", "-m", "agentgym_gym", *words]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stderr.splitlines()
     imported = {line.rpartition("|")[2].strip() for line in lines}
-    assert "agentgym_gym._cli" in imported
+    assert "typer.core" in imported
     assert not {name for name in imported if name.startswith("verl_bridge")}
 
 
@@ -225,3 +231,22 @@ def test_conflicts_are_reported(tmp_path):
     result = agentgym("greet", "Maze")
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == f"error: the command greet is unavailable: {reason}\n"
+
+
+def test_the_example_of_the_page(tmp_path):
+    (block,) = blocks_of(PAGE.read_text("utf-8"), "console")
+    run_in_shell(block, tmp_path)
+    package = tmp_path / "agentgym-greet"
+    points = dict(
+        re.findall(r'^(\w+) = "(\w+:\w+)"$', (package / "pyproject.toml").read_text(), re.MULTILINE)
+    )
+    install(package, "agentgym_greet", (package / "agentgym_greet.py").read_text(), **points)
+    (line,) = blocks_of(PAGE.read_text("utf-8"), "sh")
+    _, *words = line.split()
+    assert runner(package)(*words).stdout == "Hello, agentgym/TextCraft-v0.\n" * 2
+
+
+def test_the_page_lists_what_the_module_exports():
+    table = PAGE.read_text("utf-8").partition("## What agentgym_gym.commands contains")[2]
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
+    assert sorted(named) == sorted(commands.__all__)

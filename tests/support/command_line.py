@@ -160,10 +160,14 @@ def _option(group: str, head: str, text: str) -> Option:
 
 @functools.cache
 def _records(words: tuple[str, ...]) -> list[tuple[str, str, str]]:
-    """Return the group, the head and the text of each record in a help."""
+    """Return the group, the head and the text of each record in a help, in the whole one if it is short."""
     records: list[tuple[str, str, str]] = []
     group = ""
-    for line in run(*words, "--help", env={"COLUMNS": "200"}).stdout.splitlines():
+    wide = {"COLUMNS": "200"}
+    text = run(*words, "--help", env=wide).stdout
+    if "\n  --help-all " in text:
+        text = run(*words, "--help-all", env=wide).stdout
+    for line in text.splitlines():
         titled = re.fullmatch(r"(\w[^:]*):", line)
         if titled or not line:
             group = titled[1] if titled else ""

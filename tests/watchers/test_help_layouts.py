@@ -24,7 +24,8 @@ def test_many_options_are_in_groups_that_end_with_the_others(words):
     titles = [title for title, _ in itertools.groupby(groups)]
     assert len(titles) == len(set(titles)) >= 4
     assert titles[-1] == "Other options"
-    assert groups.count("Other options") == 1
+    others = [name for option in options(*words) if option.group == "Other options" for name in option.names]
+    assert set(others) <= {"--help-all", "--help", "-h"}
     assert max(map(groups.count, titles)) <= 14
 
 
@@ -42,3 +43,15 @@ def test_the_help_ends_with_examples_that_are_valid_commands(words):
 
 def test_few_options_have_no_groups():
     assert "\nOptions:\n" in run("serve", "--help").stdout
+
+
+def test_the_short_help_of_eval_has_the_usual_options_and_names_the_whole_one():
+    short, whole = (run("eval", name).stdout for name in ("--help", "--help-all"))
+    shown = [line.split()[0] for line in short.splitlines() if line.startswith("  --")]
+    assert len(shown) <= 16
+    assert shown[-1] == "--help-all"
+    assert len(short.splitlines()) <= 50
+    assert short.partition("\n\n  Examples:")[2] == whole.partition("\n\n  Examples:")[2]
+    assert all(name in whole for name in shown)
+    assert "--retry-seconds" in whole
+    assert "--retry-seconds" not in short

@@ -27,7 +27,7 @@ def test_the_workflow_runs_every_check():
         assert all(len({"uses", "run"} & set(step)) == 1 for step in job["steps"])
         commands = [step["run"].split() for step in job["steps"] if "run" in step]
         ran[name] = [word for words in commands if words[0] == "make" for word in words[1:]]
-    assert ran == {"all": ["test"], "properties": ["properties"], "python": ["check", "cov"]}
+    assert ran == {"all": ["test", "libraries"], "properties": ["properties"], "python": ["check", "cov"]}
     assert {"test", "properties", "check", "cov"} <= targets
 
 

@@ -17,13 +17,13 @@ from agentgym_gym.commands import clean, configured, find_modules_here, out, pri
 from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra, UnknownEnvironment
 from agentgym_gym.evaluate import AgentReply, RandomAgent, load_oracle
 from verl_bridge import recipes
-from verl_bridge.recipes._check_catalogue import TaskFacts
+from verl_bridge.recipes._check_data import TaskFacts
 from verl_bridge.recipes._finding import Finding, ok, problem
 from verl_bridge.recipes._overrides import check_override
 from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._view import View
+    from verl_bridge.recipes._check import View
 
 __all__ = ["check"]
 
