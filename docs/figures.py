@@ -1,8 +1,9 @@
-"""Metrics of this repository's size, and the path of a step through it: ``make figures`` prints them.
+"""Metrics of this repository, and the path of a step through it: ``make figures`` prints them.
 
-Lines of Python; public modules and the names they export; classes of one name in several modules; functions
-of more than 100 lines; the modules and generators between ``env.step`` and the socket, from a trace of a step
-of TextCraft on its local server.
+Lines of Python, also by package; public modules and the names they export; classes of one name in several
+modules; functions of more than 100 lines; small modules that only one other imports; how often the names of
+options are written; the modules and generators between ``env.step`` and the socket, from a trace of a step of
+TextCraft on its local server.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
 LONG = 100
+SMALL = 70
 
 
 class Module(NamedTuple):
@@ -118,6 +120,48 @@ def longest_functions(found: list[Module]) -> list[tuple[int, str]]:
     )
 
 
+def small_with_one_importer(found: list[Module]) -> list[str]:
+    """Return the modules of at most 70 lines that one other module imports."""
+    importers: defaultdict[str, set[str]] = defaultdict(set)
+    names = {module.name for module in found}
+    for module in found:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                those = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                those = {alias.name for alias in node.names}
+            else:
+                continue
+            for name in those & names:
+                importers[name].add(module.name)
+    small = [module for module in found if module.lines <= SMALL and module.path.name != "__init__.py"]
+    return sorted(module.name for module in small if len(importers[module.name] - {module.name}) == 1)
+
+
+def option_names(found: list[Module]) -> list[tuple[int, str]]:
+    """Return how often the options of ``agentgym eval`` are written in the source, the most frequent first.
+
+    A name is written where it is declared, passed or read: as a field, a parameter, a keyword, an attribute
+    or a text.
+    """
+    from agentgym_gym._option import options_of  # noqa: PLC0415 - the other figures need no import
+    from agentgym_gym.evaluate import ChatOptions, Run, RunLimits  # noqa: PLC0415
+
+    written: Counter[str] = Counter()
+    for module in found:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                written[node.target.id] += 1
+            elif isinstance(node, (ast.arg, ast.keyword)):
+                written[str(node.arg)] += 1
+            elif isinstance(node, ast.Attribute):
+                written[node.attr] += 1
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                written[node.value.removeprefix("--").replace("-", "_")] += 1
+    names = {name for kind in (Run, ChatOptions, RunLimits) for name in options_of(kind)}
+    return sorted(((written[name], name) for name in names), reverse=True)
+
+
 def main() -> None:
     """Print the metrics."""
     every: list[Module] = []
@@ -144,6 +188,18 @@ def main() -> None:
     print(f"functions of more than {LONG} lines: {sum(lines > LONG for lines, _ in longest)}")
     for lines, name in longest[:5]:
         print(f"  {lines} {name}")
+    rooms = Counter[str]()
+    for module in every:
+        package, _, rest = module.name.partition(".")
+        rooms[f"{package}.{rest.partition('.')[0]}" if "." in rest else package] += module.lines
+    print("lines by package: " + ", ".join(f"{name} {lines:,}" for name, lines in rooms.most_common(22)))
+    small = small_with_one_importer(every)
+    print(f"modules of at most {SMALL} lines with one importer: {len(small)}")
+    names = option_names(every)
+    print(
+        f"names of the {len(names)} options of a run: written {sum(count for count, _ in names):,} times; "
+        + ", ".join(f"{name} {count}" for count, name in names[:5])
+    )
     step = traced_step()
     by_package = Counter(name.split(".")[1] if "." in name else name for name in step.modules)
     print(f"a step: {len(step.modules)} modules, {step.generators} generators; {dict(by_package)}")

@@ -40,6 +40,8 @@ _ENVIRONMENT = {
 }
 _AGENT = {"agent": _TEXT, "name": _TEXT, **toml_keys(ChatOptions, "model", "model_path")}
 _TOP = {
+    "environments": (list,),
+    "agents": (list,),
     "out": _TEXT,
     "ray": _TEXT,
     **{name: kinds for name, kinds in toml_keys(Run).items() if name in _OF_ALL},

@@ -19,7 +19,7 @@ from agentgym_servers.webarena._sites.addresses import REAL, Addresses
 from agentgym_servers.webarena._task import Task
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._sites.state import SiteState
 
 __all__ = ["SITES_FILE", "DataWorld"]
 
@@ -64,7 +64,7 @@ class DataWorld:
             raise LookupError(f"there is no task {task_id}")
         return self._tasks[task_id]
 
-    def fresh_state(self, task: Task) -> State | None:
+    def fresh_state(self, task: Task) -> SiteState | None:
         """Return None: the sites are the user's, and keep what an episode changes."""
         return None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from agentgym_servers.webarena._sites.addresses import Addresses
-    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._sites.state import SiteState
     from agentgym_servers.webarena._tasks.steps import Step
 
 __all__ = ["Task", "World"]
@@ -58,5 +58,5 @@ class World(Protocol):
             LookupError: There is no such task.
         """
 
-    def fresh_state(self, task: Task) -> State | None:
+    def fresh_state(self, task: Task) -> SiteState | None:
         """Return the state of the sites at the start of a task; None if they are the user's."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
-from agentgym_servers.webarena._sites.state import STATES, State, fresh_state, state_of
+from agentgym_servers.webarena._sites.state import STATES, SiteState, fresh_state, state_of
 from agentgym_servers.webarena._task import Task
 from agentgym_servers.webarena._tasks import TEMPLATES
 
@@ -50,7 +50,7 @@ class GeneratedWorld:
         number, first, after = _share_of(task_id)
         return _tasks(self._seed, number, after - first)[task_id - first]
 
-    def fresh_state(self, task: Task) -> State:
+    def fresh_state(self, task: Task) -> SiteState:
         """Return the state of the sites at the start of a task."""
         return fresh_state(self._seed, task.state)
 

@@ -73,3 +73,24 @@ def test_no_solution_is_longer_than_an_episode():
 def test_the_world_is_the_same_everywhere():
     text = json.dumps([[task_of(n).intent, task_of(n).check] for n in TASKS])
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "ae996a15c8f5f935"
+
+
+@pytest.mark.parametrize(
+    ("url", "status"),
+    [
+        ("http://luma.test/", 502),
+        ("http://shopping.test", 200),
+        ("http://shopping.test/orders/", 200),
+        ("http://shopping-admin.test/admin", 200),
+        ("http://shopping-admin.test/admin/", 200),
+        ("http://shopping-admin.test/", 404),
+        ("http://shopping.test/product/3", 200),
+        ("http://shopping.test/product/3/cart", 404),  # of a form
+        ("http://shopping.test/product/999", 404),
+        ("http://wikipedia.test/wiki/a/b", 404),
+    ],
+)
+def test_an_address_has_a_page_or_is_not_found(url, status):
+    browser = begun(task_of(0))
+    browser.open(url)
+    assert (browser.status, browser.url) == (status, url)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from agentgym_servers.webarena._sites.code_data import LABELS, ROLES, Code, Issue, MergeRequest, Project
+from agentgym_servers.webarena._sites.code_data import LABELS, ROLES, Issue, MergeRequest, Project
 from agentgym_servers.webarena._sites.html import (
     Html,
     button_form,
@@ -13,13 +15,12 @@ from agentgym_servers.webarena._sites.html import (
     field,
     form,
     items,
-    join,
     link,
     table,
     tag,
     text_area,
 )
-from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, redirect
+from agentgym_servers.webarena._sites.web import NotFound, Response, Site, Visit, address, or_404, redirect
 
 __all__ = ["CODE"]
 
@@ -34,7 +35,8 @@ CODE = Site(
     ),
 )
 
-_PROJECT = r"/([a-z]+)/([a-z0-9-]+)"
+_PROJECT = "/{space}/{name}"
+_ITEM = _PROJECT + "/-/{kind}/{number}"
 
 
 def _projects(projects: list[Project]) -> Html:
@@ -111,10 +113,11 @@ def _set_status(visit: Visit) -> Response:
     return redirect("/-/profile")
 
 
-def _found(visit: Visit, space: str, name: str) -> Project | None:
-    project = visit.state.code.project(space, name)
-    hidden = project is not None and project.visibility == "Private" and visit.user not in project.members
-    return None if hidden else project
+def _found(visit: Visit, space: str, name: str) -> Project:
+    project = or_404(visit.state.code.project(space, name))
+    if project.visibility == "Private" and visit.user not in project.members:
+        raise NotFound
+    return project
 
 
 def _links(project: Project) -> Html:
@@ -133,8 +136,6 @@ def _links(project: Project) -> Html:
 @CODE.get(_PROJECT)
 def _project(visit: Visit, space: str, name: str) -> Response:
     project = _found(visit, space, name)
-    if project is None:
-        return visit.missing()
     path = project.path
     about = [
         ("About", project.about),
@@ -163,28 +164,30 @@ def _project(visit: Visit, space: str, name: str) -> Response:
     )
 
 
-@CODE.post(_PROJECT + "/-/(star|fork)", signed_in=True)
-def _star_or_fork(visit: Visit, space: str, name: str, doing: str) -> Response:
-    project, code = _found(visit, space, name), visit.state.code
-    if project is None:
-        return visit.missing()
-    if doing == "star":
-        project.starred = not project.starred
-    elif code.project(visit.user, name) is None:
-        project.forks += 1
-        fork = Project(visit.user, name, project.about, 0, 0, members={visit.user: "Maintainer"})
-        fork.files = dict(project.files)
-        code.projects.append(fork)
-        return redirect(fork.path)
+@CODE.post(_PROJECT + "/-/star", signed_in=True)
+def _star(visit: Visit, space: str, name: str) -> Response:
+    project = _found(visit, space, name)
+    project.starred = not project.starred
     return redirect(project.path)
 
 
-@CODE.get(_PROJECT + r"/-/blob/([A-Za-z0-9._-]+)")
+@CODE.post(_PROJECT + "/-/fork", signed_in=True)
+def _fork(visit: Visit, space: str, name: str) -> Response:
+    project, code = _found(visit, space, name), visit.state.code
+    if code.project(visit.user, name) is not None:
+        return redirect(project.path)
+    project.forks += 1
+    fork = Project(visit.user, name, project.about, 0, 0, members={visit.user: "Maintainer"})
+    fork.files = dict(project.files)
+    code.projects.append(fork)
+    return redirect(fork.path)
+
+
+@CODE.get(_PROJECT + "/-/blob/{file}")
 def _file(visit: Visit, space: str, name: str, file: str) -> Response:
     project = _found(visit, space, name)
-    if project is None or file not in project.files:
-        return visit.missing()
-    return visit.page(file, tag("h1", file), _links(project), tag("pre", project.files[file], id="file"))
+    content = or_404(project.files.get(file))
+    return visit.page(file, tag("h1", file), _links(project), tag("pre", content, id="file"))
 
 
 @CODE.get(_PROJECT + "/-/new_file", signed_in=True)
@@ -201,29 +204,19 @@ def _new_file_page(visit: Visit, space: str, name: str) -> Response:
 @CODE.post(_PROJECT + "/-/new_file", signed_in=True)
 def _new_file(visit: Visit, space: str, name: str) -> Response:
     project, file = _found(visit, space, name), visit.text("file")
-    if project is None or visit.user not in project.members or not re.fullmatch("[A-Za-z0-9._-]{1,60}", file):
-        return visit.missing()
+    if visit.user not in project.members or not re.fullmatch("[A-Za-z0-9._-]{1,60}", file):
+        raise NotFound
     project.files[file] = visit.text("content")
     return redirect(f"{project.path}/-/blob/{file}")
 
 
-@CODE.get(_PROJECT + "/-/(issues|merge_requests|commits|members|contributors)")
-def _lists(visit: Visit, space: str, name: str, what: str) -> Response:
+def _listed(visit: Visit, project: Project, title: str, *body: object) -> Response:
+    return visit.page(f"{title} of {project.name}", tag("h1", title), _links(project), *body)
+
+
+@CODE.get(_PROJECT + "/-/issues")
+def _issues(visit: Visit, space: str, name: str) -> Response:
     project = _found(visit, space, name)
-    if project is None:
-        return visit.missing()
-    shown = {
-        "issues": _issues,
-        "merge_requests": _requests,
-        "commits": _commits,
-        "members": _members,
-        "contributors": _contributors,
-    }[what](visit, project)
-    title = what.replace("_", " ").capitalize()
-    return visit.page(f"{title} of {name}", tag("h1", title), _links(project), shown)
-
-
-def _issues(visit: Visit, project: Project) -> Html:
     base, state, label = f"{project.path}/-/issues", visit.text("state", "opened"), visit.text("label")
     issues = [each for each in project.issues if state == "all" or each.is_open == (state == "opened")]
     issues = [each for each in issues if not label or label in each.labels]
@@ -239,12 +232,14 @@ def _issues(visit: Visit, project: Project) -> Html:
         for each in issues
     ]
     new = link("New issue", f"{base}/new")
-    return join(
-        tag("p", states), tag("p", labels), new, tag("p", f"{len(rows)} issues"), table((), rows, id="issues")
-    )
+    count = tag("p", f"{len(rows)} issues")
+    shown = (tag("p", states), tag("p", labels), new, count, table((), rows, id="issues"))
+    return _listed(visit, project, "Issues", *shown)
 
 
-def _requests(_visit: Visit, project: Project) -> Html:
+@CODE.get(_PROJECT + "/-/merge_requests")
+def _merge_requests(visit: Visit, space: str, name: str) -> Response:
+    project = _found(visit, space, name)
     base = f"{project.path}/-/merge_requests"
     rows = [
         (
@@ -255,39 +250,41 @@ def _requests(_visit: Visit, project: Project) -> Html:
         )
         for each in project.requests
     ]
-    return table((), rows)
+    return _listed(visit, project, "Merge requests", table((), rows))
 
 
-def _commits(_visit: Visit, project: Project) -> Html:
+@CODE.get(_PROJECT + "/-/commits")
+def _commits(visit: Visit, space: str, name: str) -> Response:
+    project = _found(visit, space, name)
     rows = [(each.date, each.message, each.author, each.sha) for each in project.commits]
-    return table(("Date", "Message", "Author", "Commit"), rows)
+    return _listed(visit, project, "Commits", table(("Date", "Message", "Author", "Commit"), rows))
 
 
-def _members(visit: Visit, project: Project) -> Html:
-    rows = list(project.members.items())
-    shown = table(("User", "Role"), rows, id="members")
+@CODE.get(_PROJECT + "/-/members")
+def _members(visit: Visit, space: str, name: str) -> Response:
+    project = _found(visit, space, name)
+    shown = table(("User", "Role"), list(project.members.items()), id="members")
     if project.members.get(visit.user) != "Maintainer":
-        return shown
+        return _listed(visit, project, "Members", shown)
     fields = (field("Username", "user"), choice("Role", "role", ROLES, "Guest"))
-    return join(
-        shown, tag("h2", "Invite a member"), form(f"{project.path}/-/members", *fields, submit="Invite")
-    )
+    invite = form(f"{project.path}/-/members", *fields, submit="Invite")
+    return _listed(visit, project, "Members", shown, tag("h2", "Invite a member"), invite)
 
 
-def _contributors(visit: Visit, project: Project) -> Html:
-    users: Code = visit.state.code
-    authors = sorted(
-        {each.author for each in project.commits}, key=lambda each: (-project.commits_of(each), each)
-    )
-    rows = [(each, users.users[each], f"{project.commits_of(each)} commits") for each in authors]
-    return table(("User", "E-mail", "Commits"), rows)
+@CODE.get(_PROJECT + "/-/contributors")
+def _contributors(visit: Visit, space: str, name: str) -> Response:
+    project, users = _found(visit, space, name), visit.state.code.users
+    commits = Counter(each.author for each in project.commits)
+    authors = sorted(commits, key=lambda each: (-commits[each], each))
+    rows = [(each, users[each], f"{commits[each]} commits") for each in authors]
+    return _listed(visit, project, "Contributors", table(("User", "E-mail", "Commits"), rows))
 
 
 @CODE.post(_PROJECT + "/-/members", signed_in=True)
 def _invite(visit: Visit, space: str, name: str) -> Response:
     project, user, role = _found(visit, space, name), visit.text("user").lstrip("@"), visit.text("role")
-    if project is None or project.members.get(visit.user) != "Maintainer":
-        return visit.missing()
+    if project.members.get(visit.user) != "Maintainer":
+        raise NotFound
     if user in visit.state.code.users and role in ROLES:
         project.members[user] = role
     return redirect(f"{project.path}/-/members")
@@ -303,8 +300,8 @@ def _new_issue_page(visit: Visit, space: str, name: str) -> Response:
 @CODE.post(_PROJECT + "/-/issues/new", signed_in=True)
 def _new_issue(visit: Visit, space: str, name: str) -> Response:
     project = _found(visit, space, name)
-    if project is None or not visit.text("title"):
-        return visit.missing()
+    if not visit.text("title"):
+        raise NotFound
     number = max((each.number for each in project.issues), default=0) + 1
     assignee = visit.text("assignee").lstrip("@")
     assignee = assignee if assignee in visit.state.code.users else ""
@@ -315,20 +312,20 @@ def _new_issue(visit: Visit, space: str, name: str) -> Response:
     return redirect(f"{project.path}/-/issues/{number}")
 
 
-def _item(project: Project | None, what: str, number: str) -> Issue | MergeRequest | None:
-    if project is None:
-        return None
-    listed: list[Issue] | list[MergeRequest] = project.issues if what == "issues" else project.requests
-    return next((each for each in listed if str(each.number) == number), None)
-
-
-@CODE.get(_PROJECT + r"/-/(issues|merge_requests)/(\d+)")
-def _item_page(visit: Visit, space: str, name: str, what: str, number: str) -> Response:
+def _item(visit: Visit, space: str, name: str, kind: str, number: str) -> Issue | MergeRequest:
     project = _found(visit, space, name)
-    item = _item(project, what, number)
-    if project is None or item is None:
-        return visit.missing()
-    path = f"{project.path}/-/{what}/{number}"
+    listed: Mapping[str, Sequence[Issue | MergeRequest]]
+    listed = {"issues": project.issues, "merge_requests": project.requests}
+    for each in or_404(listed.get(kind)):
+        if str(each.number) == number:
+            return each
+    raise NotFound
+
+
+@CODE.get(_ITEM)
+def _item_page(visit: Visit, space: str, name: str, kind: str, number: str) -> Response:
+    project, item = _found(visit, space, name), _item(visit, space, name, kind, number)
+    path = f"{project.path}/-/{kind}/{number}"
     about = [("State", "open" if item.is_open else "closed"), ("Author", item.author)]
     assign = None
     if isinstance(item, Issue):
@@ -350,19 +347,24 @@ def _item_page(visit: Visit, space: str, name: str, what: str, number: str) -> R
     )
 
 
-@CODE.post(_PROJECT + r"/-/(issues|merge_requests)/(\d+)/(toggle|comment|assign)", signed_in=True)
-def _on_item(visit: Visit, space: str, name: str, what: str, number: str, doing: str) -> Response:
-    item = _item(_found(visit, space, name), what, number)
-    if item is None:
-        return visit.missing()
-    if doing == "toggle":
-        item.is_open = not item.is_open
-    elif doing == "comment" and visit.text("comment"):
+@CODE.post(_ITEM + "/toggle", signed_in=True)
+def _toggle(visit: Visit, space: str, name: str, kind: str, number: str) -> Response:
+    item = _item(visit, space, name, kind, number)
+    item.is_open = not item.is_open
+    return redirect(f"/{space}/{name}/-/{kind}/{number}")
+
+
+@CODE.post(_ITEM + "/comment", signed_in=True)
+def _comment(visit: Visit, space: str, name: str, kind: str, number: str) -> Response:
+    item = _item(visit, space, name, kind, number)
+    if visit.text("comment"):
         item.comments.append(f"{visit.user}: {visit.text('comment')}")
-    elif (
-        doing == "assign"
-        and isinstance(item, Issue)
-        and visit.text("assignee").lstrip("@") in visit.state.code.users
-    ):
-        item.assignee = visit.text("assignee").lstrip("@")
-    return redirect(f"/{space}/{name}/-/{what}/{number}")
+    return redirect(f"/{space}/{name}/-/{kind}/{number}")
+
+
+@CODE.post(_ITEM + "/assign", signed_in=True)
+def _assign(visit: Visit, space: str, name: str, kind: str, number: str) -> Response:
+    item, assignee = _item(visit, space, name, kind, number), visit.text("assignee").lstrip("@")
+    if isinstance(item, Issue) and assignee in visit.state.code.users:
+        item.assignee = assignee
+    return redirect(f"/{space}/{name}/-/{kind}/{number}")

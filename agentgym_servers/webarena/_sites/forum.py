@@ -18,7 +18,7 @@ from agentgym_servers.webarena._sites.html import (
     text_area,
 )
 from agentgym_servers.webarena._sites.shop_data import TODAY
-from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, redirect
+from agentgym_servers.webarena._sites.web import NotFound, Response, Site, Visit, address, or_404, redirect
 
 __all__ = ["FORUM"]
 
@@ -33,6 +33,13 @@ FORUM = Site(
         ("Create a forum", "/create_forum"),
     ),
 )
+
+
+_POST = "/f/{_forum}/{number}"
+
+
+def _post(visit: Visit, number: str) -> Post:
+    return or_404(visit.state.forum.post(number))
 
 
 def _posts(posts: list[Post]) -> Html:
@@ -82,11 +89,11 @@ def _forums(visit: Visit) -> Response:
     return visit.page("Forums", tag("h1", "Forums"), table((), rows, id="forums"))
 
 
-@FORUM.get(r"/f/([a-z0-9_]+)")
+@FORUM.get("/f/{name}")
 def _forum(visit: Visit, name: str) -> Response:
     forum = visit.state.forum
     if name not in forum.forums:
-        return visit.missing()
+        raise NotFound
     subscribed = name in forum.subscribed
     toggle = button_form("Unsubscribe" if subscribed else "Subscribe", f"/f/{name}/subscribe")
     return visit.page(
@@ -100,7 +107,7 @@ def _forum(visit: Visit, name: str) -> Response:
     )
 
 
-@FORUM.post(r"/f/([a-z0-9_]+)/subscribe", signed_in=True)
+@FORUM.post("/f/{name}/subscribe", signed_in=True)
 def _subscribe(visit: Visit, name: str) -> Response:
     subscribed = visit.state.forum.subscribed
     if name in subscribed:
@@ -110,11 +117,9 @@ def _subscribe(visit: Visit, name: str) -> Response:
     return redirect(f"/f/{name}")
 
 
-@FORUM.get(r"/f/[a-z0-9_]+/(\d+)")
-def _post_page(visit: Visit, number: str) -> Response:
-    post = visit.state.forum.post(number)
-    if post is None:
-        return visit.missing()
+@FORUM.get(_POST)
+def _post_page(visit: Visit, _forum: str, number: str) -> Response:
+    post = _post(visit, number)
     votes = (button_form("Upvote", f"{post.path}/up"), " ", button_form("Downvote", f"{post.path}/down"))
     mine = {1: "You upvoted this post.", -1: "You downvoted this post."}.get(post.mine, "")
     own = link("Edit post", f"{post.path}/edit") if post.author == visit.user else None
@@ -142,28 +147,36 @@ def _comment(comment: Comment) -> Html:
     return join(link(comment.author, f"/user/{comment.author}"), f" ({comment.score} points): {comment.text}")
 
 
-@FORUM.post(r"/f/[a-z0-9_]+/(\d+)/(up|down|comment|edit)", signed_in=True)
-def _on_post(visit: Visit, number: str, doing: str) -> Response:
-    post = visit.state.forum.post(number)
-    if post is None:
-        return visit.missing()
-    if doing == "comment" and visit.text("comment"):
+@FORUM.post(_POST + "/comment", signed_in=True)
+def _add_comment(visit: Visit, _forum: str, number: str) -> Response:
+    post = _post(visit, number)
+    if visit.text("comment"):
         post.comments.append(Comment(visit.user, visit.text("comment"), 1))
-    elif doing == "edit" and post.author == visit.user:
-        post.body = visit.text("body") or post.body
-    elif doing in {"up", "down"}:
-        vote = 1 if doing == "up" else -1
-        post.mine = 0 if post.mine == vote else vote
     return redirect(post.path)
 
 
-@FORUM.get(r"/f/[a-z0-9_]+/(\d+)/edit", signed_in=True)
-def _edit_page(visit: Visit, number: str) -> Response:
-    post = visit.state.forum.post(number)
-    if post is None or post.author != visit.user:
-        return visit.missing()
+@FORUM.get(_POST + "/edit", signed_in=True)
+def _edit_page(visit: Visit, _forum: str, number: str) -> Response:
+    post = _post(visit, number)
+    if post.author != visit.user:
+        raise NotFound
     edit = form(f"{post.path}/edit", text_area("Body", "body", post.body), submit="Save post")
     return visit.page("Edit post", tag("h1", post.title), edit)
+
+
+@FORUM.post(_POST + "/edit", signed_in=True)
+def _edit(visit: Visit, _forum: str, number: str) -> Response:
+    post = _post(visit, number)
+    if post.author == visit.user:
+        post.body = visit.text("body") or post.body
+    return redirect(post.path)
+
+
+@FORUM.post(_POST + "/{vote}", signed_in=True)
+def _vote(visit: Visit, _forum: str, number: str, vote: str) -> Response:
+    post, points = _post(visit, number), or_404({"up": 1, "down": -1}.get(vote))
+    post.mine = 0 if post.mine == points else points
+    return redirect(post.path)
 
 
 @FORUM.get("/submit", signed_in=True)
@@ -210,11 +223,11 @@ def _me(visit: Visit) -> Response:
     return redirect(f"/user/{visit.user}")
 
 
-@FORUM.get(r"/user/([a-z_]+)")
+@FORUM.get("/user/{name}")
 def _user(visit: Visit, name: str) -> Response:
     forum = visit.state.forum
     if name not in forum.bios:
-        return visit.missing()
+        raise NotFound
     posts = sorted(
         (each for each in forum.posts if each.author == name), key=lambda each: each.date, reverse=True
     )

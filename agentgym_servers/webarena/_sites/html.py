@@ -8,7 +8,6 @@ from html import escape
 __all__ = [
     "Html",
     "button_form",
-    "checkbox",
     "choice",
     "document",
     "facts",
@@ -135,13 +134,6 @@ def choice(label: str, name: str, options: Iterable[str], chosen: str = "") -> H
             )
             for option in options
         ),
-    )
-
-
-def checkbox(label: str, name: str, *, checked: bool) -> Html:
-    """Return a box to check."""
-    return tag(
-        "p", tag("label", tag("input", type="checkbox", name=name, value="yes", checked=checked), label)
     )
 
 

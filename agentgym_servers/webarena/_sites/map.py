@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentgym_servers.webarena._sites.html import choice, facts, field, form, link, table, tag
 from agentgym_servers.webarena._sites.map_data import KINDS, MODES, Place, route
-from agentgym_servers.webarena._sites.web import Response, Site, Visit, address
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, or_404
 
 __all__ = ["MAP"]
 
@@ -46,11 +46,9 @@ def _search(visit: Visit) -> Response:
     return visit.page(f"Search: {query}", tag("h1", f"Results for: {query}"), _search_form(), found)
 
 
-@MAP.get(r"/place/(\d+)")
+@MAP.get("/place/{number}")
 def _place(visit: Visit, number: str) -> Response:
-    place = next((each for each in visit.state.map.places if str(each.number) == number), None)
-    if place is None:
-        return visit.missing()
+    place = or_404(next((each for each in visit.state.map.places if str(each.number) == number), None))
     about = [
         ("Kind", KINDS[place.kind]),
         ("Address", place.address),

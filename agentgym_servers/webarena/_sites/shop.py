@@ -17,7 +17,7 @@ from agentgym_servers.webarena._sites.html import (
     text_area,
 )
 from agentgym_servers.webarena._sites.shop_data import CATEGORIES, Order, Product, Review, money
-from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, redirect
+from agentgym_servers.webarena._sites.web import NotFound, Response, Site, Visit, address, or_404, redirect
 
 __all__ = ["SHOP"]
 
@@ -79,10 +79,10 @@ def _matches(product: Product, words: list[str]) -> bool:
     return product.enabled and bool(words) and all(word in text for word in words)
 
 
-@SHOP.get("/category/([A-Za-z]+)")
+@SHOP.get("/category/{name}")
 def _category(visit: Visit, name: str) -> Response:
     if name not in CATEGORIES:
-        return visit.missing()
+        raise NotFound
     products = [each for each in visit.state.shop.products if each.category == name and each.enabled]
     most = visit.number("max_price", 0)
     if most:
@@ -100,15 +100,15 @@ def _category(visit: Visit, name: str) -> Response:
     return visit.page(name, tag("h1", name), tag("p", sorts), limit, _list(products))
 
 
-def _product(visit: Visit, number: str) -> Product | None:
-    return next((each for each in visit.state.shop.products if str(each.number) == number), None)
+def _product(visit: Visit, number: str) -> Product:
+    return or_404(next((each for each in visit.state.shop.products if str(each.number) == number), None))
 
 
-@SHOP.get(r"/product/(\d+)")
+@SHOP.get("/product/{number}")
 def _product_page(visit: Visit, number: str) -> Response:
     product = _product(visit, number)
-    if product is None or not product.enabled:
-        return visit.missing()
+    if not product.enabled:
+        raise NotFound
     reviews = visit.state.shop.reviews_of(product.number)
     base = f"/product/{product.number}"
     rating = f"{sum(each.rating for each in reviews) / len(reviews):.1f} of 5" if reviews else "none yet"
@@ -140,22 +140,20 @@ def _review(review: Review) -> Html:
     return join(tag("b", review.title), f" {review.rating} of 5 by {review.author}. ", review.text)
 
 
-@SHOP.get(r"/product/(\d+)/review", signed_in=True)
+@SHOP.get("/product/{number}/review", signed_in=True)
 def _review_page(visit: Visit, number: str) -> Response:
     product = _product(visit, number)
-    if product is None:
-        return visit.missing()
     stars = choice("Rating", "rating", ("1 star", "2 stars", "3 stars", "4 stars", "5 stars"))
     fields = (stars, field("Summary", "title"), text_area("Review", "text"))
     written = form(f"/product/{number}/review", *fields, submit="Submit review")
     return visit.page("Write a review", tag("h1", f"Review of {product.name}"), written)
 
 
-@SHOP.post(r"/product/(\d+)/review", signed_in=True)
+@SHOP.post("/product/{number}/review", signed_in=True)
 def _add_review(visit: Visit, number: str) -> Response:
     product, shop = _product(visit, number), visit.state.shop
     rating = visit.text("rating")[:1]
-    if product is None or not visit.text("title") or not rating:
+    if not visit.text("title") or not rating:
         return visit.page("Write a review", tag("p", "A rating and a summary are needed."), status=400)
     name = shop.customer(visit.user).name
     shop.reviews.append(
@@ -164,21 +162,19 @@ def _add_review(visit: Visit, number: str) -> Response:
     return redirect(f"/product/{number}")
 
 
-@SHOP.post(r"/product/(\d+)/cart")
+@SHOP.post("/product/{number}/cart")
 def _add_to_cart(visit: Visit, number: str) -> Response:
     product, cart = _product(visit, number), visit.state.shop.cart
     quantity = visit.number("quantity", 1)
-    if product is None or not quantity:
-        return visit.missing()
+    if not quantity:
+        raise NotFound
     cart[product.number] = cart.get(product.number, 0) + quantity
     return redirect("/cart")
 
 
-@SHOP.post(r"/product/(\d+)/wish", signed_in=True)
+@SHOP.post("/product/{number}/wish", signed_in=True)
 def _add_to_wishlist(visit: Visit, number: str) -> Response:
     product, wished = _product(visit, number), visit.state.shop.wishlist
-    if product is None:
-        return visit.missing()
     if product.number not in wished:
         wished.append(product.number)
     return redirect("/wishlist")
@@ -212,9 +208,9 @@ def _cart(visit: Visit) -> Response:
     )
 
 
-@SHOP.post(r"/cart/(\d+)/remove")
+@SHOP.post("/cart/{number}/remove")
 def _remove(visit: Visit, number: str) -> Response:
-    visit.state.shop.cart.pop(int(number[:6]), None)
+    visit.state.shop.cart.pop(_product(visit, number).number, None)
     return redirect("/cart")
 
 
@@ -249,16 +245,14 @@ def _orders(visit: Visit) -> Response:
     return visit.page("My orders", tag("h1", "My orders"), table(("Order", "Date", "Total", "Status"), rows))
 
 
-def _own_order(visit: Visit, label: str) -> Order | None:
+def _own_order(visit: Visit, label: str) -> Order:
     order = visit.state.shop.order(label)
-    return order if order is not None and order.customer == visit.user else None
+    return or_404(order if order is not None and order.customer == visit.user else None)
 
 
-@SHOP.get(r"/orders/(\d{9})", signed_in=True)
+@SHOP.get("/orders/{label}", signed_in=True)
 def _order(visit: Visit, label: str) -> Response:
     order, shop = _own_order(visit, label), visit.state.shop
-    if order is None:
-        return visit.missing()
     rows = [
         (_named(shop.products[number]), quantity, money(shop.products[number].price * quantity))
         for number, quantity in order.lines
@@ -278,18 +272,17 @@ def _order(visit: Visit, label: str) -> Response:
     )
 
 
-@SHOP.post(r"/orders/(\d{9})/cancel", signed_in=True)
+@SHOP.post("/orders/{label}/cancel", signed_in=True)
 def _cancel(visit: Visit, label: str) -> Response:
     order = _own_order(visit, label)
-    if order is not None and order.status == "Pending":
+    if order.status == "Pending":
         order.status = "Canceled"
     return redirect(f"/orders/{label}")
 
 
-@SHOP.post(r"/orders/(\d{9})/reorder", signed_in=True)
+@SHOP.post("/orders/{label}/reorder", signed_in=True)
 def _reorder(visit: Visit, label: str) -> Response:
-    order = _own_order(visit, label)
-    for number, quantity in order.lines if order else ():
+    for number, quantity in _own_order(visit, label).lines:
         visit.state.shop.cart[number] = visit.state.shop.cart.get(number, 0) + quantity
     return redirect("/cart")
 

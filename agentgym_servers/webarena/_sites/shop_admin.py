@@ -16,8 +16,8 @@ from agentgym_servers.webarena._sites.html import (
     table,
     tag,
 )
-from agentgym_servers.webarena._sites.shop_data import STATUSES, Customer, Order, Product, money
-from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, redirect
+from agentgym_servers.webarena._sites.shop_data import STATUSES, Product, money
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, or_404, redirect
 
 __all__ = ["SHOP_ADMIN"]
 
@@ -86,11 +86,10 @@ def _orders(visit: Visit) -> Response:
     )
 
 
-@SHOP_ADMIN.get(r"/orders/(\d{9})", signed_in=True)
+@SHOP_ADMIN.get("/orders/{label}", signed_in=True)
 def _order(visit: Visit, label: str) -> Response:
-    order, shop = visit.state.shop.order(label), visit.state.shop
-    if order is None:
-        return visit.missing()
+    shop = visit.state.shop
+    order = or_404(shop.order(label))
     customer = shop.customer(order.customer)
     about = [
         ("Customer", link(customer.name, f"{_ROOT}/customers/{customer.email}")),
@@ -115,22 +114,16 @@ def _order(visit: Visit, label: str) -> Response:
     )
 
 
-def _change(visit: Visit, label: str) -> Order | None:
-    return visit.state.shop.order(label)
-
-
-@SHOP_ADMIN.post(r"/orders/(\d{9})/cancel", signed_in=True)
+@SHOP_ADMIN.post("/orders/{label}/cancel", signed_in=True)
 def _cancel(visit: Visit, label: str) -> Response:
-    order = _change(visit, label)
-    if order is not None:
-        order.status = "Canceled"
+    or_404(visit.state.shop.order(label)).status = "Canceled"
     return redirect(f"{_ROOT}/orders/{label}")
 
 
-@SHOP_ADMIN.post(r"/orders/(\d{9})/comment", signed_in=True)
+@SHOP_ADMIN.post("/orders/{label}/comment", signed_in=True)
 def _comment(visit: Visit, label: str) -> Response:
-    order = _change(visit, label)
-    if order is not None and visit.text("comment"):
+    order = or_404(visit.state.shop.order(label))
+    if visit.text("comment"):
         order.comments.append(visit.text("comment"))
     return redirect(f"{_ROOT}/orders/{label}")
 
@@ -157,15 +150,13 @@ def _products(visit: Visit) -> Response:
     )
 
 
-def _product(visit: Visit, number: str) -> Product | None:
-    return next((each for each in visit.state.shop.products if str(each.number) == number), None)
+def _product(visit: Visit, number: str) -> Product:
+    return or_404(next((each for each in visit.state.shop.products if str(each.number) == number), None))
 
 
-@SHOP_ADMIN.get(r"/products/(\d+)", signed_in=True)
+@SHOP_ADMIN.get("/products/{number}", signed_in=True)
 def _product_page(visit: Visit, number: str) -> Response:
     product = _product(visit, number)
-    if product is None:
-        return visit.missing()
     price = f"{product.price // 100}.{product.price % 100:02d}"
     status = choice("Status", "status", ("Enabled", "Disabled"), "Enabled" if product.enabled else "Disabled")
     fields = (field("Price", "price", price), field("Stock", "stock", str(product.stock)), status)
@@ -173,11 +164,9 @@ def _product_page(visit: Visit, number: str) -> Response:
     return visit.page(product.name, tag("h1", product.name), tag("p", f"SKU: {product.sku}"), edit)
 
 
-@SHOP_ADMIN.post(r"/products/(\d+)", signed_in=True)
+@SHOP_ADMIN.post("/products/{number}", signed_in=True)
 def _save_product(visit: Visit, number: str) -> Response:
     product = _product(visit, number)
-    if product is None:
-        return visit.missing()
     dollars, _, cents = visit.text("price").lstrip("$").partition(".")
     if re.fullmatch("[0-9]{1,5}", dollars) and re.fullmatch("[0-9]{0,2}", cents):
         product.price = 100 * int(dollars) + int(f"{cents:0<2}")
@@ -198,12 +187,10 @@ def _customers(visit: Visit) -> Response:
     return visit.page("Customers", tag("h1", "Customers"), find, table(("Name", "Town", "Orders"), rows))
 
 
-@SHOP_ADMIN.get(r"/customers/([a-z.@]+)", signed_in=True)
+@SHOP_ADMIN.get("/customers/{email}", signed_in=True)
 def _customer(visit: Visit, email: str) -> Response:
     shop = visit.state.shop
-    found: Customer | None = next((each for each in shop.customers if each.email == email), None)
-    if found is None:
-        return visit.missing()
+    found = or_404(next((each for each in shop.customers if each.email == email), None))
     about = [("E-mail", found.email), ("Phone", found.phone), ("Address", found.address)]
     rows = [
         (link(each.label, f"{_ROOT}/orders/{each.label}"), each.date, money(each.total), each.status)
@@ -234,14 +221,18 @@ def _reviews(visit: Visit) -> Response:
     )
 
 
-@SHOP_ADMIN.post(r"/reviews/(\d+)/(approve|delete)", signed_in=True)
-def _judge_review(visit: Visit, number: str, doing: str) -> Response:
-    reviews = visit.state.shop.reviews
-    for review in [each for each in reviews if str(each.number) == number]:
-        if doing == "approve":
+@SHOP_ADMIN.post("/reviews/{number}/approve", signed_in=True)
+def _approve_review(visit: Visit, number: str) -> Response:
+    for review in visit.state.shop.reviews:
+        if str(review.number) == number:
             review.approved = True
-        else:
-            reviews.remove(review)
+    return redirect(f"{_ROOT}/reviews")
+
+
+@SHOP_ADMIN.post("/reviews/{number}/delete", signed_in=True)
+def _delete_review(visit: Visit, number: str) -> Response:
+    reviews = visit.state.shop.reviews
+    reviews[:] = [each for each in reviews if str(each.number) != number]
     return redirect(f"{_ROOT}/reviews")
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import functools
 import pickle
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena._sites import code_data, forum_data, map_data, shop_data, wiki_data
 
-__all__ = ["STATES", "TEST_STATES", "State", "fresh_state", "state_of"]
+__all__ = ["STATES", "SiteState", "fresh_state", "state_of"]
 
 STATES = 10
 """How many different states of the sites the tasks begin in."""
 
-TEST_STATES = 2
-"""How many of these, the last ones, only tasks of the split ``test`` begin in."""
-
 
 @dataclass
-class State:
+class SiteState:
     """The data of the sites.
 
     Attributes:
@@ -28,7 +25,6 @@ class State:
         wiki: The wiki.
         map: The map.
         code: The repository host.
-        extra: Accounts of further users by site.
     """
 
     shop: shop_data.Shop
@@ -36,29 +32,24 @@ class State:
     wiki: wiki_data.Wiki
     map: map_data.Map
     code: code_data.Code
-    extra: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def accounts(self, site: str) -> dict[str, str]:
         """Return the passwords of the users of a site, by name."""
-        if site == "shopping":
-            own = {self.shop.me: "shop-1234"}
-        elif site == "shopping_admin":
-            own = {"admin": "admin-1234"}
-        elif site == "reddit":
-            own = {self.forum.me: "forum-1234"}
-        elif site == "gitlab":
-            own = {self.code.me: "code-1234"}
-        else:
-            own = {}
-        return {**own, **self.extra.get(site, {})}
+        accounts = {
+            "shopping": {self.shop.me: "shop-1234"},
+            "shopping_admin": {"admin": "admin-1234"},
+            "reddit": {self.forum.me: "forum-1234"},
+            "gitlab": {self.code.me: "code-1234"},
+        }
+        return accounts.get(site, {})
 
 
 @functools.lru_cache(maxsize=2 * STATES)
-def state_of(seed: int, number: int) -> State:
+def state_of(seed: int, number: int) -> SiteState:
     """Return one of the states of a world, which must not be changed."""
     draw = Draw("webarena", seed, "state", number)
     world_map = map_data.draw_map(draw)
-    return State(
+    return SiteState(
         shop_data.draw_shop(draw),
         forum_data.draw_forum(draw),
         wiki_data.draw_wiki(draw, world_map),
@@ -72,7 +63,7 @@ def _pickled(seed: int, number: int) -> bytes:
     return pickle.dumps(state_of(seed, number))
 
 
-def fresh_state(seed: int, number: int) -> State:
+def fresh_state(seed: int, number: int) -> SiteState:
     """Return a copy of a state for one episode."""
-    copy: State = pickle.loads(_pickled(seed, number))  # noqa: S301 - pickled above
+    copy: SiteState = pickle.loads(_pickled(seed, number))  # noqa: S301 - pickled above
     return copy

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from agentgym_servers.webarena._sites.html import Html, facts, field, form, items, join, link, tag
-from agentgym_servers.webarena._sites.web import Response, Site, Visit, redirect
+from agentgym_servers.webarena._sites.web import Response, Site, Visit, or_404, redirect
 
 __all__ = ["WIKI", "wiki_path"]
 
@@ -36,11 +36,9 @@ def _home(visit: Visit) -> Response:
     return visit.page("Main page", tag("h1", "Openpedia"), _search_form(), kinds)
 
 
-@WIKI.get("/kind/([a-z]+)")
+@WIKI.get("/kind/{kind}")
 def _kind(visit: Visit, kind: str) -> Response:
-    name = dict(_KINDS).get(kind)
-    if name is None:
-        return visit.missing()
+    name = or_404(dict(_KINDS).get(kind))
     titles = sorted(each.title for each in visit.state.wiki.of(kind))
     return visit.page(name, tag("h1", name), items(link(title, wiki_path(title)) for title in titles))
 
@@ -59,12 +57,10 @@ def _search(visit: Visit) -> Response:
     return visit.page(f"Search: {query}", tag("h1", f"Results for: {query}"), _search_form(), rows)
 
 
-@WIKI.get("/wiki/(.+)")
+@WIKI.get("/wiki/{name:path}")
 def _article(visit: Visit, name: str) -> Response:
     articles = visit.state.wiki.articles
-    article = articles.get(unquote(name).replace("_", " "))
-    if article is None:
-        return visit.missing()
+    article = or_404(articles.get(name.replace("_", " ")))
     about = [
         (key, link(value, wiki_path(value)) if value in articles else value)
         for key, value in article.facts.items()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["FIRST_NAMES", "LAST_NAMES", "STREETS", "TOWNS", "people", "slug", "spread"]
+__all__ = ["FIRST_NAMES", "LAST_NAMES", "STREETS", "TOWNS", "people", "spread"]
 
 FIRST_NAMES = (
     "Ada Amir Anna Bela Boris Carla Celia Dario Diana Edgar Elena Emil Fatima Felix Greta Hana Hugo Ida "
@@ -41,11 +41,6 @@ def people(draw: Draw, count: int) -> list[str]:
     return [
         f"{firsts[n % len(firsts)]} {lasts[(n * 7 + n // len(firsts)) % len(lasts)]}" for n in range(count)
     ]
-
-
-def slug(text: str) -> str:
-    """Return a text as a part of an address."""
-    return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
 def spread(draw: Draw, year: int, month: int) -> str:

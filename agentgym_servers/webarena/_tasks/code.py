@@ -11,7 +11,7 @@ from agentgym_servers.webarena._tasks.template import Made, answer, change, cont
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._sites.state import SiteState
 
 __all__: list[str] = []
 
@@ -26,12 +26,12 @@ def _opened(project: Project) -> tuple[Step, ...]:
     return (fill("Search projects", project.name), click(_name(project)))
 
 
-def _mine(state: State, draw: Draw) -> Project:
+def _mine(state: SiteState, draw: Draw) -> Project:
     return draw.one([each for each in state.code.projects if each.space == state.code.me])
 
 
 @template("gitlab")
-def _most_stars(state: State, draw: Draw) -> Made:
+def _most_stars(state: SiteState, draw: Draw) -> Made:
     """The project with the most stars, or their number."""
     best = max(state.code.projects, key=lambda each: each.stars)
     steps = (click("Explore"), click("Sort by stars"))
@@ -41,7 +41,7 @@ def _most_stars(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _commits_by(state: State, draw: Draw) -> Made:
+def _commits_by(state: SiteState, draw: Draw) -> Made:
     """The number of commits of a user."""
     project = draw.one(state.code.projects)
     author = draw.one(project.commits).author
@@ -50,7 +50,7 @@ def _commits_by(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _last_commit(state: State, draw: Draw) -> Made:
+def _last_commit(state: SiteState, draw: Draw) -> Made:
     """The date of the last commit."""
     project = draw.one(state.code.projects)
     intent = f"When was the last commit to {_name(project)}? Answer as YYYY-MM-DD."
@@ -58,7 +58,7 @@ def _last_commit(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _contributor_email(state: State, draw: Draw) -> Made | None:
+def _contributor_email(state: SiteState, draw: Draw) -> Made | None:
     """The e-mail address of who made most commits."""
     project = draw.one(state.code.projects)
     authors = {each.author for each in project.commits}
@@ -71,7 +71,7 @@ def _contributor_email(state: State, draw: Draw) -> Made | None:
 
 
 @template("gitlab")
-def _clone_address(state: State, draw: Draw) -> Made:
+def _clone_address(state: SiteState, draw: Draw) -> Made:
     """The address for a clone."""
     project = draw.one(state.code.projects)
     address = f"git@gitlab.test:{_name(project)}.git"
@@ -79,7 +79,7 @@ def _clone_address(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _open_issues(state: State, draw: Draw) -> Made:
+def _open_issues(state: SiteState, draw: Draw) -> Made:
     """The number of open issues."""
     project = draw.one(state.code.projects)
     count = sum(each.is_open for each in project.issues)
@@ -89,7 +89,7 @@ def _open_issues(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _list_label(state: State, draw: Draw) -> Made:
+def _list_label(state: SiteState, draw: Draw) -> Made:
     """List issues with a label."""
     project, label = draw.one(state.code.projects), draw.one(LABELS)
     url = f"{CODE}{project.path}/-/issues?label={label}"
@@ -98,7 +98,7 @@ def _list_label(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _open_requests(state: State, draw: Draw) -> Made:
+def _open_requests(state: SiteState, draw: Draw) -> Made:
     """Open the merge requests."""
     project = draw.one(state.code.projects)
     url = f"{CODE}{project.path}/-/merge_requests"
@@ -108,7 +108,7 @@ def _open_requests(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _create_issue(state: State, draw: Draw) -> Made:
+def _create_issue(state: SiteState, draw: Draw) -> Made:
     """Create an issue."""
     project, user = draw.one(state.code.projects), draw.one(list(state.code.users))
     title = draw.one(
@@ -128,7 +128,7 @@ def _create_issue(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _assign(state: State, draw: Draw) -> Made:
+def _assign(state: SiteState, draw: Draw) -> Made:
     """Assign an open issue."""
     project, user = _mine(state, draw), draw.one(list(state.code.users))
     issue = draw.one([each for each in project.issues if each.is_open])
@@ -138,7 +138,7 @@ def _assign(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _close_issue(state: State, draw: Draw) -> Made:
+def _close_issue(state: SiteState, draw: Draw) -> Made:
     """Close an open issue."""
     project = _mine(state, draw)
     issue = draw.one([each for each in project.issues if each.is_open])
@@ -148,7 +148,7 @@ def _close_issue(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _comment_on_request(state: State, draw: Draw) -> Made:
+def _comment_on_request(state: SiteState, draw: Draw) -> Made:
     """Comment on a merge request."""
     project = draw.one(state.code.projects)
     request = draw.one(project.requests)
@@ -162,7 +162,7 @@ def _comment_on_request(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _invite(state: State, draw: Draw) -> Made:
+def _invite(state: SiteState, draw: Draw) -> Made:
     """Invite a member."""
     project, role = _mine(state, draw), draw.one(ROLES)
     user = draw.one([each for each in state.code.users if each not in project.members])
@@ -172,7 +172,7 @@ def _invite(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _fork(state: State, draw: Draw) -> Made:
+def _fork(state: SiteState, draw: Draw) -> Made:
     """Fork a project."""
     project = draw.one([each for each in state.code.projects if each.space != state.code.me])
     check = content(f"{CODE}/{state.code.me}/{project.name}", "h1", f"{state.code.me}/{project.name}")
@@ -180,7 +180,7 @@ def _fork(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _star(state: State, draw: Draw) -> Made:
+def _star(state: SiteState, draw: Draw) -> Made:
     """Star a project."""
     project = draw.one(state.code.projects)
     check = content(f"{CODE}{project.path}", "#starred", "You have starred this project.")
@@ -188,7 +188,7 @@ def _star(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _create_project(state: State, draw: Draw) -> Made:
+def _create_project(state: SiteState, draw: Draw) -> Made:
     """Create a project."""
     first, second = draw.one(("lunar", "solar", "polar")), draw.one(("atlas", "diary", "garden", "notes"))
     name = f"{first}-{second}"
@@ -199,7 +199,7 @@ def _create_project(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _status(state: State, draw: Draw) -> Made:
+def _status(state: SiteState, draw: Draw) -> Made:
     """Set the status."""
     text = f"{draw.one(('Out of office', 'In a meeting', 'Reading mail'))} until {draw.between(2, 11)} am"
     check = content(f"{CODE}/-/profile", "#profile", text)
@@ -207,7 +207,7 @@ def _status(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab")
-def _add_file(state: State, draw: Draw) -> Made:
+def _add_file(state: SiteState, draw: Draw) -> Made:
     """Add a file."""
     project = _mine(state, draw)
     file = draw.one(("NOTICE", "AUTHORS", "CHANGES.md", "SECURITY.md"))
@@ -219,7 +219,7 @@ def _add_file(state: State, draw: Draw) -> Made:
 
 
 @template("gitlab", "reddit")
-def _post_clone_address(state: State, draw: Draw) -> Made:
+def _post_clone_address(state: SiteState, draw: Draw) -> Made:
     """Post about a project in a forum."""
     project, forum = draw.one(state.code.projects), draw.one(list(TOPICS))
     title = f"Have a look at {project.name}"

@@ -10,7 +10,7 @@ from agentgym_servers.webarena._tasks.template import Made, answer, change, cont
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._sites.state import SiteState
 
 __all__: list[str] = []
 
@@ -21,12 +21,12 @@ def _opened(post: Post) -> tuple[Step, ...]:
     return (click("Forums"), click(post.forum), click(post.title))
 
 
-def _top(state: State, forum: str) -> Post:
+def _top(state: SiteState, forum: str) -> Post:
     return max(state.forum.posts_of(forum), key=lambda each: each.votes)
 
 
 @template("reddit")
-def _top_author(state: State, draw: Draw) -> Made:
+def _top_author(state: SiteState, draw: Draw) -> Made:
     """Who wrote the post with the most points."""
     name = draw.one(list(TOPICS))
     steps = (click("Forums"), click(name), click("Sort by top"))
@@ -36,7 +36,7 @@ def _top_author(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _points(state: State, draw: Draw) -> Made:
+def _points(state: SiteState, draw: Draw) -> Made:
     """The points of a post."""
     post = draw.one(state.forum.posts)
     intent = f'How many points does the post "{post.title}" in the forum {post.forum} have?'
@@ -44,7 +44,7 @@ def _points(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _best_comment(state: State, draw: Draw) -> Made:
+def _best_comment(state: SiteState, draw: Draw) -> Made:
     """Who wrote the comment with the most points."""
     post = draw.one(state.forum.posts)
     best = max(post.comments, key=lambda each: each.score)
@@ -53,7 +53,7 @@ def _best_comment(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _count_comments(state: State, draw: Draw) -> Made:
+def _count_comments(state: SiteState, draw: Draw) -> Made:
     """The number of comments on the newest post."""
     name = draw.one(list(TOPICS))
     post = state.forum.posts_of(name)[0]
@@ -62,7 +62,7 @@ def _count_comments(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _count_posts(state: State, draw: Draw) -> Made:
+def _count_posts(state: SiteState, draw: Draw) -> Made:
     """The number of posts of a user."""
     post = draw.one(state.forum.posts)
     count = sum(each.author == post.author for each in state.forum.posts)
@@ -71,7 +71,7 @@ def _count_posts(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _submit(state: State, draw: Draw) -> Made:
+def _submit(state: SiteState, draw: Draw) -> Made:
     """Write a post."""
     name = draw.one(list(TOPICS))
     subject = draw.one(TOPICS[name].split(","))
@@ -91,7 +91,7 @@ def _submit(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _comment(state: State, draw: Draw) -> Made:
+def _comment(state: SiteState, draw: Draw) -> Made:
     """Write a comment."""
     post = draw.one(state.forum.posts)
     text = draw.one(
@@ -103,7 +103,7 @@ def _comment(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _vote(state: State, draw: Draw) -> Made:
+def _vote(state: SiteState, draw: Draw) -> Made:
     """Vote for or against the newest post."""
     name, down = draw.one(list(TOPICS)), draw.chance(0.4)
     post = state.forum.posts_of(name)[0]
@@ -113,7 +113,7 @@ def _vote(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _vote_top(state: State, draw: Draw) -> Made:
+def _vote_top(state: SiteState, draw: Draw) -> Made:
     """Vote for the post with the most comments."""
     name = draw.one(list(TOPICS))
     post = _top(state, name)
@@ -123,7 +123,7 @@ def _vote_top(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _subscribe(state: State, draw: Draw) -> Made:
+def _subscribe(state: SiteState, draw: Draw) -> Made:
     """Subscribe to a forum."""
     name = draw.one(list(TOPICS))
     check = content(f"{FORUM}/f/{name}", "#subscription", "You are subscribed.")
@@ -131,7 +131,7 @@ def _subscribe(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _biography(state: State, draw: Draw) -> Made:
+def _biography(state: SiteState, draw: Draw) -> Made:
     """Change the biography."""
     topic = draw.one(list(TOPICS))
     text = (
@@ -143,7 +143,7 @@ def _biography(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _edit(state: State, draw: Draw) -> Made | None:
+def _edit(state: SiteState, draw: Draw) -> Made | None:
     """Add to an own post."""
     own = [each for each in state.forum.posts if each.author == state.forum.me]
     if not own:
@@ -162,7 +162,7 @@ def _edit(state: State, draw: Draw) -> Made | None:
 
 
 @template("reddit")
-def _create_forum(state: State, draw: Draw) -> Made:
+def _create_forum(state: SiteState, draw: Draw) -> Made:
     """Create a forum."""
     name = f"{draw.one(list(TOPICS))}_{draw.one(('beginners', 'market', 'photos', 'archive'))}"
     about = draw.one(("Be kind", "No links please", "Questions are welcome"))
@@ -175,7 +175,7 @@ def _create_forum(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _sort_forum(state: State, draw: Draw) -> Made:
+def _sort_forum(state: SiteState, draw: Draw) -> Made:
     """Open a forum in an order."""
     name = draw.one(list(TOPICS))
     sort, text = draw.one((("top", "Sort by top"), ("comments", "Sort by most commented")))
@@ -185,7 +185,7 @@ def _sort_forum(state: State, draw: Draw) -> Made:
 
 
 @template("reddit")
-def _open_post(state: State, draw: Draw) -> Made:
+def _open_post(state: SiteState, draw: Draw) -> Made:
     """Open a post."""
     post = draw.one(state.forum.posts)
     subject = next(each for each in TOPICS[post.forum].split(",") if each in post.title)

@@ -11,7 +11,7 @@ from agentgym_servers.webarena._tasks.template import Made, answer, change, cont
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._sites.state import SiteState
 
 __all__: list[str] = []
 
@@ -36,20 +36,20 @@ def _way(start: Place, end: Place, mode: str) -> tuple[Step, ...]:
     )
 
 
-def _two(state: State, draw: Draw) -> tuple[Place, Place]:
+def _two(state: SiteState, draw: Draw) -> tuple[Place, Place]:
     start, end = draw.some(state.map.places, 2)
     return start, end
 
 
 @template("wikipedia")
-def _founded(state: State, draw: Draw) -> Made:
+def _founded(state: SiteState, draw: Draw) -> Made:
     """When a town was founded."""
     town = draw.one(state.wiki.of("town"))
     return answer(f"In which year was {town.title} founded?", town.facts["Founded"], _article(town.title))
 
 
 @template("wikipedia")
-def _fact_of_sight(state: State, draw: Draw) -> Made:
+def _fact_of_sight(state: SiteState, draw: Draw) -> Made:
     """A fact about a sight."""
     sight, fact = draw.one(state.wiki.of("sight")), draw.one(("Architect", "Opened", "Height"))
     questions = {
@@ -63,7 +63,7 @@ def _fact_of_sight(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def _elevation(state: State, draw: Draw) -> Made:
+def _elevation(state: SiteState, draw: Draw) -> Made:
     """The elevation of a mountain."""
     peak = draw.one(state.wiki.of("mountain"))
     return answer(
@@ -74,7 +74,7 @@ def _elevation(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def _birthplace_of_founder(state: State, draw: Draw) -> Made:
+def _birthplace_of_founder(state: SiteState, draw: Draw) -> Made:
     """The birthplace of the founder of a company."""
     company = draw.one(state.wiki.of("company"))
     founder = state.wiki.articles[company.facts["Founder"]]
@@ -83,7 +83,7 @@ def _birthplace_of_founder(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def _higher(state: State, draw: Draw) -> Made:
+def _higher(state: SiteState, draw: Draw) -> Made:
     """The higher of two mountains."""
     one, two = draw.some(state.wiki.of("mountain"), 2)
     best = max((one, two), key=lambda each: int(each.facts["Elevation"].removesuffix(" m").replace(",", "")))
@@ -92,7 +92,7 @@ def _higher(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def _population_of_headquarters(state: State, draw: Draw) -> Made:
+def _population_of_headquarters(state: SiteState, draw: Draw) -> Made:
     """The population of the town of a company."""
     company = draw.one(state.wiki.of("company"))
     town = state.wiki.articles[company.facts["Headquarters"]]
@@ -103,7 +103,7 @@ def _population_of_headquarters(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def _open_architect(state: State, draw: Draw) -> Made:
+def _open_architect(state: SiteState, draw: Draw) -> Made:
     """Open the article on the architect of a sight."""
     sight = draw.one(state.wiki.of("sight"))
     who = sight.facts["Architect"]
@@ -112,7 +112,7 @@ def _open_architect(state: State, draw: Draw) -> Made:
 
 
 @template("wikipedia")
-def _lifetime(state: State, draw: Draw) -> Made:
+def _lifetime(state: SiteState, draw: Draw) -> Made:
     """How old somebody became."""
     who = draw.one(state.wiki.of("person"))
     age = int(who.facts["Died"]) - int(who.facts["Born"])
@@ -122,21 +122,21 @@ def _lifetime(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _phone(state: State, draw: Draw) -> Made:
+def _phone(state: SiteState, draw: Draw) -> Made:
     """The phone number of a place."""
     place = draw.one(state.map.places)
     return answer(f"What is the phone number of the {place.name}?", place.phone, *_place(place))
 
 
 @template("map")
-def _place_address(state: State, draw: Draw) -> Made:
+def _place_address(state: SiteState, draw: Draw) -> Made:
     """The address of a place."""
     place = draw.one(state.map.places)
     return answer(f"What is the full address of the {place.name}?", place.address, *_place(place))
 
 
 @template("map")
-def _postcode(state: State, draw: Draw) -> Made:
+def _postcode(state: SiteState, draw: Draw) -> Made:
     """The postcode of the only museum, library or pharmacy of a town."""
     kind, town = draw.one(("museum", "library", "pharmacy", "bakery")), draw.one(state.map.towns)
     place = next(each for each in state.map.of(kind) if each.town == town)
@@ -145,7 +145,7 @@ def _postcode(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _closing(state: State, draw: Draw) -> Made:
+def _closing(state: SiteState, draw: Draw) -> Made:
     """When a place closes."""
     place = draw.one(state.map.places)
     return answer(
@@ -156,7 +156,7 @@ def _closing(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _distance(state: State, draw: Draw) -> Made:
+def _distance(state: SiteState, draw: Draw) -> Made:
     """The distance between two places."""
     start, end = _two(state, draw)
     mode = draw.one(list(MODES))
@@ -168,7 +168,7 @@ def _distance(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _travel_time(state: State, draw: Draw) -> Made:
+def _travel_time(state: SiteState, draw: Draw) -> Made:
     """The time between two places."""
     start, end = _two(state, draw)
     mode = draw.one(("car", "bicycle"))
@@ -179,7 +179,7 @@ def _travel_time(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _nearest(state: State, draw: Draw) -> Made:
+def _nearest(state: SiteState, draw: Draw) -> Made:
     """The nearest cafe or hotel."""
     kind = draw.one(("cafe", "hotel"))
     place = draw.one([each for each in state.map.places if each.kind != kind])
@@ -192,7 +192,7 @@ def _nearest(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _count_kind(state: State, draw: Draw) -> Made:
+def _count_kind(state: SiteState, draw: Draw) -> Made:
     """The number of places of a kind in a town."""
     kind, town = draw.one(list(KINDS)), draw.one(state.map.towns)
     count = sum(each.town == town for each in state.map.of(kind))
@@ -204,7 +204,7 @@ def _count_kind(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _open_place(state: State, draw: Draw) -> Made:
+def _open_place(state: SiteState, draw: Draw) -> Made:
     """Open the page of a place."""
     place = draw.one(state.map.places)
     return reach(
@@ -213,7 +213,7 @@ def _open_place(state: State, draw: Draw) -> Made:
 
 
 @template("map")
-def _show_way(state: State, draw: Draw) -> Made:
+def _show_way(state: SiteState, draw: Draw) -> Made:
     """Show the directions between two places."""
     start, end = _two(state, draw)
     mode = draw.one(list(MODES))
@@ -222,7 +222,7 @@ def _show_way(state: State, draw: Draw) -> Made:
 
 
 @template("map", "wikipedia")
-def _museum_of_birthplace(state: State, draw: Draw) -> Made:
+def _museum_of_birthplace(state: SiteState, draw: Draw) -> Made:
     """The museum of the town where somebody was born."""
     who = draw.one(state.wiki.of("person"))
     town = who.facts["Birthplace"]
@@ -234,7 +234,7 @@ def _museum_of_birthplace(state: State, draw: Draw) -> Made:
 
 
 @template("map", "wikipedia")
-def _hotel_near_sight(state: State, draw: Draw) -> Made:
+def _hotel_near_sight(state: SiteState, draw: Draw) -> Made:
     """The phone number of the library of the town of a sight."""
     sight = draw.one(state.wiki.of("sight"))
     library = next(each for each in state.map.of("library") if each.town == sight.facts["Town"])

@@ -10,7 +10,7 @@ from agentgym_servers.webarena._tasks.template import Made, answer, change, cont
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._sites.state import SiteState
 
 __all__: list[str] = []
 
@@ -22,21 +22,21 @@ def _found(product: Product) -> tuple[Step, ...]:
 
 
 @template("shopping")
-def _price(state: State, draw: Draw) -> Made:
+def _price(state: SiteState, draw: Draw) -> Made:
     """The price of a product."""
     product = draw.one(state.shop.products)
     return answer(f"What is the price of the {product.name}?", money(product.price)[1:], *_found(product))
 
 
 @template("shopping")
-def _sku(state: State, draw: Draw) -> Made:
+def _sku(state: SiteState, draw: Draw) -> Made:
     """The SKU of a product."""
     product = draw.one(state.shop.products)
     return exactly(f"Tell me the SKU of the {product.name}.", product.sku, *_found(product))
 
 
 @template("shopping")
-def _worst_review(state: State, draw: Draw) -> Made | None:
+def _worst_review(state: SiteState, draw: Draw) -> Made | None:
     """Who gave the lowest rating."""
     product = draw.one(state.shop.products)
     reviews = sorted(state.shop.reviews_of(product.number), key=lambda each: each.rating)
@@ -47,7 +47,7 @@ def _worst_review(state: State, draw: Draw) -> Made | None:
 
 
 @template("shopping")
-def _count_reviews(state: State, draw: Draw) -> Made:
+def _count_reviews(state: SiteState, draw: Draw) -> Made:
     """The number of reviews."""
     product = draw.one(state.shop.products)
     count = len(state.shop.reviews_of(product.number))
@@ -55,7 +55,7 @@ def _count_reviews(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _cheapest(state: State, draw: Draw) -> Made:
+def _cheapest(state: SiteState, draw: Draw) -> Made:
     """The cheapest product of a category."""
     category = draw.one(list(CATEGORIES))
     best = min(
@@ -66,7 +66,7 @@ def _cheapest(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _most_expensive(state: State, draw: Draw) -> Made:
+def _most_expensive(state: SiteState, draw: Draw) -> Made:
     """The price of the most expensive product of a category."""
     category = draw.one(list(CATEGORIES))
     most = max(each.price for each in state.shop.products if each.category == category)
@@ -75,14 +75,14 @@ def _most_expensive(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _order_status(state: State, draw: Draw) -> Made:
+def _order_status(state: SiteState, draw: Draw) -> Made:
     """The status of an order."""
     order = draw.one(state.shop.orders_of(state.shop.me))
     return exactly(f"What is the status of my order {order.label}?", order.status, click("My orders"))
 
 
 @template("shopping")
-def _spent(state: State, draw: Draw) -> Made:
+def _spent(state: SiteState, draw: Draw) -> Made:
     """The total of the orders of a year with one status."""
     year = draw.one(("2022", "2023"))
     status = draw.one(("Complete", "Canceled", "Pending"))
@@ -99,7 +99,7 @@ def _spent(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _last_order_with(state: State, draw: Draw) -> Made:
+def _last_order_with(state: SiteState, draw: Draw) -> Made:
     """The date of the last order of a product."""
     orders = state.shop.orders_of(state.shop.me)
     product, _ = draw.one(draw.one(orders).lines)
@@ -110,7 +110,7 @@ def _last_order_with(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _add_to_cart(state: State, draw: Draw) -> Made:
+def _add_to_cart(state: SiteState, draw: Draw) -> Made:
     """Put a product into the cart."""
     product, count = draw.one(state.shop.products), draw.between(2, 9)
     steps = (*_found(product), put("Quantity", str(count)), push("Add to cart"))
@@ -119,7 +119,7 @@ def _add_to_cart(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _add_to_wishlist(state: State, draw: Draw) -> Made:
+def _add_to_wishlist(state: SiteState, draw: Draw) -> Made:
     """Put a product onto the wish list."""
     product = draw.one(state.shop.products)
     check = content(f"{SHOP}/wishlist", "main", product.name)
@@ -129,7 +129,7 @@ def _add_to_wishlist(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _change_address(state: State, draw: Draw) -> Made:
+def _change_address(state: SiteState, draw: Draw) -> Made:
     """Change the address of the account."""
     other = draw.one(state.shop.customers[1:])
     number = draw.between(200, 299)
@@ -149,7 +149,7 @@ def _change_address(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _buy(state: State, draw: Draw) -> Made:
+def _buy(state: SiteState, draw: Draw) -> Made:
     """Order a product."""
     product = draw.one(state.shop.products)
     label = f"{state.shop.orders[-1].number + 1:09d}"
@@ -159,7 +159,7 @@ def _buy(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _open_order(state: State, draw: Draw) -> Made:
+def _open_order(state: SiteState, draw: Draw) -> Made:
     """Open the page of an order."""
     orders = state.shop.orders_of(state.shop.me)
     status = draw.one(sorted({each.status for each in orders}))
@@ -169,7 +169,7 @@ def _open_order(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _review(state: State, draw: Draw) -> Made:
+def _review(state: SiteState, draw: Draw) -> Made:
     """Write a review."""
     product, stars = draw.one(state.shop.products), draw.between(2, 5)
     title = draw.one(("Fits well", "A birthday present", "Used it for a year", "My second one"))
@@ -180,7 +180,7 @@ def _review(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _draft_refund(state: State, draw: Draw) -> Made:
+def _draft_refund(state: SiteState, draw: Draw) -> Made:
     """Write a message without sending it."""
     order = draw.one(state.shop.orders_of(state.shop.me))
     why = draw.one(("it broke on the first day", "a part was missing", "I ordered the wrong size"))
@@ -194,7 +194,7 @@ def _draft_refund(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _reorder(state: State, draw: Draw) -> Made:
+def _reorder(state: SiteState, draw: Draw) -> Made:
     """Order the same again."""
     order = draw.one(state.shop.orders_of(state.shop.me))
     steps = (
@@ -214,7 +214,7 @@ def _reorder(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _cancel(state: State, draw: Draw) -> Made | None:
+def _cancel(state: SiteState, draw: Draw) -> Made | None:
     """Cancel a pending order."""
     pending = [each for each in state.shop.orders_of(state.shop.me) if each.status == STATUSES[0]]
     if not pending:
@@ -227,7 +227,7 @@ def _cancel(state: State, draw: Draw) -> Made | None:
 
 
 @template("shopping")
-def _filter_price(state: State, draw: Draw) -> Made:
+def _filter_price(state: SiteState, draw: Draw) -> Made:
     """List what is not too expensive."""
     category, most = draw.one(list(CATEGORIES)), draw.between(3, 12) * 10
     url = f"{SHOP}/category/{category}?max_price={most}"
@@ -236,7 +236,7 @@ def _filter_price(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _no_such_product(state: State, draw: Draw) -> Made:
+def _no_such_product(state: SiteState, draw: Draw) -> Made:
     """A question without an answer."""
     noun = draw.one(("Snow Globe", "Typewriter", "Telescope", "Bread Machine", "Piano Stool", "Chess Clock"))
     intent = f"What is the price of the {draw.one(('cheapest', 'largest', 'oldest'))} {noun} in the shop?"
@@ -244,7 +244,7 @@ def _no_such_product(state: State, draw: Draw) -> Made:
 
 
 @template("shopping")
-def _subscribe_newsletter(state: State, draw: Draw) -> Made:
+def _subscribe_newsletter(state: SiteState, draw: Draw) -> Made:
     """Subscribe to the newsletter."""
     name = draw.one(state.shop.customers).name.split()[0].lower()
     email = f"{name}{draw.between(10, 99)}@example.net"

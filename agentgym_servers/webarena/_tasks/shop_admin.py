@@ -10,7 +10,7 @@ from agentgym_servers.webarena._tasks.template import Made, answer, change, cont
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.webarena._sites.state import State
+    from agentgym_servers.webarena._sites.state import SiteState
 
 __all__: list[str] = []
 
@@ -18,7 +18,7 @@ ADMIN = "__SHOPPING_ADMIN__"
 
 
 @template("shopping_admin")
-def _bestseller(state: State, draw: Draw) -> Made | None:
+def _bestseller(state: SiteState, draw: Draw) -> Made | None:
     """The best-selling product of a year."""
     year = draw.one(("2022", "2023"))
     (first, count), (_, second) = state.shop.sold(year)[:2]
@@ -33,7 +33,7 @@ def _bestseller(state: State, draw: Draw) -> Made | None:
 
 
 @template("shopping_admin")
-def _sold_count(state: State, draw: Draw) -> Made:
+def _sold_count(state: SiteState, draw: Draw) -> Made:
     """How often one of the best-selling products was sold."""
     year = draw.one(("2022", "2023"))
     product, count = draw.one(state.shop.sold(year)[:10])
@@ -42,7 +42,7 @@ def _sold_count(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _top_term(state: State, draw: Draw) -> Made:
+def _top_term(state: SiteState, draw: Draw) -> Made:
     """The search term that is used most, or least."""
     most = draw.chance(0.5)
     term = (max if most else min)(state.shop.searches, key=lambda each: each[1])[0]
@@ -50,7 +50,7 @@ def _top_term(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _customer_email(state: State, draw: Draw) -> Made:
+def _customer_email(state: SiteState, draw: Draw) -> Made:
     """The e-mail address, or the phone number, of a customer."""
     customer = draw.one(state.shop.customers)
     steps = (click("Customers"), click(customer.name))
@@ -60,7 +60,7 @@ def _customer_email(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _customer_by_phone(state: State, draw: Draw) -> Made:
+def _customer_by_phone(state: SiteState, draw: Draw) -> Made:
     """The name of the customer with a phone number."""
     customer = draw.one(state.shop.customers)
     steps = (click("Customers"), fill("Search customers", customer.phone))
@@ -68,7 +68,7 @@ def _customer_by_phone(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _who_ordered(state: State, draw: Draw) -> Made:
+def _who_ordered(state: SiteState, draw: Draw) -> Made:
     """Who placed an order."""
     order = draw.one(state.shop.orders)
     name = state.shop.customer(order.customer).name
@@ -77,7 +77,7 @@ def _who_ordered(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _count_status(state: State, draw: Draw) -> Made:
+def _count_status(state: SiteState, draw: Draw) -> Made:
     """The number of orders with a status."""
     status = draw.one(STATUSES)
     count = sum(each.status == status for each in state.shop.orders)
@@ -87,7 +87,7 @@ def _count_status(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _pending_reviews(state: State, draw: Draw) -> Made:
+def _pending_reviews(state: SiteState, draw: Draw) -> Made:
     """The number of reviews of one rating that wait."""
     rating = draw.between(1, 5)
     count = sum(not each.approved and each.rating == rating for each in state.shop.reviews)
@@ -96,7 +96,7 @@ def _pending_reviews(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _approve(state: State, draw: Draw) -> Made | None:
+def _approve(state: SiteState, draw: Draw) -> Made | None:
     """Approve the only review of an author that waits."""
     waiting = [each for each in state.shop.reviews if not each.approved]
     authors = [each.author for each in waiting]
@@ -112,7 +112,7 @@ def _approve(state: State, draw: Draw) -> Made | None:
 
 
 @template("shopping_admin")
-def _sales(state: State, draw: Draw) -> Made | None:
+def _sales(state: SiteState, draw: Draw) -> Made | None:
     """The sales of a month."""
     year, month = draw.one(MONTHS)
     name = f"{year}-{month:02d}"
@@ -125,7 +125,7 @@ def _sales(state: State, draw: Draw) -> Made | None:
 
 
 @template("shopping_admin")
-def _set_price(state: State, draw: Draw) -> Made:
+def _set_price(state: SiteState, draw: Draw) -> Made:
     """Change the price of a product."""
     product = draw.one(state.shop.products)
     price = f"{draw.between(200, 260)}.{draw.one(('00', '50', '99'))}"
@@ -141,7 +141,7 @@ def _set_price(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _set_stock(state: State, draw: Draw) -> Made:
+def _set_stock(state: SiteState, draw: Draw) -> Made:
     """Change the stock of a product."""
     product, stock = draw.one(state.shop.products), draw.between(200, 900)
     steps = (
@@ -156,7 +156,7 @@ def _set_stock(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _disable(state: State, draw: Draw) -> Made:
+def _disable(state: SiteState, draw: Draw) -> Made:
     """Take a product out of the shop."""
     product = draw.one(state.shop.products)
     steps = (click("Products"), fill("Search products", product.sku), click(product.name))
@@ -166,7 +166,7 @@ def _disable(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _cancel_order(state: State, draw: Draw) -> Made:
+def _cancel_order(state: SiteState, draw: Draw) -> Made:
     """Cancel an order."""
     order = draw.one([each for each in state.shop.orders if each.status != "Canceled"])
     steps = (click("Orders"), fill("Search orders", order.label), click(order.label), push("Cancel order"))
@@ -175,7 +175,7 @@ def _cancel_order(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _notify(state: State, draw: Draw) -> Made:
+def _notify(state: SiteState, draw: Draw) -> Made:
     """Write a comment on an order."""
     order = draw.one(state.shop.orders)
     text = draw.one(
@@ -187,7 +187,7 @@ def _notify(state: State, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
-def _list_status(state: State, draw: Draw) -> Made:
+def _list_status(state: SiteState, draw: Draw) -> Made:
     """List orders of a status."""
     status = draw.one(STATUSES)
     url = f"{ADMIN}/orders?status={status}"

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.webarena._sites.state import State
+from agentgym_servers.webarena._sites.state import SiteState
 from agentgym_servers.webarena._tasks.steps import Step, stop
 
 __all__ = ["TEMPLATES", "Made", "Template", "answer", "change", "content", "exactly", "reach", "template"]
 
-Maker = Callable[[State, Draw], "Made | None"]
+Maker = Callable[[SiteState, Draw], "Made | None"]
 
 
 @dataclass(frozen=True)
