@@ -88,7 +88,7 @@ class ServerKind:
             `ServerOptions`; imported on first use.
         needs: The modules it requires in addition to those of every server.
         takes: The options that change its world: ``seed`` for a generated one, ``data``, a folder with a
-            world of the user's, and ``twin``, to play exactly as AgentGym's server.
+            world of the user's, and ``twin``, to reproduce AgentGym's server exactly.
         extra: The extra of this project that installs its dependencies; empty for a server of another
             package.
         check: Import path ``"module:function"`` of a function that returns a `SetupError` if a program is

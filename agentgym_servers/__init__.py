@@ -51,8 +51,8 @@ def serve(
         allow_hosts: Host names, without ports, that requests may have in ``Host`` besides loopback names.
             Without them, a server on a loopback address accepts loopback names only, and a server on another
             address accepts any.
-        twin: Whether to play exactly as AgentGym's server, also where this project's has a reason to differ.
-            Of all servers, those play so that have such a reason.
+        twin: Whether to reproduce AgentGym's server exactly, bugs included; only servers with a difference
+            have this option.
 
     Raises:
         UnknownEnvironment: There is no server of that name.

@@ -18,8 +18,8 @@ Their advantages are 0. Without faults, verl's function gets what it always gets
 
 Before that, the rewards of episodes with ``turn_rewards`` are moved to the ends of their turns
 (:func:`place_turn_rewards`), except for an estimator that sums the rewards of an episode. The sum is rounded,
-so episodes of equal scores would differ in the last digit, and a division by their deviation, which is close
-to 0, would make advantages near 1 of that.
+so episodes of equal scores would differ in the last digit, and dividing by a near-zero deviation would turn
+rounding noise into advantages near 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """MiniWoB++: tasks of one small page each (Liu et al., 2018, arXiv:1802.08802).
 
 AgentGym has no such environment, so the protocol is of this project's own server: that of AgentGym's
-TextCraft server, with the name of the task and its goal in the response to a reset. The actions are those of
-WebArena that one page without addresses and tabs has.
+TextCraft server, with the name of the task and its goal in the response to a reset. The actions are WebArena's,
+without navigation and tabs.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ _LOCAL_QUIRKS = """\
   numbers have the seed of the task, its day is 2016-12-15, and jQuery has no animations.
 - The line of the objective is left out of the tree. Fields are shown with their values, and elements without
   a role that respond to clicks with their class or id.
-- Pages are left out that need coordinates, drag and drop, drawing, colors or shapes that have no text, or a
+- The server skips pages that need coordinates, drag and drop, drawing, colors or shapes without text, or a
   limited time.
 - After the end nothing is carried out, and nothing is paid a second time."""
 

@@ -1,4 +1,4 @@
-"""The calls of environments that have not returned yet, so that a server that does not reply is seen."""
+"""The calls of environments that have not returned yet, to report servers that hang."""
 
 from __future__ import annotations
 

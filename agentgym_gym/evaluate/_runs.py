@@ -212,7 +212,7 @@ def find_runs(path: Path) -> list[Path]:
     if not found and is_training(folder):
         raise BadOption(f"{path} holds a training, not a run of agentgym eval: use agentgym report")
     if not found:
-        raise BadOption(f"{path} holds no run: neither it nor a folder below it has {EPISODES}")
+        raise BadOption(f"no run in {path}: found no {EPISODES} in it or below")
     return found
 
 

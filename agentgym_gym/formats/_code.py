@@ -283,7 +283,7 @@ def _check_aside(node: ast.stmt, text: str, grammar: Grammar, values: dict[str, 
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _name_of(node.value) == "print"
     )
     if any(grammar.has_function(_name_of(each)) for each in called) or not isinstance(node, _SIMPLE):
-        raise ManyActions("the call is inside other code, or depends on it")
+        raise ManyActions("the call must be a statement of its own")
     if len(called) > shows:
         raise ManyActions("the code does more than call one function")
     target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None

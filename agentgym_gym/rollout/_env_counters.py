@@ -8,7 +8,7 @@ __all__ = ["EnvCounters"]
 
 
 class EnvCounters:
-    """The increase of an environment's ``stats`` during an episode, if it has ``stats`` as AgentGym's do."""
+    """The increase of an environment's ``stats`` during an episode, if ``env.stats`` exists."""
 
     def __init__(self) -> None:
         self._stats: Any = None

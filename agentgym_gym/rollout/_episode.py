@@ -264,7 +264,7 @@ class Episode:
         self.env_seconds += time.perf_counter() - began
 
     def counters(self) -> dict[str, Any] | None:
-        """Return the environment's counters for this episode, if it has ``stats`` as AgentGym's do."""
+        """Return the environment's counters for this episode, if ``env.stats`` exists."""
         return self._counters.values()
 
     def record(

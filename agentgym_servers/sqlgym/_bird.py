@@ -54,7 +54,7 @@ class BirdWorld:
             name = question["db_id"]
             path = place / f"{split}_databases" / name / f"{name}.sqlite"
             if not path.is_file():
-                raise BadOption(f"there is no {path}, of which {split}.json has a question")
+                raise BadOption(f"missing {path}, which {split}.json refers to")
             self._files[f"{split}/{name}"] = path.resolve()
             self._questions[item_id] = {**question, "database": f"{split}/{name}"}
 
@@ -111,9 +111,9 @@ def _questions(path: Path) -> list[dict[str, Any]]:
             [question.get(key) for key in ("db_id", "question", "SQL")] if isinstance(question, dict) else []
         )
         if not texts or not all(isinstance(text, str) for text in texts):
-            raise BadOption(f"{path}: entry {number} lacks db_id, question or SQL, or one of them is no text")
+            raise BadOption(f"{path}: entry {number} must have text fields db_id, question and SQL")
         if Path(question["db_id"]).name != question["db_id"]:
-            raise BadOption(f"{path}: the db_id of entry {number} is no name of a folder")
+            raise BadOption(f"{path}: entry {number}: db_id is not a valid folder name")
     return list(entries)
 
 

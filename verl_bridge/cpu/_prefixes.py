@@ -19,7 +19,7 @@ MAX_BYTES = 3 * 2**30
 
 
 class Prefixes:
-    """Texts with their keys and values, so that a prompt that continues one is not read again.
+    """KV cache of prefixes: a prompt that extends a cached text is not prefilled again.
 
     A turn of an episode continues the prompt and the reply of the turn before. So each text is needed once.
 

@@ -40,8 +40,8 @@ def add_memory_calls() -> None:
 def return_free_memory() -> None:
     """Return the memory that malloc keeps for reuse to the operating system, where glibc is the C library.
 
-    Otherwise the trainer keeps the memory of its activations during the rollout, and the server that of its
-    keys and values during the training step: gigabytes each.
+    Otherwise activations stay resident during the rollout, and the KV cache during the training step:
+    gigabytes each.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

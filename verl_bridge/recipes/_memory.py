@@ -283,7 +283,7 @@ def _tensor_parallel(size: ModelSize, gpus: int, memory: float) -> int:
 
 
 def _utilization(size: ModelSize, sizing: Sizing, memory: float) -> float:
-    """Return the largest share for the engine beside what stays on the GPU, in steps of 0.05."""
+    """Return the largest engine share that leaves room for resident state, in steps of 0.05."""
     beside = estimate(size, replace(sizing, utilization=0.0), memory)
     left = (beside.limit - sum(beside.generation.values())) / (memory * GB)
     return min(_SHARES[1], max(0.0, math.floor(left * 20) / 20))

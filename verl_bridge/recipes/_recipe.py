@@ -96,7 +96,7 @@ class RlRecipe:
         success_at: The return that solves a task, as for :class:`EnvChoice`.
         gpu_memory: Memory of a GPU in GB, for the estimate.
         thinking: The model's reasoning: ``"off"``, ``"hide"`` from the environment, or ``"keep"``; by default
-            what fits the model's name.
+            inferred from the model's name.
         lora: Rank of adapters to train instead of the whole model; 0 for none.
         rollout_correction: Whether to weight tokens by the ratio of the trainer's and the engine's
             probabilities.
