@@ -31,7 +31,9 @@ def main() -> int:
         metavar="NAME",
         help="host name that requests may have in Host; may be repeated",
     )
-    parser.add_argument("--twin", action="store_true", help="reproduce AgentGym's server exactly, bugs included")
+    parser.add_argument(
+        "--twin", action="store_true", help="reproduce AgentGym's server exactly, bugs included"
+    )
     try:
         serve(**vars(parser.parse_args()))
     except AgentGymError as error:

@@ -15,7 +15,7 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
@@ -144,8 +144,7 @@ def option_names(found: list[Module]) -> list[tuple[int, str]]:
     A name is written where it is declared, passed or read: as a field, a parameter, a keyword, an attribute
     or a text.
     """
-    from agentgym_gym._option import options_of  # noqa: PLC0415 - the other figures need no import
-    from agentgym_gym.evaluate import ChatOptions, Run, RunLimits  # noqa: PLC0415
+    from agentgym_gym.evaluate import ChatOptions, Run, RunLimits  # noqa: PLC0415 - other figures need no import
 
     written: Counter[str] = Counter()
     for module in found:
@@ -158,7 +157,8 @@ def option_names(found: list[Module]) -> list[tuple[int, str]]:
                 written[node.attr] += 1
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 written[node.value.removeprefix("--").replace("-", "_")] += 1
-    names = {name for kind in (Run, ChatOptions, RunLimits) for name in options_of(kind)}
+    hints = [get_type_hints(kind, include_extras=True) for kind in (Run, ChatOptions, RunLimits)]
+    names = {name for each in hints for name, hint in each.items() if get_origin(hint) is Annotated}
     return sorted(((written[name], name) for name in names), reverse=True)
 
 

@@ -54,7 +54,9 @@ class ServeOptions:
         list[str] | None,
         typer.Option(metavar="NAME", help="host name to accept besides loopback names (repeatable)"),
     ] = None
-    twin: Annotated[bool, typer.Option("--twin", help="reproduce AgentGym's server exactly, bugs included")] = False
+    twin: Annotated[
+        bool, typer.Option("--twin", help="reproduce AgentGym's server exactly, bugs included")
+    ] = False
     ray: Annotated[
         str | None,
         typer.Option(

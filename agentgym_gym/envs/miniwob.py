@@ -1,8 +1,8 @@
 """MiniWoB++: tasks of one small page each (Liu et al., 2018, arXiv:1802.08802).
 
 AgentGym has no such environment, so the protocol is of this project's own server: that of AgentGym's
-TextCraft server, with the name of the task and its goal in the response to a reset. The actions are WebArena's,
-without navigation and tabs.
+TextCraft server, with the name of the task and its goal in the response to a reset. The actions are
+WebArena's, without navigation and tabs.
 """
 
 from __future__ import annotations

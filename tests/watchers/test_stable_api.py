@@ -34,4 +34,4 @@ def test_the_number_of_public_names_does_not_grow():
         if not module.name.startswith("agentgym_gym.envs.")
         for name in module.exports
     }
-    assert len(names) <= 294  # 252 until runs from Python (8), and `commands` (31), for those of other packages
+    assert len(names) <= 294  # 252 before runs from Python, and `commands` for those of other packages
