@@ -1,32 +1,138 @@
-"""Check a training folder before renting a GPU, as far as possible without one."""
+"""Check a training folder before renting a GPU, as far as possible without one.
+
+A check is a function of the data that it needs, and a row of a table below. The function's parameters are the
+names of these data, each of which :class:`Inputs` loads once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_bridge.recipes import (
-    _check_catalogue,
     _check_credit,
+    _check_data,
     _check_earlier,
+    _check_episodes,
     _check_lengths,
+    _check_loop,
+    _check_model,
     _check_settings,
     _check_sft,
-    _check_tasks,
     _check_trainer,
     _check_types,
-    _check_values,
 )
-from verl_bridge.recipes._compose import SFT, base_of
-from verl_bridge.recipes._finding import Finding, problem
-from verl_bridge.recipes._view import NotReadable, View
+from verl_bridge.recipes._check_files import Missing, NotReadable
+from verl_bridge.recipes._check_inputs import Inputs
+from verl_bridge.recipes._compose import NOT_COMPOSED
+from verl_bridge.recipes._finding import Finding, problem, skipped
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_catalogue import FindTask
-    from verl_bridge.recipes._check_played import ReplySource
+    from verl_bridge.recipes._check_data import FindTask
+    from verl_bridge.recipes._check_played import Players
 
-__all__ = ["check"]
+__all__ = ["View", "check"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check.
+
+    Attributes:
+        name: The name in the finding that it was skipped.
+        run: Returns its findings; its parameters are the names of the data that it needs.
+        left_out: The part of the check that is skipped if one of these is missing; if it is empty, another
+            check reports it.
+    """
+
+    name: str
+    run: Callable[..., Iterable[Finding]]
+    left_out: str = ""
+
+    def findings(self, inputs: Inputs) -> Iterable[Finding]:
+        """Return the findings about a folder, or that the check was skipped."""
+        arguments = inputs.bind(self.run)
+        if not isinstance(arguments, Missing):
+            return self.run(**arguments)
+        if not arguments.reason or not self.left_out:
+            return ()
+        return [skipped(self.name, f"{arguments.reason}: {self.left_out}", arguments.advice)]
+
+
+def _without_findings(games: Any, tokenizer: Any) -> Iterable[Finding]:  # noqa: ARG001 - if one is missing
+    return ()
+
+
+_SETTINGS = (
+    Check("settings", _check_settings.check_composition, NOT_COMPOSED),
+    Check("settings", _check_settings.check_keys, "names among the values were not compared with verl's"),
+    Check("settings", _check_settings.check_absent_packages),
+    Check("settings", _check_settings.check_group_names),
+    Check("values", _check_types.check_types),
+    Check("values", _check_settings.check_external_modules),
+    Check("values", _check_settings.check_trainer_module),
+    Check("values", _check_settings.check_names),
+)
+
+_RL = (
+    *_SETTINGS,
+    Check("sizes", _check_trainer.check_sizes),
+    Check("trainer", _check_trainer.check_trainer),
+    Check("model", _check_model.check_models),
+    Check("data", _check_data.check_rows, "not read"),
+    Check("loop", _check_loop.check_loop),
+    Check("import", _check_loop.check_classes),
+    Check("import", _check_loop.check_modules),
+    Check("reward", _check_loop.check_reward),
+    Check("credit", _check_credit.check_credit),
+    Check("checkpoints", _check_earlier.check_earlier_run),
+    Check("validation", _check_data.check_split_leakage),
+    Check("tasks", _check_data.check_catalogue),
+    Check("shares", _check_data.check_shares),
+    Check("environment", _check_episodes.check_tasks),
+    Check("environment", _check_episodes.check_episodes),
+    Check("model", _check_model.check_context, "its context length was not checked"),
+    Check("lengths", _check_model.check_thinking, _check_lengths.ESTIMATED),
+    Check("tool calls", _check_lengths.check_tools),
+    Check("chat template", _check_lengths.check_template),
+    Check("lengths", _check_lengths.check_prompts, "prompts were not measured"),
+    Check("response length", _check_lengths.check_responses),
+)
+"""The checks of a folder for reinforcement learning."""
+
+_SFT = (
+    *_SETTINGS,
+    Check("model", _check_model.check_models),
+    Check("checkpoints", _check_earlier.check_earlier_run),
+    Check("sizes", _check_sft.check_game_sizes),
+    Check("data", _check_sft.check_game_rows, "not read"),
+    Check("validation", _check_sft.check_game_splits),
+    Check("dataset", _check_sft.check_dataset),
+    Check("lengths", _without_findings, _check_lengths.ESTIMATED),
+    Check("lengths", _check_sft.check_game_lengths),
+    Check("model", _check_sft.check_game_context, "its context length was not checked"),
+    Check("tasks", _check_data.check_catalogue),
+)
+"""The checks of a folder for fine-tuning."""
+
+
+@dataclass(frozen=True)
+class View:
+    """A checked folder, for further checks by the caller.
+
+    Attributes:
+        rows: The rows of the data by ``"train"`` and ``"val"``, of parts that could be read.
+        loop: The arguments of this library's loop.
+    """
+
+    rows: Mapping[str, list[dict[str, Any]]]
+    loop: Mapping[str, Any]
+
+    def arguments(self) -> Mapping[str, Any]:
+        """Return the arguments of this library's loop."""
+        return self.loop
 
 
 def check(
@@ -34,7 +140,7 @@ def check(
     *,
     overrides: Sequence[str] = (),
     timeout: float = 60.0,
-    players: Callable[[str], Sequence[Callable[[], ReplySource]]] | None = None,
+    players: Players | None = None,
     find_task: FindTask | None = None,
 ) -> tuple[list[Finding], View | None]:
     """Check a folder.
@@ -52,47 +158,23 @@ def check(
             None if its environment is in no catalogue; without it, splits are not checked.
 
     Returns:
-        The findings, and the loaded folder, or None if it could not be read.
+        The findings, and the checked folder, or None if it could not be read.
 
     Raises:
         ModuleNotFoundError: PyYAML is not installed.
     """
+    no_players: Players = lambda _: ()  # noqa: E731
     try:
-        view = View.of(folder, overrides)
+        inputs = Inputs(
+            folder,
+            overrides,
+            timeout=timeout,
+            players=players or no_players,
+            find_task=find_task or Missing(),
+        )
     except NotReadable as error:
-        return [
-            problem("settings", str(error), "write a folder with agentgym verl init or agentgym verl sft")
-        ], None
-    sft = base_of(view.raw) == SFT
-    wrong, mended = _check_types.check_types(view, sft=sft)
-    findings = [*_check_settings.check_composition(view, wrong_types=bool(wrong)), *wrong]
-    if sft:
-        return [*findings, *_check_sft_folder(mended, find_task)], view
-    findings += [
-        *_check_values.check_values(mended),
-        *(() if wrong else _check_settings.check_sizes(mended)),
-        *_check_trainer.check_trainer(mended),
-        *_check_values.check_model(mended, "actor_rollout_ref.model.path", *_critic(mended)),
-        *_check_tasks.read_rows(mended),
-        *_check_settings.check_loop(mended),
-        *_check_settings.check_reward(mended),
-        *_check_credit.check_credit(mended),
-        *_check_earlier.check_earlier_run(mended),
-        *_check_tasks.check_split_leakage(mended),
-        *_check_catalogue.check_rl_tasks(mended, find_task),
-        *_check_tasks.check_shares(mended),
-    ]
-    played, starts = _check_tasks.play_first_turns(mended, timeout, players)
-    return [*findings, *played, *_check_lengths.check_lengths(mended, starts)], mended
-
-
-def _critic(view: View) -> list[str]:
-    return ["critic.model.path"] if view.get("algorithm.adv_estimator", "gae") == "gae" else []
-
-
-def _check_sft_folder(view: View, find_task: FindTask | None) -> Iterator[Finding]:
-    yield from _check_values.check_values(view)
-    yield from _check_values.check_model(view, "model.path")
-    yield from _check_earlier.check_earlier_run(view)
-    yield from _check_sft.check_sft(view)
-    yield from _check_catalogue.check_sft_tasks(view, find_task)
+        advice = "write a folder with agentgym verl init or agentgym verl sft"
+        return [problem("settings", str(error), advice)], None
+    findings = [finding for each in (_SFT if inputs.sft else _RL) for finding in each.findings(inputs)]
+    rows = inputs["rows"]
+    return findings, View({} if isinstance(rows, Missing) else rows.parts, inputs["arguments"])

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import metadata
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from verl_bridge._estimators import GIGPO, OMEGA, SUMMING, number_error
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._view import View
+    from verl_bridge.recipes._check_files import Settings
 
 __all__ = ["check_credit"]
 
 _WITH_LOOP = "write the folder again with --integration agent-loop"
 
 
-def check_credit(view: View) -> Iterator[Finding]:
+def check_credit(settings: Settings, arguments: Mapping[str, Any], verl: str) -> Iterator[Finding]:
     """Check whether the estimator, the agent loop and the version of verl support credit by turn."""
-    estimator, arguments = view.get("algorithm.adv_estimator", "gae"), view.arguments()
+    estimator = settings.get("algorithm.adv_estimator", "gae")
     if estimator == GIGPO:
-        yield from _check_gigpo(view)
-    elif view.get(f"algorithm.{OMEGA}") is not None:
+        yield from _check_gigpo(settings, arguments)
+    elif settings.get(f"algorithm.{OMEGA}") is not None:
         yield warning(
             "credit",
             f"algorithm.{OMEGA} is not used with {estimator}",
@@ -30,7 +29,7 @@ def check_credit(view: View) -> Iterator[Finding]:
         )
     if arguments.get("turn_rewards") is not True:
         return
-    if view.has_interactions:
+    if settings.has_interactions:
         yield problem("credit", "interactions pass no turn_rewards to verl", _WITH_LOOP)
     elif estimator in SUMMING:
         yield warning(
@@ -38,7 +37,7 @@ def check_credit(view: View) -> Iterator[Finding]:
             f"turn_rewards changes nothing with {estimator}, which sums the rewards of an episode",
             "delete turn_rewards, or set algorithm.adv_estimator: gae, or another with a discount",
         )
-    elif estimator == "reinforce_plus_plus" and _verl_before_0_9():
+    elif estimator == "reinforce_plus_plus" and verl.startswith(("0.7.", "0.8.")):
         yield warning(
             "credit",
             "reinforce_plus_plus of this verl restarts its sum of rewards at each observation: a turn gets "
@@ -49,31 +48,24 @@ def check_credit(view: View) -> Iterator[Finding]:
         yield ok("credit", f"{estimator} gets each turn's reward at its last token")
 
 
-def _check_gigpo(view: View) -> Iterator[Finding]:
-    numbers = {name: view.get(f"algorithm.{name}", 1.0) for name in ("gamma", OMEGA)}
+def _check_gigpo(settings: Settings, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    numbers = {name: settings.get(f"algorithm.{name}", 1.0) for name in ("gamma", OMEGA)}
     wrong = [
         (error, f"set algorithm.{name}: 1.0")
         for name, value in numbers.items()
         if (error := number_error(name, value))
     ]
-    if view.arguments().get("drop_reasoning") is True:
+    if arguments.get("drop_reasoning") is True:
         wrong.append(
             (
                 f"{GIGPO} compares the tokens of all turns, and drop_reasoning trains on the last reply only",
                 "delete drop_reasoning in agent_loop.yaml, or set algorithm.adv_estimator: grpo",
             )
         )
-    if view.has_interactions:
+    if settings.has_interactions:
         wrong.append((f"{GIGPO} needs the record of turns, which interactions do not have", _WITH_LOOP))
     for text, advice in wrong:
         yield problem("credit", text, advice)
     if not wrong:
         gamma, omega = numbers.values()
         yield ok("credit", f"{GIGPO} compares turns of the same state, with gamma={gamma}, omega={omega}")
-
-
-def _verl_before_0_9() -> bool:
-    try:
-        return metadata.version("verl").startswith(("0.7.", "0.8."))
-    except metadata.PackageNotFoundError:
-        return False

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_bridge._loop_arguments import loop_errors
 from verl_bridge._observations import LEAST, default_limit
-from verl_bridge._reasoning import MARKS
-from verl_bridge.recipes._check_played import percentile_tokens
-from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
+from verl_bridge.recipes._finding import Finding, ok, problem, warning
 from verl_bridge.recipes._recipe import turn_limit_of
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_played import PlayedEpisode
-    from verl_bridge.recipes._check_tasks import FirstPrompt
-    from verl_bridge.recipes._view import View
+    from verl_bridge.recipes._check_files import Settings
+    from verl_bridge.recipes._check_played import Played, PlayedEpisode
 
-__all__ = ["CHARACTERS", "check_lengths", "context_length", "estimate_tokens", "tokenizer_of"]
+__all__ = [
+    "ESTIMATED",
+    "Conversations",
+    "TriedTemplate",
+    "check_prompts",
+    "check_responses",
+    "check_template",
+    "check_tools",
+    "estimate_tokens",
+    "percentile_tokens",
+    "try_template",
+]
 
 USUAL_REPLY = 100
 """Assumed tokens of a reply: a thought of a few sentences, and an action."""
@@ -33,94 +38,74 @@ USUAL_REPLY = 100
 CHARACTERS = 3.5
 """Assumed characters of a token, if there is no tokenizer."""
 
-Conversations: TypeAlias = "dict[tuple[bool, str], TokenizedChat]"
+ESTIMATED = f"a token is assumed to be {CHARACTERS} characters"
+"""How the lengths are known without a tokenizer."""
+
+PERCENTILE = 0.9
+"""The share of episodes that should fit."""
+
+Conversations: TypeAlias = "Mapping[tuple[bool, str], TokenizedChat]"
 """Conversations by whether they begin with a system message, and by their tools as JSON."""
 
 _LIMITS = ("max_turns", "horizon", "max_tokens_per_turn", "max_observation_tokens")
 
-THINKING_REPLY = 2_048
-"""Tokens that a reply of a thinking model may need at least."""
+
+class TriedTemplate(NamedTuple):
+    """How the chat template supports the conversations with the environments.
+
+    Attributes:
+        conversations: Those that it supports.
+        error: Why it does not support one; empty if it supports all.
+        advice: The remedy.
+    """
+
+    conversations: Conversations
+    error: str = ""
+    advice: str = ""
 
 
-def check_lengths(view: View, starts: list[FirstPrompt]) -> Iterator[Finding]:
-    """Check whether prompts and whole episodes fit.
+def try_template(tokenizer: Any, settings: Settings, started: Sequence[Played]) -> TriedTemplate:
+    """Make the conversations with the environments.
 
     Args:
-        view: The folder.
-        starts: The first prompts of the environments.
+        tokenizer: The tokenizer of the model.
+        settings: The settings.
+        started: The environments.
     """
-    prompt = view.number("data.max_prompt_length", 512)
-    response = view.number("data.max_response_length", 512)
-    yield from _of_model(view, prompt + response)
-    path = view.get("actor_rollout_ref.model.path", "")
-    tokenizer, why = tokenizer_of(str(view.get("actor_rollout_ref.model.tokenizer_path") or path))
-    if why:
-        yield skipped(
-            "lengths",
-            f"{why}: a token is assumed to be {CHARACTERS} characters",
-            "check again when it is available",
-        )
-    else:
-        yield from _of_thinking(view, tokenizer)
-    if not starts:
-        yield skipped("lengths", "no episode could be started: prompts were not measured")
-        return
-    native = view.arguments().get("tool_calls") is True
-    yield from _of_tools(starts, native=native)
-    if not native:
-        starts = [replace(start, tools=[]) for start in starts]
-    conversations: Conversations = {}
-    if tokenizer is not None:
-        templates = list(_templates(view, tokenizer, starts, conversations))
-        yield from templates
-        if any(finding.status == "problem" for finding in templates):
-            return
-    of: dict[str, list[FirstPrompt]] = defaultdict(list)
-    for start in starts:
-        of[start.task.env_id].append(start)
-    for own in of.values():
-        yield from _prompts(own, conversations, prompt)
-    yield from _episodes(view, of, conversations, response)
-
-
-def _templates(
-    view: View, tokenizer: Any, starts: list[FirstPrompt], conversations: Conversations
-) -> Iterator[Finding]:
-    """Check whether the chat template supports conversations; add those it supports to `conversations`."""
-    options = view.get("data.apply_chat_template_kwargs") or {}
-    for key, start in {_kind(start): start for start in starts}.items():
+    options = settings.get("data.apply_chat_template_kwargs") or {}
+    conversations: dict[tuple[bool, str], TokenizedChat] = {}
+    for played in started:
+        kind = _kind(played)
         try:
-            made = TokenizedChat(tokenizer, options, system=_has_system(start), tools=start.tools)
-            conversations[key] = made
+            if kind not in conversations:
+                conversations[kind] = TokenizedChat(
+                    tokenizer, options, system=kind[0], tools=played.single.tools
+                )
         except UnstableTemplate as error:
-            yield problem("chat template", str(error), "set another chat template, or use another model")
-            return
-        if made.merges_system:
-            yield warning(
-                "chat template",
-                f"the system message is put into the first user message, because {made.reason}",
-                "nothing, if the model will be used in this way later",
-            )
-        else:
-            also = ", with calls of the tools" if start.tools else ""
-            yield ok("chat template", f"it supports continuing a conversation{also}")
-    if not view.has_interactions:
-        return
+            return TriedTemplate(conversations, str(error), "set another chat template, or use another model")
+    if not settings.has_interactions:
+        return TriedTemplate(conversations)
     try:  # as in the constructor of verl 0.7's loop
         tokenizer.apply_chat_template([{"role": "user", "content": ""}] * 2, tokenize=False, **options)
     except Exception as error:  # noqa: BLE001 - a template may raise anything
-        yield problem(
-            "chat template",
-            f"verl's own loop cannot start with it: {error}",
-            "use the agent loop verl_bridge.agent_loop.GymAgentLoop",
-        )
+        text = f"verl's own loop cannot start with it: {error}"
+        return TriedTemplate(conversations, text, "use the agent loop verl_bridge.agent_loop.GymAgentLoop")
+    return TriedTemplate(conversations)
 
 
-def _of_tools(starts: list[FirstPrompt], *, native: bool) -> Iterator[Finding]:
+def _kind(played: Played) -> tuple[bool, str]:
+    """Return what the chat template has to support: a system message, and the tools as JSON."""
+    system = any(message.get("role") == "system" for message in played.system)
+    return system, json.dumps(played.single.tools, sort_keys=True)
+
+
+def check_tools(started: Sequence[Played], arguments: Mapping[str, Any]) -> Iterator[Finding]:
     """Check whether the action format of each environment agrees with ``tool_calls`` of the loop."""
-    for start in starts:
-        named, taught = f"{start.place}: {start.task.env_id}", start.action_format
-        if native and not start.tools:
+    native = arguments.get("tool_calls") is True
+    for played in started:
+        (place, task), taught = played.case, played.single.action_format
+        named = f"{place}: {task.env_id}"
+        if native and not played.single.tools:
             yield problem(
                 "tool calls",
                 f"{named} has no attribute tools, and the loop has tool_calls: true",
@@ -141,53 +126,92 @@ def _of_tools(starts: list[FirstPrompt], *, native: bool) -> Iterator[Finding]:
             )
 
 
-def _kind(start: FirstPrompt) -> tuple[bool, str]:
-    """Return what the chat template has to support: a system message, and the tools as JSON."""
-    return _has_system(start), json.dumps(start.tools, sort_keys=True)
+def check_template(tried_template: TriedTemplate) -> Iterator[Finding]:
+    """Check whether the chat template supports the conversations with the environments."""
+    for (_, tools), conversation in tried_template.conversations.items():
+        if conversation.merges_system:
+            yield warning(
+                "chat template",
+                f"the system message is put into the first user message, because {conversation.reason}",
+                "nothing, if the model will be used in this way later",
+            )
+        else:
+            also = ", with calls of the tools" if tools != "[]" else ""
+            yield ok("chat template", f"it supports continuing a conversation{also}")
+    if tried_template.error:
+        yield problem("chat template", tried_template.error, tried_template.advice)
 
 
-def _has_system(start: FirstPrompt) -> bool:
-    return any(message.get("role") == "system" for message in start.system)
-
-
-def _prompts(starts: list[FirstPrompt], conversations: Conversations, limit: int) -> Iterator[Finding]:
-    lengths = [(*_prompt_length(start, conversations, limit), start) for start in starts]
-    # Among prompts that are too long, those whose observation cannot be shortened come first.
-    longest, cut, start = max(lengths, key=lambda each: (each[0] > limit and not each[1], each[0]))
-    text = (
-        f"{start.place}: the system prompt and the first observation of {start.task.env_id} have "
-        f"{longest} tokens"
-    )
-    if longest <= limit:
-        yield ok("prompt length", f"{text} of {limit}")
-        return
-    finding = problem if conversations and not cut else warning
-    then = ": the observation will be shortened in the middle" if cut else ""
-    yield finding(
-        "prompt length",
-        f"{text}, and {limit} are allowed{then}",
-        f"set data.max_prompt_length above {longest}",
-    )
-
-
-def _prompt_length(start: FirstPrompt, conversations: Conversations, limit: int) -> tuple[int, bool]:
-    """Return the tokens of the first prompt, and whether it fits with a shortened observation."""
-    first, conversation = start.observations[0], conversations.get(_kind(start))
-    if conversation is None:
-        tools = {"role": "system", "content": json.dumps(start.tools) if start.tools else ""}
-        return estimate_tokens([tools, *start.system, {"role": "user", "content": first}]), False
-    tokens, shown = conversation.begin(start.system, first, limit)
-    cut = len(tokens) <= limit and LEAST <= shown < len(first)
-    return len(conversation.begin(start.system, first)[0]), cut
-
-
-def _episodes(
-    view: View, of: Mapping[str, list[FirstPrompt]], conversations: Conversations, limit: int
+def check_prompts(
+    started: Sequence[Played], conversations: Conversations, settings: Settings
 ) -> Iterator[Finding]:
-    given = view.arguments()
-    if any(loop_errors({name: given[name] for name in _LIMITS if name in given})):
+    """Check whether the longest prompt of each environment fits."""
+    limit = settings.number("data.max_prompt_length", 512)
+    for played in _by_environment(started).values():
+        lengths = [(*_prompt_length(each, conversations, limit), each) for each in played]
+        # Among prompts that are too long, those whose observation cannot be shortened come first.
+        longest, cut, at = max(lengths, key=lambda each: (each[0] > limit and not each[1], each[0]))
+        place, task = at.case
+        text = f"{place}: the system prompt and the first observation of {task.env_id} have {longest} tokens"
+        if longest <= limit:
+            yield ok("prompt length", f"{text} of {limit}")
+            continue
+        finding = problem if conversations and not cut else warning
+        then = ": the observation will be shortened in the middle" if cut else ""
+        yield finding(
+            "prompt length",
+            f"{text}, and {limit} are allowed{then}",
+            f"set data.max_prompt_length above {longest}",
+        )
+
+
+def _by_environment(started: Sequence[Played]) -> dict[str, list[Played]]:
+    of: dict[str, list[Played]] = defaultdict(list)
+    for played in started:
+        of[played.case.task.env_id].append(played)
+    return of
+
+
+def _prompt_length(played: Played, conversations: Conversations, limit: int) -> tuple[int, bool]:
+    """Return the tokens of the first prompt, and whether it fits with a shortened observation."""
+    first, conversation = played.single.observations[0], conversations.get(_kind(played))
+    if conversation is None:
+        tools = {"role": "system", "content": json.dumps(played.single.tools) if played.single.tools else ""}
+        return estimate_tokens([tools, *played.system, {"role": "user", "content": first}]), False
+    tokens, shown = conversation.begin(played.system, first, limit)
+    cut = len(tokens) <= limit and LEAST <= shown < len(first)
+    return len(conversation.begin(played.system, first)[0]), cut
+
+
+class _Limits(NamedTuple):
+    """The limits of an environment's episodes.
+
+    Attributes:
+        turns: The turn limit, or infinity.
+        answer: Assumed tokens of a reply.
+        reply: Maximum tokens of a reply, or None.
+        observation: Maximum tokens of an observation.
+        response: Maximum tokens of an episode after the prompt.
+    """
+
+    turns: float
+    answer: int
+    reply: int | None
+    observation: int
+    response: int
+
+
+def check_responses(
+    started: Sequence[Played],
+    conversations: Conversations,
+    settings: Settings,
+    arguments: Mapping[str, Any],
+    turn_limit: int | None,
+) -> Iterator[Finding]:
+    """Check whether the episodes of each environment fit."""
+    if any(loop_errors({name: arguments[name] for name in _LIMITS if name in arguments})):
         return  # the check of the loop reports them
-    turns, reply = view.turn_limit(), given.get("max_tokens_per_turn")
+    limit, reply = settings.number("data.max_response_length", 512), arguments.get("max_tokens_per_turn")
     if reply is not None and reply > limit:
         yield problem(
             "response length",
@@ -195,35 +219,29 @@ def _episodes(
             "raise data.max_response_length to the length of an episode",
         )
         return
-    most = given.get("max_observation_tokens") or default_limit(limit)
-    answer = min(USUAL_REPLY, reply or USUAL_REPLY)
-    for env_id, starts in of.items():
-        conversation = conversations.get(_kind(starts[0]))
-        own = max((turn_limit_of(start.task.env_kwargs) or math.inf for start in starts), default=math.inf)
-        named = f"{env_id}: " if len(of) > 1 else ""
-        yield from _of_environment(
-            starts, conversation, named, min(turns or math.inf, own), (answer, reply, most, limit)
+    most = arguments.get("max_observation_tokens") or default_limit(limit)
+    environments = _by_environment(started)
+    for env_id, played in environments.items():
+        own = max(turn_limit_of(each.case.task.env_kwargs) or math.inf for each in played)
+        limits = _Limits(
+            min(turn_limit or math.inf, own), min(USUAL_REPLY, reply or USUAL_REPLY), reply, most, limit
         )
+        named = f"{env_id}: " if len(environments) > 1 else ""
+        yield from _of_environment(played, conversations.get(_kind(played[0])), named, limits)
 
 
 def _of_environment(
-    starts: list[FirstPrompt],
-    conversation: TokenizedChat | None,
-    named: str,
-    turns: float,
-    tokens: tuple[int, int | None, int, int],
+    played: Sequence[Played], conversation: TokenizedChat | None, named: str, limits: _Limits
 ) -> Iterator[Finding]:
     """Compare the episodes of one environment with the token limits.
 
     Args:
-        starts: Its first prompts.
+        played: Its episodes.
         conversation: Counts tokens; without it, they are estimated.
         named: Prefix of the findings.
-        turns: Its turn limit, or infinity.
-        tokens: Those of a reply; the limits of a reply, of an observation and of all.
+        limits: The limits.
     """
-    answer, _, most, limit = tokens
-    if turns == math.inf:
+    if limits.turns == math.inf:
         text = f"{named}no turn limit is set"
         yield warning("response length", text, "set max_turns in the yaml of the loop")
         return
@@ -233,122 +251,87 @@ def _of_environment(
             return estimate_tokens([{"role": "user", "content": text}])
         return len(conversation.after([], text))
 
-    later = [text for start in starts for text in start.observations[1:] or start.observations]
-    later += [text for start in starts for episode in start.episodes for text in episode.observations]
+    whole = [episode for each in played for episode in each.episodes if episode.observations]
+    later = [text for each in played for text in each.single.observations[1:] or each.single.observations]
+    later += [text for episode in whole for text in episode.observations]
     lengths = [count(text) for text in later]
-    usual = math.ceil(statistics.median(min(length, most) for length in lengths))
-    if max(lengths) > most:
+    if max(lengths) > limits.observation:
         yield warning(
             "observation length",
-            f"{named}one has {max(lengths)} tokens, and {most} are allowed: its middle will be omitted",
+            f"{named}one has {max(lengths)} tokens, and {limits.observation} are allowed: its middle will be "
+            "omitted",
             f"set max_observation_tokens in the yaml of the loop above {max(lengths)}",
         )
-    whole = [episode for start in starts for episode in start.episodes]
     if whole:
-        yield _of_whole_episodes(whole, count, named, turns, tokens)
-        return
-    needed = int(turns) * (usual + answer)
-    sum_ = f"{named}{turns} turns of {answer} tokens, with observations of {usual}, are {needed}"
-    if needed <= limit:
-        yield ok("response length", f"{sum_} of {limit}")
+        needed, text = _of_whole_episodes(whole, count, limits)
+        fits, fewer = f"{named}{text}; {limits.response} are allowed", ", or smaller observations"
+    else:
+        usual = math.ceil(statistics.median(min(length, limits.observation) for length in lengths))
+        needed = int(limits.turns) * (usual + limits.answer)
+        text = f"{limits.turns} turns of {limits.answer} tokens, with observations of {usual}, are {needed}"
+        fits, fewer = f"{named}{text} of {limits.response}", ""
+    if needed <= limits.response:
+        yield ok("response length", fits)
     else:
         yield warning(
             "response length",
-            f"{sum_}, and {limit} are allowed: long episodes will be cut off",
-            f"set data.max_response_length to about {needed}, or fewer turns",
+            f"{named}{text}, and {limits.response} are allowed: long episodes will be cut off",
+            f"set data.max_response_length to about {needed}, or fewer turns{fewer}",
         )
 
 
 def _of_whole_episodes(
-    episodes: list[PlayedEpisode],
-    count: Callable[[str], int],
-    named: str,
-    turns: float,
-    tokens: tuple[int, int | None, int, int],
-) -> Finding:
-    answer, reply_limit, most, limit = tokens
+    episodes: Sequence[PlayedEpisode], count: Callable[[str], int], limits: _Limits
+) -> tuple[int, str]:
+    """Return the estimated tokens of an episode, and the estimate in words."""
     needed = percentile_tokens(
-        episodes, count, turns=turns, reply=answer, reply_limit=reply_limit, observation_limit=most
+        episodes,
+        count,
+        turns=limits.turns,
+        reply=limits.answer,
+        reply_limit=limits.reply,
+        observation_limit=limits.observation,
     )
     players = " and ".join(dict.fromkeys(episode.player for episode in episodes))
-    text = (
-        f"{named}90 % of the episodes have at most some {needed} tokens, by {len(episodes)} "
-        f"episodes of {players} up to {turns:g} turns with replies of {answer} or more"
-    )
-    if needed <= limit:
-        return ok("response length", f"{text}; {limit} are allowed")
-    return warning(
-        "response length",
-        f"{text}, and {limit} are allowed: long episodes will be cut off",
-        f"set data.max_response_length to about {needed}, or fewer turns, or smaller observations",
+    return needed, (
+        f"90 % of the episodes have at most some {needed} tokens, by {len(episodes)} episodes of {players} "
+        f"up to {limits.turns:g} turns with replies of {limits.answer} or more"
     )
 
 
-def _of_thinking(view: View, tokenizer: Any) -> Iterator[Finding]:
-    """Warn if a model thinks, and its replies are too short for it."""
-    template = str(tokenizer.chat_template)
-    if "enable_thinking" not in template and not any(begin in template for begin, _ in MARKS):
-        return
-    options = view.get("data.apply_chat_template_kwargs") or {}
-    if options.get("enable_thinking") is False:
-        return
-    reply = view.arguments().get("max_tokens_per_turn")
-    limit = view.number("data.max_response_length", 512)
-    allowed = min(reply, limit) if type(reply) is int else limit
-    if allowed < THINKING_REPLY:
-        off = "set data.apply_chat_template_kwargs.enable_thinking: false, or "
-        yield warning(
-            "thinking",
-            f"the model's chat template supports thinking, and a reply may have only {allowed} tokens: "
-            "a thought that is cut off has no action",
-            f"{off if 'enable_thinking' in template else ''}set max_tokens_per_turn to {THINKING_REPLY} or "
-            "more in the yaml of the loop",
-        )
+def percentile_tokens(
+    episodes: Sequence[PlayedEpisode],
+    count: Callable[[str], int],
+    *,
+    turns: float,
+    reply: int,
+    reply_limit: int | None,
+    observation_limit: int,
+) -> int:
+    """Estimate how many tokens 90 % of the episodes have at most.
 
-
-def _of_model(view: View, needed: int) -> Iterator[Finding]:
-    limit, why = context_length(str(view.get("actor_rollout_ref.model.path", "")))
-    if why:
-        yield skipped("model", why)
-    elif limit is not None and limit < needed:
-        yield problem(
-            "model",
-            f"its context has {limit} tokens, and prompt and response may have {needed}",
-            "set a smaller data.max_response_length, or use a model with a longer context",
-        )
-    else:
-        yield ok("model", f"prompt and response of {needed} tokens fit in its context, {limit}")
-
-
-def context_length(model: str) -> tuple[int | None, str]:
-    """Return the model's context length from its settings, or why it is unknown."""
-    file = Path(model).expanduser() / "config.json"
-    try:
-        limit = json.loads(file.read_text("utf-8")).get("max_position_embeddings")
-    except (OSError, ValueError, AttributeError):
-        return None, f"{file.parent} is not a folder with a model: its context length was not checked"
-    return limit if isinstance(limit, int) else None, ""
-
-
-def tokenizer_of(name: str) -> tuple[Any, str]:
-    """Return a model's tokenizer, or why there is none.
+    In training, most episodes of a model that is still learning use all turns: an episode that ended early
+    counts as one that continued in the same way up to the turn limit.
 
     Args:
-        name: Path of the folder, or a name on the hub; nothing is downloaded.
+        episodes: The episodes.
+        count: Returns the tokens of a text.
+        turns: The turn limit; infinity counts each episode as it ended.
+        reply: Tokens that a model's reply has at least, because it writes a thought too.
+        reply_limit: Maximum tokens of a reply, or None.
+        observation_limit: Maximum tokens of an observation.
     """
-    try:
-        transformers = importlib.import_module("transformers")
-    except ModuleNotFoundError:
-        return None, "transformers is not installed here"
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            str(Path(name).expanduser()), local_files_only=True
-        )
-        if not tokenizer.chat_template:
-            return None, f"the tokenizer of {name} has no chat template"
-    except Exception as error:  # noqa: BLE001 - the error depends on which files of the model exist
-        return None, f"the tokenizer of {name} cannot be loaded here ({type(error).__name__})"
-    return tokenizer, ""
+    lengths = []
+    for episode in episodes:
+        replies = [max(reply, count(text)) for text in episode.replies[: len(episode.observations)]]
+        total = sum(min(tokens, reply_limit or tokens) for tokens in replies)
+        total += sum(min(count(text), observation_limit) for text in episode.observations)
+        played = len(episode.observations)
+        lengths.append(total if turns == math.inf else total * max(turns, played) / played)
+    lengths.sort()
+    at = PERCENTILE * (len(lengths) - 1)
+    low = lengths[math.floor(at)]
+    return math.ceil(low + (lengths[math.ceil(at)] - low) * (at - math.floor(at)))
 
 
 def estimate_tokens(messages: Iterable[Mapping[str, Any]]) -> int:

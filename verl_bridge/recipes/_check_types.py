@@ -1,15 +1,15 @@
-"""Check the types of settings, and advise values that fit the other settings."""
+"""Find settings of a wrong type, and the values that the other checks continue with."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from verl_bridge.recipes._check_settings import check_sizes
+from verl_bridge.recipes._check_files import Settings, lookup
+from verl_bridge.recipes._check_trainer import size_errors
 from verl_bridge.recipes._filler import scalar
 from verl_bridge.recipes._finding import Finding, problem
 from verl_bridge.recipes._folder import render
@@ -18,10 +18,7 @@ from verl_bridge.recipes._recipe import ALGORITHMS, PRESETS, RlRecipe
 from verl_bridge.recipes._sft import SFT_PRESETS, SftRecipe
 from verl_bridge.recipes._sft_folder import render_sft
 
-if TYPE_CHECKING:
-    from verl_bridge.recipes._view import View
-
-__all__ = ["check_types"]
+__all__ = ["WrongValue", "check_types", "mend"]
 
 _COUNTS = (
     "data.train_batch_size",
@@ -91,12 +88,20 @@ class _Type(NamedTuple):
     fits: Callable[[Any], bool]
 
 
-class _Wrong(NamedTuple):
-    """A value that a setting cannot have."""
+class WrongValue(NamedTuple):
+    """A value that a setting cannot have.
+
+    Attributes:
+        key: The dotted key of the setting.
+        value: The value.
+        type: The type that it should have, in words.
+        advice: The remedy.
+    """
 
     key: str
     value: Any
-    type: _Type
+    type: str
+    advice: str
 
 
 def _is_number(value: Any) -> bool:
@@ -117,56 +122,82 @@ _TEXTS = _Type("a text, or a list of texts", lambda value: not isinstance(value,
 _GROUP = _Type("a group of settings", lambda value: isinstance(value, Mapping))
 
 
-def check_types(view: View, *, sft: bool = False) -> tuple[list[Finding], View]:
-    """Check the types of the folder's own settings.
+def check_types(wrong_values: list[WrongValue]) -> Iterator[Finding]:
+    """Report the settings of a wrong type."""
+    for wrong in wrong_values:
+        shown = "null" if wrong.value is None else repr(wrong.value)
+        yield problem("values", f"{wrong.key}={shown:.80} should be {wrong.type}", wrong.advice)
+
+
+def mend(
+    written: Mapping[str, Any],
+    settings: Settings,
+    defaults: Mapping[str, Any],
+    *,
+    verl: str,
+    env_id: Any,
+    sft: bool,
+) -> tuple[Settings, list[WrongValue]]:
+    """Replace the values of a wrong type, so that one mistake has one finding.
 
     Args:
-        view: The folder.
-        sft: Whether it is for fine-tuning.
+        written: The contents of ``config.yaml``, with the overrides.
+        settings: The settings.
+        defaults: verl's own settings; empty if verl did not compose them.
+        verl: The version of verl, or empty.
+        env_id: The environment of the loop, if it names one.
+        sft: Whether the folder is for fine-tuning.
 
     Returns:
-        The findings, and the folder with usual values instead of the wrong ones, for the other checks.
+        The settings with usual values instead of the wrong ones, and the wrong ones.
     """
-    written, defaults = _written(view, sft=sft), (view.result or {}).get("defaults") or {}
-    own = {key: value for key, value in view.raw.items() if key not in _OURS}
-    found = {wrong.key: wrong for wrong in _wrong_types(view, own, defaults or written[0])}
-    found |= {wrong.key: wrong for wrong in _wrong_integers(view, sft=sft)}
+    presets = _sft_presets() if sft else _rl_presets(settings, env_id)
+    keys = (*(_SFT_COUNTS if sft else _COUNTS), *_FREQUENCIES)
+    presets.sort(key=lambda preset: sum(lookup(preset, key) != settings.get(key) for key in keys))
+    own = {key: value for key, value in written.items() if key not in _OURS}
+    found = dict(_wrong_types(settings, own, defaults or presets[0]))
+    found |= dict(_wrong_integers(settings, sft=sft))
     if not found:
-        return [], view
-    meant = {key: value for key, wrong in found.items() if (value := _meant(wrong)) is not None}
-    usual = _usual_values(view, found, meant, written, sft=sft)
-    command, findings, values = "sft" if sft else "init", [], {}
-    for key, wrong in found.items():
-        values[key] = _lookup(defaults, key)
+        return settings, []
+    values = {key: settings.get(key) for key in found}
+    meant = {key: value for key, type_ in found.items() if (value := _meant(values[key], type_)) is not None}
+    usual: Mapping[str, Any] = {}
+    for preset in presets:
+        usual = {key: value for key in found if (value := lookup(preset, key)) is not None}
+        mended = _replaced(settings, {**dict.fromkeys(found), **usual, **meant})
+        if sft or not size_errors(mended, verl):
+            break
+        usual = {}
+    command = "sft" if sft else "init"
+    instead, wrong = {}, []
+    for key, type_ in found.items():
+        instead[key], source = lookup(defaults, key), ", verl's default"
         if key in meant:
-            values[key], source = meant[key], ""
+            instead[key], source = meant[key], ""
         elif key in usual:
-            values[key], source = usual[key], f", as agentgym verl {command} writes it"
-        else:
-            source = ", verl's default"
-        advice = f"set {key}: {scalar(values[key])}{source}"
-        if values[key] is None or isinstance(values[key], Mapping):
-            advice = f"set {key} to {wrong.type.name}"
-        shown = "null" if wrong.value is None else repr(wrong.value)
-        findings.append(problem("values", f"{key}={shown:.80} should be {wrong.type.name}", advice))
-    return findings, _replaced(view, values)
+            instead[key], source = usual[key], f", as agentgym verl {command} writes it"
+        advice = f"set {key}: {scalar(instead[key])}{source}"
+        if instead[key] is None or isinstance(instead[key], Mapping):
+            advice = f"set {key} to {type_.name}"
+        wrong.append(WrongValue(key, values[key], type_.name, advice))
+    return _replaced(settings, instead), wrong
 
 
 def _wrong_types(
-    view: View, own: Mapping[str, Any], expected: Mapping[str, Any], at: str = ""
-) -> Iterator[_Wrong]:
+    settings: Settings, own: Mapping[str, Any], expected: Mapping[str, Any], at: str = ""
+) -> Iterator[tuple[str, _Type]]:
     """Yield the settings of another type than verl's default, or than the value that is usually written."""
     for name, value in own.items():
         key = f"{at}.{name}" if at else str(name)
         usual = expected.get(name)
         if isinstance(usual, Mapping) and usual and isinstance(value, Mapping):
-            yield from _wrong_types(view, value, usual, key)
+            yield from _wrong_types(settings, value, usual, key)
             continue
-        type_, composed = _type_of(key, usual), view.get(key, value)
+        type_, composed = _type_of(key, usual), settings.get(key, value)
         nullable = key not in _REQUIRED and (type_ is not _GROUP or not usual)
         unknown = (composed is None and nullable) or (isinstance(composed, str) and "${" in composed)
         if type_ is not None and not unknown and not type_.fits(composed):
-            yield _Wrong(key, composed, type_)
+            yield key, type_
 
 
 def _type_of(key: str, usual: Any) -> _Type | None:
@@ -180,88 +211,59 @@ def _type_of(key: str, usual: Any) -> _Type | None:
     return _GROUP if isinstance(usual, Mapping) else None
 
 
-def _wrong_integers(view: View, *, sft: bool) -> Iterator[_Wrong]:
+def _wrong_integers(settings: Settings, *, sft: bool) -> Iterator[tuple[str, _Type]]:
     types = dict.fromkeys(_SFT_COUNTS if sft else _COUNTS, _COUNT) | dict.fromkeys(_FREQUENCIES, _FREQUENCY)
     types |= dict.fromkeys(_NULLABLE, _COUNT_OR_NULL)
     for key, type_ in types.items():
-        value = view.get(key)
-        if value is None and (key in _NULLABLE or not view.is_null(key)):
+        value = settings.get(key)
+        if value is None and (key in _NULLABLE or not settings.is_null(key)):
             continue
         if not type_.fits(value) and not (sft and value in _WORDS):
-            yield _Wrong(key, value, type_)
+            yield key, type_
 
 
-def _meant(wrong: _Wrong) -> Any:
+def _meant(wrong: Any, type_: _Type) -> Any:
     """Return the value that a quoted one, or a list of one, is meant to be; None if it is unclear."""
-    value = wrong.value[0] if isinstance(wrong.value, list) and len(wrong.value) == 1 else wrong.value
-    if isinstance(value, str) and wrong.type is not _TEXT:
+    value = wrong[0] if isinstance(wrong, list) and len(wrong) == 1 else wrong
+    if isinstance(value, str) and type_ is not _TEXT:
         yaml = importlib.import_module("yaml")
         with contextlib.suppress(yaml.YAMLError):
             value = yaml.safe_load(value)
-    if isinstance(value, float) and value.is_integer() and wrong.type is not _NUMBER:
+    if isinstance(value, float) and value.is_integer() and type_ is not _NUMBER:
         value = int(value)
-    return value if value is not wrong.value and wrong.type.fits(value) else None
+    return value if value is not wrong and type_.fits(value) else None
 
 
-def _usual_values(
-    view: View,
-    found: Iterable[str],
-    meant: dict[str, Any],
-    written: Sequence[Mapping[str, Any]],
-    *,
-    sft: bool,
-) -> dict[str, Any]:
-    """Return the values that ``agentgym verl`` writes for wrong settings, if they fit the other settings."""
-    for settings in written:
-        values = {key: value for key in found if (value := _lookup(settings, key)) is not None}
-        mended = _replaced(view, dict.fromkeys(found) | values | meant)
-        if sft or not any(finding.status == "problem" for finding in check_sizes(mended)):
-            return values
-    return {}
-
-
-def _replaced(view: View, values: Mapping[str, Any]) -> View:
-    """Return the folder with other values."""
+def _replaced(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """Return the settings with other values."""
     overrides = [f"~{key}" if value is None else f"{key}={scalar(value)}" for key, value in values.items()]
-    result = dict(view.result) if view.result is not None else None
-    if result is not None and result["config"] is not None:
-        result["config"] = override_settings(result["config"], overrides)
-    return dataclasses.replace(view, raw=override_settings(view.raw, overrides), result=result)
+    return Settings(settings.folder, override_settings(settings.values, overrides))
 
 
-def _written(view: View, *, sft: bool) -> list[Mapping[str, Any]]:
-    """Return the settings that ``agentgym verl`` writes, those of the most similar preset first."""
-    if sft:
-        texts = [
-            render_sft(SftRecipe(preset=preset, validation=True))["config.yaml"] for preset in SFT_PRESETS
-        ]
-    else:
-        texts = list(_rendered(view))
+def _sft_presets() -> list[Mapping[str, Any]]:
+    """Return the settings of each preset, as ``agentgym verl sft`` writes them."""
     load = importlib.import_module("yaml").safe_load
-    keys = (*(_SFT_COUNTS if sft else _COUNTS), *_FREQUENCIES)
-
-    def differences(settings: Mapping[str, Any]) -> int:
-        return sum(_lookup(settings, key) != view.get(key) for key in keys)
-
-    return sorted(map(load, texts), key=differences)
+    recipes = (SftRecipe(preset=preset, validation=True) for preset in SFT_PRESETS)
+    return [load(render_sft(recipe)["config.yaml"]) for recipe in recipes]
 
 
-def _rendered(view: View) -> Iterator[str]:
-    """Yield ``config.yaml`` of each preset, for the environment, the algorithm and the GPUs of a folder."""
-    estimator = view.get("algorithm.adv_estimator", "" if view.is_null("algorithm.adv_estimator") else "gae")
+def _rl_presets(settings: Settings, env_id: Any) -> list[Mapping[str, Any]]:
+    """Return the settings of each preset as ``init`` writes them for a folder's environment and algorithm."""
+    load = importlib.import_module("yaml").safe_load
+    default = "" if settings.is_null("algorithm.adv_estimator") else "gae"
+    estimator = settings.get("algorithm.adv_estimator", default)
     algorithm = next((name for name, value in ALGORITHMS.items() if value == estimator), "grpo")
-    env_id = view.arguments().get("env_id")
     recipe = functools.partial(
-        RlRecipe, env_id if isinstance(env_id, str) else "any/Env-v0", algorithm=algorithm
+        RlRecipe,
+        env_id if isinstance(env_id, str) else "any/Env-v0",
+        algorithm=algorithm,
+        gpus=settings.number("trainer.n_gpus_per_node", 4),
     )
+    written = []
     for preset in PRESETS:
         try:
-            yield render(recipe(preset=preset, gpus=view.number("trainer.n_gpus_per_node", 4)))["config.yaml"]
+            files = render(recipe(preset=preset))
         except ValueError:  # an id or a number of GPUs that init refuses
-            yield render(RlRecipe("any/Env-v0", preset=preset))["config.yaml"]
-
-
-def _lookup(settings: Any, key: str) -> Any:
-    for part in filter(None, key.split(".")):
-        settings = settings.get(part) if isinstance(settings, Mapping) else None
-    return settings
+            files = render(RlRecipe("any/Env-v0", preset=preset))
+        written.append(load(files["config.yaml"]))
+    return written
