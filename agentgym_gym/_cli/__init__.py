@@ -26,7 +26,6 @@ from agentgym_gym._cli import (
     view,
 )
 from agentgym_gym._cli.console import Command
-from agentgym_gym._cli.help_layouts import EVAL, VALIDATE
 from agentgym_gym._cli.plugins import CommandGroup
 
 __all__ = ["app"]
@@ -44,11 +43,11 @@ app.command("leases", cls=Command)(leases.leases)
 app.command("serve", cls=Command)(serve.serve)
 app.command("play", cls=Command)(play.play)
 app.command("parse", cls=Command)(parse.parse)
-app.command("eval", cls=Command, epilog=EVAL.epilog)(evaluate.evaluate)
+app.command("eval", cls=Command)(evaluate.evaluate)
 app.command("compare", cls=Command)(compare.compare)
 app.command("table", cls=Command)(table.table)
 app.command("rescore", cls=Command)(rescore.rescore)
-app.command("validate", cls=Command, epilog=VALIDATE.epilog)(validate.validate)
+app.command("validate", cls=Command)(validate.validate)
 app.command("report", cls=Command)(report.report)
 app.command("view", cls=Command)(view.view)
 app.command("export", cls=Command)(export.export)
