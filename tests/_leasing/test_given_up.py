@@ -23,6 +23,7 @@ class Todo(CountedServer):
                 "/": "ok",
                 "/create": 0,
                 "/reset": "Do it.",
+                "/observation": "Do it.",
                 "/step": {"observation": "Done.", "reward": 0.0, "done": False},
             }
         )
