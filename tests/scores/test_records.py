@@ -21,8 +21,8 @@ from agentgym_gym.evaluate import (
     DIVERGED,
     EpisodeRecord,
     Price,
-    Run,
     RunFolder,
+    RunResult,
     compare_runs,
     evaluate,
     evaluate_async,
@@ -716,7 +716,7 @@ def test_a_run_ends_at_the_twentieth_fault_of_the_agent_in_a_row(episodes, playe
 
 def run_of(record, scores, **fact):
     records = tuple(record(task, n, each) for task, own in scores.items() for n, each in enumerate(own))
-    return Run(None, {"env_id": "agentgym/TextCraft-v0", **fact}, records)
+    return RunResult(None, {"env_id": "agentgym/TextCraft-v0", **fact}, records)
 
 
 @pytest.mark.parametrize(
@@ -790,7 +790,7 @@ def test_what_one_run_lacks_is_left_out_of_both(record):
     found = compare_runs(a, b, names=("A", "B"))
     assert found.left_out == {"not scored in A": (2,), "not in B": (4,), "not in A": (5,)}
     assert (found.success.tasks, found.success.a, found.success.b) == (2, 1.0, 0.5)
-    other = Run(None, b.facts, tuple(dataclasses.replace(each, goal="x") for each in b.records))
+    other = RunResult(None, b.facts, tuple(dataclasses.replace(each, goal="x") for each in b.records))
     assert compare_runs(a, other, names=("A", "B")).left_out["another goal in A than in B"] == (1, 2, 3)
 
 
@@ -825,7 +825,7 @@ def test_an_episode_diverges_at_the_turn_that_is_read_otherwise(record, at):
     replies[at] = ""
     same, other = played(record, *["inventory"] * 3, sample=0), played(record, *replies, sample=1)
     faulted = played(record, *replies, sample=2, score=None)
-    found = rescore(Run(None, {"options": OPTIONS}, (same, other, faulted)), parser="agentgym")
+    found = rescore(RunResult(None, {"options": OPTIONS}, (same, other, faulted)), parser="agentgym")
     assert (found.replies, found.different, found.diverged) == (9, 1, 1)
     assert (found.errors_before, found.errors_after) == ({"NoAction": 2}, {})
     kept, cut, left = found.records
@@ -849,7 +849,7 @@ def test_an_episode_diverges_at_the_turn_that_is_read_otherwise(record, at):
 )
 def test_a_rule_scores_each_sample_but_no_fault(record, rule, scores, solved):
     records = tuple(record(2, sample, score) for sample, score in enumerate((1.0, 0.0, None)))
-    found = rescore(Run(None, {}, records), score=rule).records
+    found = rescore(RunResult(None, {}, records), score=rule).records
     assert [each.score for each in found] == scores
     assert [each.success for each in found] == solved
     assert [each.return_ for each in found] == [1.0, 0.0, 0.5]

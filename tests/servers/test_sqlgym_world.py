@@ -143,11 +143,11 @@ def test_a_folder_of_bird_is_loaded(tmp_path):
     ("questions", "reason"),
     [
         ("{", "cannot read"),
-        ("{}", "entry 0 lacks"),
-        ("[[]]", "entry 0 lacks"),
-        (json.dumps([QUESTION, {**QUESTION, "SQL": None}]), "entry 1 lacks"),
-        (json.dumps([{**QUESTION, "db_id": "../zoo"}]), "no name of a folder"),
-        (json.dumps([{**QUESTION, "db_id": "farm"}]), "there is no .*farm.sqlite"),
+        ("{}", "entry 0 must"),
+        ("[[]]", "entry 0 must"),
+        (json.dumps([QUESTION, {**QUESTION, "SQL": None}]), "entry 1 must"),
+        (json.dumps([{**QUESTION, "db_id": "../zoo"}]), "not a valid folder name"),
+        (json.dumps([{**QUESTION, "db_id": "farm"}]), "missing .*farm.sqlite"),
     ],
 )
 def test_a_wrong_folder_is_refused(tmp_path, questions, reason):

@@ -191,8 +191,8 @@ def _recipes(
     own = {"action_format": "react", "parser": "default"} | dict(agentgym_only)
     if "max_turns" in own:
         own["max_turns"] = own["max_turns"] or None
+    prompts = _prompts_of_trajectories(options, [*of])  # first, as it needs no file of --system-prompt
     values = read_per_environment(options, [*of])
-    prompts = _prompts_of_trajectories(options, [*of])
     recipes = {}
     for name, environment in of.items():
         given = values[name]
