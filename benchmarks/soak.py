@@ -254,8 +254,8 @@ class Soak:
             and never_arrived >= 0
             # A kill cuts at most one response of each worker.
             and 0 <= replies_cut <= self.concurrent * self.kills
-            # Besides, an error in response to a check is counted nowhere: the check is sent again. One call in
-            # a hundred gets an error, and three times as many are allowed.
+            # An error in response to a check is counted nowhere, as the check is sent again. One call in a
+            # hundred gets an error; three times as many are allowed.
             and 0 <= errors_cut <= self.kills + 3 * client["stats"]["looks"] // 100,
         }
 
