@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import types
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._options import FormatName
+from agentgym_gym.errors import Argument, BadOption
 
 __all__ = [
     "FORMAT_NAMES",
@@ -21,6 +24,7 @@ __all__ = [
     "Server",
     "SuccessAt",
     "Timeout",
+    "check_options",
     "options_of",
 ]
 
@@ -69,6 +73,42 @@ def options_of(kind: type) -> dict[str, Option]:
     hints = get_type_hints(kind, include_extras=True)
     found = {each.name: _option(hints[each.name]) for each in fields(kind)}
     return {name: option for name, option in found.items() if option is not None}
+
+
+def check_options(options: Any) -> None:
+    """Check the values of a dataclass's options against their types and limits.
+
+    Args:
+        options: An instance. None is valid for every option; only numbers, flags and choices are checked.
+
+    Raises:
+        BadOption: A value is invalid.
+    """
+    kind = type(options)
+    hints = get_type_hints(kind)
+    for name, option in options_of(kind).items():
+        value = getattr(options, name)
+        expected = None if value is None else _expected(hints[name], option)
+        if expected is not None and not expected[0](value):
+            raise BadOption(Argument(name), f"={value!r:.80} should be {expected[1]}")
+
+
+def _expected(hint: Any, option: Option) -> tuple[Callable[[Any], bool], str] | None:
+    """Return a test of an option's value and the valid values in words; None if every value is valid."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+    least, most = (-math.inf if option.least is None else option.least), option.most or math.inf
+    limits = "" if option.least is None else f", {option.least:g} or more"
+    limits = limits if option.most is None else f" from {option.least:g} to {option.most:g}"
+    if choices:
+        return choices.__contains__, f"one of {', '.join(choices)}"
+    if int in kinds:
+        return lambda value: type(value) is int and least <= value <= most, f"a whole number{limits}"
+    if float in kinds:
+        return lambda value: type(value) in (int, float) and least <= value <= most, f"a number{limits}"
+    if bool in kinds:
+        return lambda value: type(value) is bool, "True or False"
+    return None
 
 
 def _option(hint: Any) -> Option | None:

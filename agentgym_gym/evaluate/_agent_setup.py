@@ -59,6 +59,11 @@ class AgentSetup:
             BadOption: The agent is not specified, or there is no model at its path.
         """
         agent = run.agent
+        if not isinstance(agent, (str, ChatOptions)) and not callable(agent):
+            raise BadOption(
+                Argument("agent"),
+                f"={agent!r:.80} should be a name, ChatOptions, or a callable that makes an agent",
+            )
         if not isinstance(agent, ChatOptions):
             named = agent if isinstance(agent, str) else getattr(agent, "name", None)
             return cls(run.name or str(named or getattr(agent, "__name__", agent)), agent, run.seed)

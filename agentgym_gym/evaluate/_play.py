@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgym_gym._logging import logger
+from agentgym_gym._option import check_options
 from agentgym_gym.errors import AgentFault, Argument, BadOption, SetupError
 from agentgym_gym.evaluate._agent_setup import AgentSetup
 from agentgym_gym.evaluate._chat.limits import Budget, BudgetUsedUp, Gate, RequestLimits
@@ -21,7 +22,7 @@ from agentgym_gym.evaluate._folder import RunFolder
 from agentgym_gym.evaluate._interrupts import Interrupt, interruptible
 from agentgym_gym.evaluate._new_folders import folder_name, latest, reserved
 from agentgym_gym.evaluate._protocols.applying import apply_protocol
-from agentgym_gym.evaluate._run import Run, RunLimits
+from agentgym_gym.evaluate._run import ChatOptions, Run, RunLimits
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs
 from agentgym_gym.evaluate._runs import EPISODES, RunResults, counting
 from agentgym_gym.rollout import read_records
@@ -327,6 +328,10 @@ def prepare(runs: Sequence[Run]) -> list[PreparedRun]:
     envs: list[tuple[Run, EnvSetup]] = []
     engines: dict[Any, Engine] = {}
     prepared = []
+    for run in runs:
+        check_options(run)
+        if isinstance(run.agent, ChatOptions):
+            check_options(run.agent)
     for run, protocol in map(apply_protocol, runs):
         key = replace(run, agent="", name=None, folder=None, samples=None)
         env = next((env for known, env in envs if known == key), None)
@@ -414,6 +419,7 @@ def play_runs(
     """
     import asyncio  # noqa: PLC0415 - importing the library must be cheap
 
+    check_options(limits)
     prepared = prepare(runs)
     shared = SharedLimits(limits, [each.agent for each in prepared], ray=ray)
     if shared.unpriced and limits.prices is not None:

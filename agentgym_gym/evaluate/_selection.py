@@ -111,9 +111,6 @@ def _check(run: Run) -> None:
             Argument("tasks"),
             f"={selection_text(run.tasks)!r:.80} are ids: remove one",
         )
-    for name, number in (("limit", run.limit), ("sample", run.sample)):
-        if number is not None and number < 1:
-            raise BadOption(Argument(name), f"={number} should be 1 or more")
 
 
 def _positions(text: str, count: int) -> list[int]:

@@ -175,7 +175,16 @@ def test_an_agent_that_fails_again_and_again_is_raised_and_the_episodes_are_kept
         ({"agent": ChatOptions(launch="vllm")}, "model_path"),
         ({"agent": ChatOptions(model="x", top_p=0.5, sampling={"top_p": 1})}, "top_p=0.5"),
         ({"tasks": "0:2", "positions": "0:2"}, "positions="),
+        ({"agent": RandomAgent(0)}, "callable"),
+        ({"agent": ChatOptions(model="x", temperature=-1)}, "temperature=-1 should be a number, 0 or more"),
+        ({"agent": ChatOptions(model="x", top_p=2)}, "top_p=2 should be a number from 0 to 1"),
+        ({"agent": ChatOptions(model="x", max_tokens=1.5)}, "max_tokens=1.5 should be a whole number"),
+        ({"agent": ChatOptions(model="x", keep_reasoning=1)}, "keep_reasoning=1"),
         ({"limit": 0}, "limit=0"),
+        ({"limit": "5"}, "limit='5'"),
+        ({"samples": True}, "samples=True"),
+        ({"isolate": "moon"}, "isolate='moon' should be one of loop"),
+        ({"action_format": "prose"}, "action_format='prose'"),
         ({"sample": 2, "limit": 2}, "limit=2"),
         ({"items": "x.json"}, "items="),
         ({"protocol": "nowhere"}, "protocol="),
@@ -196,6 +205,15 @@ def test_two_runs_of_one_name_are_refused(tmp_path):
     run = Run("TextCraft", "oracle", limit=1)
     with pytest.raises(errors.BadOption, match="another name"):
         play(run, run)
+
+
+@pytest.mark.parametrize("concurrency", [0, "4", None])
+def test_limits_are_checked(concurrency):
+    limits = RunLimits(concurrency=concurrency)
+    if concurrency is None:
+        limits = RunLimits(max_tokens_total=0)
+    with pytest.raises(errors.BadOption, match="should be a whole number, 1 or more"):
+        play(Run("TextCraft", "oracle"), limits=limits)
 
 
 def test_limits_without_a_model_are_refused():
