@@ -180,18 +180,16 @@ def test_the_commands_run(tmp_path):
     """All between the first, which installs, and the last, for contributors: pasted in order."""
     install, *pasted, _ = blocks_of(README, "console")
     assert install.splitlines()[-1] == "pip install '.[all]'"
-    with reserved_ports(1) as (port,):
-        printed = run_in_shell("".join(pasted).replace("36001", str(port)), tmp_path, COLUMNS="120")
-    assert "agentgym/TextCraft-v0" in printed
-    assert f"pass --server http://127.0.0.1:{port}" in printed
+    run_in_shell("".join(pasted), tmp_path, COLUMNS="120")
     runs = tmp_path / "runs"
-    for played, most in (("oracle", 1.0), ("guesses", 0.99)):
-        summary = json.loads((runs / played / "summary.json").read_text("utf-8"))
-        assert summary["scored"] == 20
-        assert 0 < summary["success_rate"] <= most
-    made = ("random/episodes.jsonl", "report.html", "guesses/summary.json", "guess/run.sh", "craft/run.sh")
-    for each in made:
-        assert (runs / each).exists()
+    summary = json.loads((runs / "oracle" / "summary.json").read_text("utf-8"))
+    assert (summary["scored"], summary["success_rate"]) == (20, 1.0)
+    for made in ("random/episodes.jsonl", "report.html", "craft/run.sh"):
+        assert (runs / made).exists()
+
+
+def test_the_readme_is_short():
+    assert len(README.split()) < 900
 
 
 @pytest.mark.slow
