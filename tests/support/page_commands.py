@@ -166,6 +166,8 @@ class Replay:
         stated: list[tuple[Sequence[Run], Path | None]] = []
         with (
             working_in(line.folder),
+            # The models of the pages need not be here.
+            mock.patch.object(eval_command, "checkpoints", lambda pattern, **_: [pattern]),
             mock.patch.object(
                 eval_command, "play_and_print", lambda runs, _, *, out, **__: stated.append((runs, out))
             ),
