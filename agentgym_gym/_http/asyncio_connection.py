@@ -15,13 +15,13 @@ import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import abandoned
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.asyncio_race import look_up, race
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.receive_buffer import buffer_of
 from agentgym_gym._http.sockets import (
     is_address,
-    is_open,
+    is_hung_up,
     is_readable,
     tls_context,
     unreachable,
@@ -34,7 +34,6 @@ from agentgym_gym.errors import BadOption, ConnectionLost, Fault, ServerTimeout,
 if TYPE_CHECKING:
     from agentgym_gym._http.asyncio_race import Address
     from agentgym_gym._http.retry import Send
-    from agentgym_gym._http.sockets import HasFileno
     from agentgym_gym.calls import Call
 
 __all__ = ["Connection"]
@@ -50,24 +49,19 @@ class Connection(asyncio.BufferedProtocol):
         headers: Sent with every request, in addition to the default headers.
 
     Attributes:
-        before: The connection that this one has replaced. It stays open until the first reply here, because
-            the last reply about an environment came on it.
-        outlives_loop: Whether a copy of its socket stays open after the end of its event loop, to `abandon`.
-            While it is, an environment that was not closed in time is still ours.
+        number: See `connection_ids`.
         status: The HTTP status of the last reply; 0 if its head did not arrive.
     """
 
-    before: Connection | None = None
-    outlives_loop = False
+    number = 0
     status = 0
-    _socket: HasFileno
-    _copy: socket.socket | None = None  # after the end of its event loop
 
     def __init__(self, headers: Headers) -> None:
         self._headers = headers
         self._loop = asyncio.get_running_loop()
         self._process = ProcessId()
         self._transport: asyncio.Transport | None = None
+        self._descriptor = -1
         self._parser: ResponseParser | None = None
         self._call: Call | None = None
         self._buffer = buffer_of(self._loop)
@@ -106,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             raise unreachable(call, error) from error
+        connection_ids.number(call.server, connection)
         (await _connections_of_this_loop()).add(connection)
         return connection
 
@@ -120,14 +115,23 @@ class Connection(asyncio.BufferedProtocol):
             and not self._given_up
             and self._process.current
             and self._loop is _running_loop()
-            and not is_readable(self._socket.fileno())
+            and not is_readable(self._descriptor)
         )
 
     @property
+    def descriptor(self) -> int:
+        """The file descriptor of its socket."""
+        return self._descriptor
+
+    @property
     def lives(self) -> bool:
-        """Whether both its ends are open; may be read from any thread."""
-        connected = self._socket if self._transport is not None else self._copy
-        return self._process.current and connected is not None and is_open(connected)
+        """Whether both its ends are open; False where another thread may be closing it."""
+        return (
+            self._transport is not None
+            and self._process.current
+            and (self._loop is _running_loop() or not self._loop.is_running())
+            and not is_hung_up(self._descriptor)
+        )
 
     def send(self, request: Send, answer: Callable[[Reply | Fault], None]) -> None:
         """Send a request.
@@ -173,32 +177,10 @@ class Connection(asyncio.BufferedProtocol):
         if transport is not None:
             transport.abort()
 
-    def replace(self, before: Connection) -> None:
-        """Take the place of another connection, which cannot be reused."""
-        self.before, before.before = before.before or before, None
-        if self.before is not before:
-            before.abandon()  # no reply came on it
-
-    def _close_before(self) -> None:
-        if self.before is not None:
-            self.before.abandon()
-            self.before = None
-
-    def end(self) -> None:
-        """Close with the event loop."""
-        if self._transport is not None and self.outlives_loop:
-            # Transports of other event loops may not support copies.
-            with contextlib.suppress(OSError, TypeError, AttributeError):
-                self._copy = self._transport.get_extra_info("socket").dup()
-        self.close()
-
     def abandon(self) -> None:
         """Close from any thread, process or event loop."""
-        self._close_before()
         if not self._process.current:
             _inherited.append(self)
-        elif self._copy is not None:
-            self._copy.close()
         elif self._loop.is_running() and self._loop is not _running_loop():
             with contextlib.suppress(RuntimeError):  # the loop and the connection are closed by now
                 self._loop.call_soon_threadsafe(self.close)
@@ -210,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = transport  # type: ignore[assignment]  # that of a stream
-        self._socket = transport.get_extra_info("socket")
+        self._descriptor = transport.get_extra_info("socket").fileno()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for received data."""
@@ -249,7 +231,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finish(self, parser: ResponseParser) -> None:
         try:
-            reply = parser.reply(self)
+            reply = parser.reply(self.number)
         except Fault as fault:
             self._settle(fault)
         else:
@@ -264,8 +246,6 @@ class Connection(asyncio.BufferedProtocol):
                 self.close()
             elif last or isinstance(how, Fault):
                 self.give_up()
-            if isinstance(how, Reply):
-                self._close_before()
             if answer is not None:
                 answer(how)
         except BaseException:
@@ -292,7 +272,7 @@ class Connection(asyncio.BufferedProtocol):
             for data in filter(None, self._received):
                 parser.feed(data)
             copy: socket.socket = transport.get_extra_info("socket").dup()
-            if not abandoned.listen(copy, parser, call):
+            if not abandoned.listen(copy, parser, call, self.number):
                 copy.close()
 
     def _wake_at(self, deadline: float) -> None:
@@ -356,7 +336,7 @@ async def _guard(connections: weakref.WeakSet[Connection]) -> AsyncGenerator[Non
         yield
     finally:
         for connection in list(connections):
-            connection.end()
+            connection.close()
         await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
 
 

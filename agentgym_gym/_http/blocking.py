@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import time
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import abandoned
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import (
     connect,
     is_end_without_shutdown,
-    is_open,
+    is_hung_up,
     is_readable,
     receiver,
     tls_context,
@@ -39,21 +40,20 @@ class Connection:
         headers: Sent with every request, in addition to the default headers.
 
     Attributes:
-        before: The connection that this one has replaced. It stays open until the first reply here, because
-            the last reply about an environment came on it.
-        busy: Whether it cannot be used for another request: the reply to the last one was not received yet,
-            or the connection is not to be reused after it.
+        number: See `connection_ids`.
+        in_exchange: Whether a request was sent whose reply its sender has not received.
     """
 
-    before: Connection | None = None
+    number = 0
 
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
         self._socket = connected
         self._read = receiver(connected)
+        self._closing = threading.RLock()  # another thread may check `lives`
         self._headers = headers
         self._process = ProcessId()
         self._received: list[bytes] = []  # of the reply under way
-        self.busy = False
+        self.in_exchange = False
 
     @classmethod
     def open(cls, request: Send, headers: Headers) -> Connection:
@@ -79,17 +79,26 @@ class Connection:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             raise unreachable(call, error) from error
-        return cls(connected, headers)
+        connection = cls(connected, headers)
+        connection_ids.number(call.server, connection)
+        return connection
 
     @property
     def usable(self) -> bool:
         """Whether another request can be sent: it belongs to this process, is open, idle and has no data."""
-        return self._process.current and not self.busy and not is_readable(self._socket.fileno())
+        return self._process.current and not self.in_exchange and not is_readable(self._socket.fileno())
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor of its socket."""
+        return self._socket.fileno()
 
     @property
     def lives(self) -> bool:
         """Whether both its ends are open; may be read from any thread."""
-        return self._process.current and is_open(self._socket)
+        with self._closing:
+            number = self._socket.fileno()
+            return number >= 0 and self._process.current and not is_hung_up(number)
 
     def exchange(self, request: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.
@@ -108,7 +117,7 @@ class Connection:
         parser = ResponseParser(call)
         try:
             connected.settimeout(request.left)
-            self._received, self.busy = [], True
+            self._received, self.in_exchange = [], True
             connected.sendall(data_sent)
             while not parser.complete:
                 left = request.deadline - time.monotonic()
@@ -129,7 +138,7 @@ class Connection:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except OSError as error:
             raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
-        reply = parser.reply(self)
+        reply = parser.reply(self.number)
         return reply, not parser.last
 
     def _receive(self) -> None:
@@ -144,38 +153,27 @@ class Connection:
                 raise
             self._received.append(b"")
 
-    def replace(self, before: Connection) -> None:
-        """Take the place of another connection, which cannot be reused."""
-        self.before, before.before = before.before or before, None
-        if self.before is not before:
-            before.close()  # no reply came on it
-
-    def close_before(self) -> None:
-        """Close the connection that this one has replaced."""
-        if self.before is not None:
-            self.before.close()
-            self.before = None
-
     def leave(self, call: Call) -> None:
         """Read the rest of a reply in another thread, if the call has a handler for late replies.
 
-        A copy of the socket stays here, so that this connection is open until it is closed.
+        A copy of the socket stays here, so that this connection can be kept or closed.
 
         Args:
             call: The abandoned call.
         """
-        if call.late is None or not self.busy:
+        if call.late is None or not self.in_exchange:
             return
         parser = ResponseParser(call)  # a new parser: an interrupt may have stopped the old one half-way
         with contextlib.suppress(Fault, OSError):
             for data in self._received:
                 parser.feed(data) if data else parser.end()
-            original = self._socket
-            self._socket = socket.fromfd(original.fileno(), original.family, original.type)
-            if not abandoned.listen(original, parser, call):
+            with self._closing:
+                original = self._socket
+                self._socket = socket.fromfd(original.fileno(), original.family, original.type)
+            if not abandoned.listen(original, parser, call, self.number):
                 original.close()
 
     def close(self) -> None:
         """Close immediately, without a TLS shutdown; in a forked child, close only the child's copy."""
-        self.close_before()
-        self._socket.close()
+        with self._closing:
+            self._socket.close()

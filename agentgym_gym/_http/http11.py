@@ -19,8 +19,6 @@ from agentgym_gym.errors import BadOption, BadReply, ConnectionLost
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agentgym_gym.calls import ServerConnection
-
 __all__ = [
     "HEADERS",
     "Headers",
@@ -179,11 +177,11 @@ class ResponseParser:
         if self._status and not self._headers.keys() & {"content-length", "transfer-encoding"}:
             self.complete = True
 
-    def reply(self, connection: ServerConnection | None = None) -> Reply:
+    def reply(self, connection: int = 0) -> Reply:
         """Return the reply, once it is complete. May be called again, for example after Ctrl-C.
 
         Args:
-            connection: Its connection.
+            connection: The number of its connection.
 
         Raises:
             BadReply: It is a redirect, or has an unsupported encoding.

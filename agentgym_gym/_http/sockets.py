@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import select
 import selectors
 import socket
 import time
 from functools import lru_cache
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import reason
 from agentgym_gym.errors import ServerUnreachable
@@ -24,32 +25,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPT_DELAY",
-    "HasFileno",
     "combine_errors",
     "connect",
     "interleave",
     "is_address",
     "is_end_without_shutdown",
-    "is_open",
+    "is_hung_up",
     "is_readable",
+    "nobody_listens",
     "receiver",
     "tls_context",
     "unreachable",
 ]
 
-
-class HasFileno(Protocol):
-    """A socket, or a transport's view of one."""
-
-    def fileno(self) -> int:
-        """Return its file descriptor; -1 once this end is closed."""
-
-
 ATTEMPT_DELAY = 0.25
 """Seconds between attempts to connect to the addresses of a name (RFC 8305, section 5)."""
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
-_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
+_NO_DESCRIPTOR = frozenset({str(errno.EMFILE), str(errno.ENFILE)})
+_CODE = re.compile(r"\[Errno (\d+)\]")
 
 
 @lru_cache(maxsize=1)
@@ -71,22 +65,33 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
+def nobody_listens(error: OSError) -> bool:
+    """Return whether a connection error proves that no server listens: each address refused.
+
+    A failed look-up, an unreachable network, an untrusted certificate or a lack of descriptors proves nothing
+    about the server.
+    """
+    return _codes(error) == {str(errno.ECONNREFUSED)}
+
+
+def _codes(error: OSError) -> set[str]:
+    # asyncio joins the errors of several addresses in the message of one error, without a number.
+    return {str(error.errno)} if error.errno is not None else set(_CODE.findall(str(error)))
+
+
 def unreachable(call: Call, error: OSError) -> ServerUnreachable:
     """Return the fault for a connection error, with the reason.
-
-    Only a refusal proves that no server listens. A failed look-up, an unreachable network, an untrusted
-    certificate or a lack of descriptors proves nothing about the server.
 
     Args:
         call: The call that was not sent.
         error: The connection error.
     """
     advice = ""
-    if error.errno in _NO_DESCRIPTOR:
+    if _codes(error) & _NO_DESCRIPTOR:
         advice = ". Close what is not needed, or allow this process more of them (ulimit -n)"
     return ServerUnreachable(
         f"{call} could not connect: {reason(error)}{advice}",
-        refused=error.errno == errno.ECONNREFUSED,
+        refused=nobody_listens(error),
         server_slow=isinstance(error, TimeoutError),
     )
 
@@ -134,24 +139,14 @@ def is_readable(number: int) -> bool:
     return bool(poll.poll(0))
 
 
-def is_open(connected: HasFileno) -> bool:
-    """Return whether both ends of a socket are open, even if unread data is left. Callable in any thread.
+def is_hung_up(number: int) -> bool:
+    """Return whether the other end of a socket was closed, even if unread data is left.
 
-    On systems without support for this check, unread data counts as the end.
+    On systems without support for this check, unread data also counts as closed.
 
     Args:
-        connected: The socket.
+        number: The socket's file descriptor.
     """
-    number = connected.fileno()
-    try:
-        ended = number < 0 or _is_hung_up(number)
-    except (OSError, ValueError):
-        return False
-    # If another thread has closed it meanwhile, the descriptor may belong to another socket now.
-    return not ended and connected.fileno() == number
-
-
-def _is_hung_up(number: int) -> bool:
     if not hasattr(select, "POLLRDHUP"):
         return is_readable(number)
     poll = select.poll()

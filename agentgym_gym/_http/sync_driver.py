@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import abandoned
+from agentgym_gym._http import abandoned, connection_ids
 from agentgym_gym._http.blocking import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
 from agentgym_gym.calls import InThread, MaybeRestarted, Reply
-from agentgym_gym.errors import ServerTimeout
+from agentgym_gym.errors import ConnectionLost, ServerTimeout
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
@@ -51,6 +51,7 @@ class SyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
+        self._retired: dict[str, Connection] = {}
         self._reply: Reply | None = None  # the last one, as long as the flow may not have received it
         self._client: BlockingClient | None = None
         if http_client is not None:
@@ -102,11 +103,15 @@ class SyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             self._client.close()
-        while self._connections:
-            self._connections.popitem()[1].close()
+        for connections in (self._connections, self._retired):
+            while connections:
+                connections.popitem()[1].close()
 
     def _exchange(self, request: Send) -> Reply:
-        """Send a request and read the reply to it."""
+        """Send a request and read the reply to it.
+
+        An open connection that cannot be reused is retired: while it lives, the server was not restarted.
+        """
         self._reply = None
         if self._client is not None:
             self._reply = self._client.exchange(request)
@@ -115,36 +120,50 @@ class SyncDriver:
         try:
             reply, reusable = connection.exchange(request)
             self._reply = reply
-            connection.busy = not reusable
+            connection.in_exchange = False
+        except ConnectionLost:
+            self._connections.pop(server, None)
+            connection.close()
+            raise
         except BaseException as error:
             interrupted = not isinstance(error, Exception) and self._reply is None  # such as by Ctrl-C
             if interrupted or isinstance(error, ServerTimeout):
                 connection.leave(request.call)
+            self._retire(server, connection)
             raise
-        connection.close_before()
         if reply.closing:
             self._connections.pop(server, None)
             connection.close()
+        elif not reusable:
+            self._retire(server, connection)
         return reply
+
+    def _retire(self, server: str, connection: Connection) -> None:
+        """Use a connection no more; keep it open if no older one proves that the server was not restarted."""
+        surplus = connection_ids.retire(self._retired, server, connection)
+        if surplus is not None:
+            surplus.close()
+        self._connections.pop(server, None)
 
     def _connection(self, request: Send) -> Connection:
         """Return the connection for a request.
 
         Raises:
-            MaybeRestarted: The connection of the environment's last reply is closed.
+            MaybeRestarted: No connection proves that the server is still the process that last replied about
+                the environment.
         """
-        call, before = request.call, self._connections.get(request.call.server)
-        usable = before is not None and before.usable
-        if not (usable and before is call.connection) and not call.may_be_sent:
+        call = request.call
+        connection = self._connections.get(call.server)
+        if connection is not None and not connection.usable:
+            self._retire(call.server, connection)  # a Ctrl-C came while it was in use, or its end has come
+            connection = None
+        if connection is None and (call.connection is None or call.witness):
+            connection = self._connections[call.server] = Connection.open(request, self._headers)
+            self.stats.connections += 1
+        if connection is None or not connection_ids.proves(connection, call):
             raise MaybeRestarted
-        if before is not None and usable:
-            return before
-        connection = self._connections[call.server] = Connection.open(request, self._headers)
-        self.stats.connections += 1
-        if before is not None:
-            connection.replace(before)
-        if not call.may_be_sent:
-            raise MaybeRestarted
+        if self._retired and connection.number == call.connection:
+            self._retired.popitem()[1].close()  # a newer reply proves the same
         return connection
 
 

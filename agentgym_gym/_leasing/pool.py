@@ -13,6 +13,7 @@ import weakref
 from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agentgym_gym._http import connection_ids
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.journal import LeaseJournal
 from agentgym_gym._leasing.lease import Holder, Lease
@@ -328,14 +329,14 @@ class LeasePool:
     def note_fault(self, fault: Fault) -> WaitingFlow[None]:
         """Record the fault of a failed call; if the server was down, its environments may be lost.
 
-        While the connection of a lease is open, the server runs, and each other environment will be checked.
+        If a connection to the server is open, the refusal is outdated, and each environment will be checked.
         """
         self.breaker.note(fault)
-        if not (isinstance(fault, ServerUnreachable) and fault.refused):
+        if not (isinstance(fault, ServerUnreachable) and fault.refused) or connection_ids.any_lives(
+            self.server
+        ):
             return
         with self._lock:
-            if any(lease.memory.connected for lease in self._held.values()):
-                return
             lost = [lease.env_id for lease in self._held.values() if lease.current]
             self.epoch += 1
             self.identified = False

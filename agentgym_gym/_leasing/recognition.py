@@ -1,20 +1,20 @@
 """Recognition: checks that a remote environment is still ours before a call goes to it.
 
 A restarted server assigns the same ids again, so a call with an old id would reach the environment of another
-client. While the connection of the environment's last reply is open, the server was not restarted. Once it is
-closed, this project's own servers report the number of their process, which changes with a restart. On other
-servers the environment is inspected first, over the connection of the call. If it does not match its last
-known state, the lease is lost.
+client. A connection that was open at the environment's last reply, and is still open, proves that the server
+was not restarted in between. Without such a connection, this project's own servers report the number of their
+process, which changes with a restart. On other servers the environment is inspected first, over the
+connection of the call. If it does not match its last known state, the lease is lost.
 """
 
 from __future__ import annotations
 
 import logging
-import weakref
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from agentgym_gym._http import connection_ids
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, MaybeRestarted, relay
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym.calls import Flow, Reply, ServerConnection, Stage, WaitingFlow
+    from agentgym_gym.calls import Flow, Reply, Stage, WaitingFlow
     from agentgym_gym.wire import Outcome, Start, Wire
 
 __all__ = ["Gateway", "Memory", "Recognisable", "run_own"]
@@ -52,55 +52,36 @@ class Gateway:
     away: int = 0
 
 
-class _Closed:
-    """A connection that no longer exists."""
-
-    lives = False
-
-
-_CLOSED: ServerConnection = _Closed()
-_NO_REPLY: weakref.ref[ServerConnection] = weakref.ref(_CLOSED)
-
-
 @dataclass
 class Memory:
     """The last known state of a remote environment, for any lease on it.
 
     Attributes:
-        closing: Whether the server announced that it closes the connection of its last reply.
+        connection: The number of the connection of its last reply.
+        closing: Whether the server announced that it closes that connection.
         away: The value of `Gateway.away` at that time.
         seen: The state of the task at its last reply; None if no task was started.
         uncertain: Whether a request was sent since, and not answered properly.
         unseen: Whether the last check failed, so that nothing else was sent.
+        witness: Proves that the server was not restarted, even if the connections are closed.
         served_by: The identification of this project's own server that sent the last reply; None for other
             servers.
         process: The random number of that server's process; None for other servers.
     """
 
+    connection: int = 0
     closing: bool = False
     away: int = 0
     seen: Seen | None = None
     uncertain: bool = False
     unseen: bool = False
+    witness: connection_ids.Witness | None = field(default=None, repr=False)
     served_by: str | None = None
     process: str | None = None
-    # Weak: an environment that is kept for later episodes must not keep an event loop.
-    _connection: weakref.ref[ServerConnection] | None = field(default=_NO_REPLY, repr=False)
-
-    @property
-    def connection(self) -> ServerConnection | None:
-        """The connection of its last reply; None if it is unknown."""
-        return None if self._connection is None else self._connection() or _CLOSED
-
-    @property
-    def connected(self) -> bool:
-        """Whether that connection is open."""
-        return self.connection is not None and self.connection.lives
 
     def note(self, reply: Reply, gateway: Gateway) -> None:
         """Record a reply."""
-        self._connection = None if reply.connection is None else weakref.ref(reply.connection)
-        self.closing, self.away = reply.closing, gateway.away
+        self.connection, self.closing, self.away = reply.connection, reply.closing, gateway.away
         if _shows_process(reply):
             self.served_by = reply.headers.get(SERVER_HEADER)
             self.process = reply.headers.get(_PROCESS_HEADER)
@@ -176,12 +157,15 @@ def run_own(
         Fault: The flow or the check failed.
     """
     memory, gateway = lease.memory, lease.gateway
-    bound = lease.wire.repeats_ids
+    proof: int | None = memory.connection if lease.wire.repeats_ids else None
+    # A check would prove nothing then, so any connection that proves that the server was not restarted will
+    # do.
+    witness = memory.uncertain or memory.seen is None
     tries = 0
     while True:
-        if not bound or memory.away == gateway.away:
+        if proof is None or memory.away == gateway.away:
             try:
-                return (yield from _send(lease, begin(), memory.connection if bound else None, keep))
+                return (yield from _send(lease, begin(), proof, keep, witness=witness))
             except MaybeRestarted as error:
                 if error.after is not None and tries >= _RETRIES:
                     raise error.after from None
@@ -192,14 +176,14 @@ def run_own(
         if process is None and memory.seen is None:
             # A new environment. An announced close of its connection does not indicate a restart.
             known: bool | None = memory.closing and not memory.uncertain
-            bound = False
+            proof = None
         else:
             replies: list[Reply] = []
             memory.unseen = True
             known = yield from _look(lease, stats, replies, within)
             memory.unseen = False
             # Without anything to check, or if the server closes each connection, there is no better proof.
-            bound = bool(replies) and not memory.closing
+            proof, witness = (None if not replies or memory.closing else memory.connection), False
         if not known:
             maybe_ours = process is None and known is False and (memory.uncertain or memory.seen is None)
             return (yield from _lose(lease, uncertain=maybe_ours))
@@ -256,16 +240,18 @@ def _look(
 def _send(
     lease: Recognisable,
     flow: Flow[T],
-    connection: ServerConnection | None,
+    proof: int | None,
     keep: Callable[[T], object] | None,
+    *,
+    witness: bool = False,
 ) -> Flow[T]:
-    """Run a flow, whose first call is sent only while a connection is open.
+    """Run a flow, with its first call on a connection with at most a certain number.
 
-    The first reply is the next proof: the later calls of the flow are sent in any case.
+    The first reply is the next proof: the later calls of the flow may use any connection.
     """
     memory, replied, was_uncertain = lease.memory, False, lease.memory.uncertain
     try:
-        call = next(flow).on(lease.server, connection=connection)
+        call = next(flow).on(lease.server, connection=proof, witness=witness)
         memory.uncertain = True
         while True:
             try:
@@ -284,10 +270,12 @@ def _send(
         result: T = stop.value
         if keep is not None:
             keep(result)
-        memory.uncertain = False
+        memory.uncertain, memory.witness = False, None
         return result
     finally:
         flow.close()
+        if memory.uncertain:
+            memory.witness = connection_ids.keep(lease.server, memory.connection)
 
 
 def _lose(lease: Recognisable, *, uncertain: bool) -> WaitingFlow[NoReturn]:

@@ -23,7 +23,6 @@ class Todo(CountedServer):
                 "/": "ok",
                 "/create": 0,
                 "/reset": "Do it.",
-                "/observation": "Do it.",
                 "/step": {"observation": "Done.", "reward": 0.0, "done": False},
             }
         )
