@@ -105,7 +105,10 @@ def _expected(hint: Any, option: Option) -> tuple[Callable[[Any], bool], str] | 
     if int in kinds:
         return lambda value: type(value) is int and least <= value <= most, f"a whole number{limits}"
     if float in kinds:
-        return lambda value: type(value) in (int, float) and least <= value <= most, f"a number{limits}"
+        return (
+            lambda value: type(value) in (int, float) and least <= value <= most,
+            f"a finite number{limits}",
+        )
     if bool in kinds:
         return lambda value: type(value) is bool, "True or False"
     return None

@@ -176,8 +176,11 @@ def test_an_agent_that_fails_again_and_again_is_raised_and_the_episodes_are_kept
         ({"agent": ChatOptions(model="x", top_p=0.5, sampling={"top_p": 1})}, "top_p=0.5"),
         ({"tasks": "0:2", "positions": "0:2"}, "positions="),
         ({"agent": RandomAgent(0)}, "callable"),
-        ({"agent": ChatOptions(model="x", temperature=-1)}, "temperature=-1 should be a number, 0 or more"),
-        ({"agent": ChatOptions(model="x", top_p=2)}, "top_p=2 should be a number from 0 to 1"),
+        (
+            {"agent": ChatOptions(model="x", temperature=-1)},
+            "temperature=-1 should be a finite number, 0 or more",
+        ),
+        ({"agent": ChatOptions(model="x", top_p=2)}, "top_p=2 should be a finite number from 0 to 1"),
         ({"agent": ChatOptions(model="x", max_tokens=1.5)}, "max_tokens=1.5 should be a whole number"),
         ({"agent": ChatOptions(model="x", keep_reasoning=1)}, "keep_reasoning=1"),
         ({"limit": 0}, "limit=0"),

@@ -190,7 +190,7 @@ class Replay:
 
 def _recorded(runs: Sequence[Run], out: Path | None) -> Iterator[list[Task]]:
     """Write runs in which all tasks are solved; yield the tasks of each run."""
-    prepared = prepare([replace(run, agent="oracle", name="agent") for run in runs])
+    prepared = prepare([replace(run, agent="oracle", name=run.name or _name(run.agent)) for run in runs])
     for each in prepared:
         env_id = each.env.chosen.id
         if out is not None:
@@ -199,6 +199,10 @@ def _recorded(runs: Sequence[Run], out: Path | None) -> Iterator[list[Task]]:
                 for task in each.env.tasks:
                     folder.add(episode(task, env_id=env_id))
         yield [(env_id, task) for task in each.env.tasks]
+
+
+def _name(agent: object) -> str:
+    return agent if isinstance(agent, str) else str(agent.model or agent.model_path)  # type: ignore[attr-defined]
 
 
 def files_in(out: Path) -> Iterable[Path]:
