@@ -111,6 +111,7 @@ REFUSED = {
         ("maze wordle --system-prompt empty.txt", "names none of Maze, Wordle"),
         ("maze --system-prompt-from-traj maze.json", "has no trajectory of Maze"),
         ("maze --system-prompt-from-traj maze.json --system-prompt x", "give one of them"),
+        ("maze --server http://me:secret@127.0.0.1:9", "--server contains a password"),
         ("alfworld --split dev", "--split='dev'"),
         ("maze --max-turns -1", "--max-turns"),
     ],

@@ -34,6 +34,7 @@ from agentgym_gym.commands import (
 )
 from agentgym_gym.data import Division, Item, Recipe, Seeds
 from agentgym_gym.errors import BadOption, UnknownEnvironment
+from verl_bridge._commands.selections import server_urls
 from verl_bridge._commands.task_notes import describe_tasks
 from verl_bridge.recipes import own_prompt, seeded
 
@@ -203,6 +204,8 @@ def _recipes(
             usual = _prompt_of(chosen[name].name, kwargs)
         else:
             refuse_twice([*agentgym_only, *server], kwargs)
+            if server:
+                server_urls(environment, given["server"])  # refuses passwords, as the rows would contain them
             kwargs = own | server | kwargs
             usual = data.own_prompt(environment, kwargs)  # validates the arguments
         prompt = prompts.get(name, given.get("system_prompt", usual))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.commands import Chosen
 
-__all__ = ["EnvOptions", "EnvSelection", "env_arguments", "selections_of"]
+__all__ = ["EnvOptions", "EnvSelection", "env_arguments", "selections_of", "server_urls"]
 
 
 def _number(text: str) -> int:
@@ -207,11 +207,21 @@ def _arguments(
         raise BadOption(
             f"--env-kwargs contains headers; set {environment.headers_variable} where the training runs"
         )
-    urls = [url for text in servers for url in parse_urls(text, "--server")]
-    if any("@" in urlsplit(url).netloc for url in urls):
-        raise BadOption(f"--server contains a password; set {environment.variable} where the training runs")
+    urls = [url for text in servers for url in server_urls(environment, text)]
     own = {"action_format": "tool_calls"} if native_tools else {}
     return {**own, **env_kwargs, **({"server": urls} if urls else {})}
+
+
+def server_urls(environment: Environment, text: str) -> list[str]:
+    """Return the URLs of ``--server``, which a training's files will contain.
+
+    Raises:
+        BadOption: A URL is invalid, or contains a password.
+    """
+    urls = list(parse_urls(text, "--server"))
+    if any("@" in urlsplit(url).netloc for url in urls):
+        raise BadOption(f"--server contains a password; set {environment.variable} where the training runs")
+    return urls
 
 
 def env_arguments(selections: Sequence[EnvSelection]) -> dict[str, Any]:
