@@ -25,6 +25,7 @@ __all__ = [
     "SuccessAt",
     "Timeout",
     "check_options",
+    "members_of",
     "options_of",
 ]
 
@@ -75,6 +76,11 @@ def options_of(kind: type) -> dict[str, Option]:
     return {name: option for name, option in found.items() if option is not None}
 
 
+def members_of(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union, or the type itself if it is none."""
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
 def check_options(options: Any) -> None:
     """Check the values of a dataclass's options against their types and limits.
 
@@ -95,9 +101,10 @@ def check_options(options: Any) -> None:
 
 def _expected(hint: Any, option: Option) -> tuple[Callable[[Any], bool], str] | None:
     """Return a test of an option's value and the valid values in words; None if every value is valid."""
-    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    kinds = members_of(hint)
     choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
-    least, most = (-math.inf if option.least is None else option.least), option.most or math.inf
+    least = -math.inf if option.least is None else option.least
+    most = math.inf if option.most is None else option.most
     limits = "" if option.least is None else f", {option.least:g} or more"
     limits = limits if option.most is None else f" from {option.least:g} to {option.most:g}"
     if choices:

@@ -6,12 +6,11 @@ import copy
 import functools
 import inspect
 import shlex
-import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo
@@ -19,7 +18,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from agentgym_gym._cli.completion import complete_agent, complete_env, complete_protocol, complete_split
 from agentgym_gym._cli.console import HELP_ALL, show_all
 from agentgym_gym._cli.resolve_env import json_object
-from agentgym_gym._option import Option, options_of
+from agentgym_gym._option import Option, members_of, options_of
 
 __all__ = ["CliValue", "GivenOptions", "command"]
 
@@ -219,8 +218,8 @@ class _Declaration:
 
 def _typer_option(name: str, hint: Any, option: Option) -> OptionInfo:
     """Return typer's form of an option."""
-    flags = [f"--{name.replace('_', '-')}"] if bool in _kinds(hint) else []
-    info = typer.Option(
+    flags = [f"--{name.replace('_', '-')}"] if bool in members_of(hint) else []
+    info: OptionInfo = typer.Option(
         *flags,
         help=option.help,
         metavar=option.metavar or None,
@@ -230,13 +229,12 @@ def _typer_option(name: str, hint: Any, option: Option) -> OptionInfo:
         autocompletion=_COMPLETIONS.get(option.completes),
         rich_help_panel=option.group or None,
     )
-    found: OptionInfo = info
-    return found
+    return info
 
 
 def _cli_value(name: str, hint: Any, option: Option) -> CliValue | None:
     """Return how the text of an option is converted; None if typer supports the type of the field."""
-    kinds = _kinds(hint)
+    kinds = members_of(hint)
     if option.values == "json":
         return CliValue(str, functools.partial(json_object, option=f"--{name.replace('_', '-')}"))
     if option.values == "words":
@@ -248,11 +246,6 @@ def _cli_value(name: str, hint: Any, option: Option) -> CliValue | None:
     if any(get_origin(kind) is Sequence for kind in kinds):
         return CliValue(list[str], tuple)
     return None
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union."""
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
 
 
 _COMPLETIONS = {
@@ -269,8 +262,7 @@ def _declarations(options: type) -> Iterator[_Declaration]:
         hint, extras = hints[field.name], list[Any]()
         if get_origin(hint) is Annotated:
             hint, *extras = get_args(hint)
-        declaration = _Declaration(field, hint, extras)
-        yield declaration
+        yield _Declaration(field, hint, extras)
 
 
 def _parameters(options: type) -> Iterator[inspect.Parameter]:

@@ -139,7 +139,7 @@ class Progress:
             metrics.append(f"success {self._solved / self._judged:.2f}")
         if self._faults:
             metrics.append(f"faults {self._faults}")
-        metrics += self._state()
+        metrics += map(clean, self._state())  # with messages of servers
         if self._tokens:
             metrics.append(f"{self._tokens / max(1e-9, time.monotonic() - self._began):,.0f} tokens/s")
         return "  ".join(metrics)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_origin, get_type_hints
 
-from agentgym_gym._option import options_of
+from agentgym_gym._option import members_of, options_of
 from agentgym_gym._text import shown
 from agentgym_gym._toml import read_toml
 from agentgym_gym.errors import BadOption
@@ -69,9 +68,9 @@ def checked(known: Mapping[str, tuple[type, ...]], values: dict[str, Any], where
 
 def _toml_kinds(hint: Any) -> tuple[type, ...]:
     """Return the types that a field may have in TOML; lists contain strings."""
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        return tuple(dict.fromkeys(kind for each in get_args(hint) for kind in _toml_kinds(each)))
+    members, origin = members_of(hint), get_origin(hint)
+    if len(members) > 1:
+        return tuple(dict.fromkeys(kind for each in members for kind in _toml_kinds(each)))
     if origin is not None:
         return {Sequence: (list,), Mapping: (dict,), Literal: (str,)}[origin]
     return {float: (int, float), Path: (str,), type(None): ()}.get(hint, (hint,))

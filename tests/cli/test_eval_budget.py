@@ -329,11 +329,12 @@ def test_the_progress_names_the_fault_that_is_retried(run, monkeypatch, started,
     def answer(_):
         if stderr.progress.is_set():
             return completion("4", usage=USAGE)
-        return refused("503 Busy", {"error": {"message": "out of order"}}, "Retry-After: 0.1")
+        return refused("503 Busy", {"error": {"message": "out of \x1b[31morder"}}, "Retry-After: 0.1")
 
     inside.limit_progress(monkeypatch, look=1, line=0.01)
     assert run(*command(started(FakeServer(answer)), tasks="3"), stderr=stderr).exit_code == 0
     assert stderr.progress.is_set()
+    assert "\x1b" not in stderr.text
 
 
 def test_the_first_trouble_is_reported_before_the_next_line(run, monkeypatch, started, command):
