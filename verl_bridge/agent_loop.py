@@ -62,15 +62,15 @@ from agentgym_gym.rollout import (
     drop_blank_system,
     writer_at,
 )
-from verl_bridge._episode_log import opening_of, record_of, task_id_of
-from verl_bridge._estimators import GIGPO
-from verl_bridge._loop_arguments import RULES, check_arguments, require_trainer, unknown_arguments
-from verl_bridge._observations import LEAST, CutEpisodes, default_limit
-from verl_bridge._replays import FAULT_BUDGET, Replays, budget_of
-from verl_bridge._rollout_output import RolloutOutput
-from verl_bridge._timing import Timing
-from verl_bridge._token_limits import TokenLimit, TokenLimits
-from verl_bridge._turns import TurnLog
+from verl_bridge._credit.estimators import GIGPO
+from verl_bridge._credit.turn_rewards import TurnLog
+from verl_bridge._run.episode_log import opening_of, record_of, task_id_of
+from verl_bridge._run.loop_arguments import RULES, check_arguments, require_trainer, unknown_arguments
+from verl_bridge._run.replays import FAULT_BUDGET, Replays, budget_of
+from verl_bridge._run.rollout_output import RolloutOutput
+from verl_bridge._run.timing import Timing
+from verl_bridge._tokens.limits import TokenLimit, TokenLimits
+from verl_bridge._tokens.observations import LEAST, CutEpisodes, default_limit
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 from verl_bridge.tokens import TokenizedChat, conversation_of

@@ -18,7 +18,7 @@ verl 0.7.1 causes five problems for an interaction, and its own ``ToolAgentLoop`
 
 verl's loop encodes the messages itself, without checking their length. So each observation is passed as text
 without control tokens (a blank is inserted into their spelling: ``< |im_end|>``), and shortened to the
-remaining tokens (``verl_bridge._prompt_budget``).
+remaining tokens (``verl_bridge._run.prompt_budget``).
 
 An episode whose reset faults is retried within the time budget ``fault_budget``, because the model has not
 replied yet. A later fault is final, because verl's loop cannot start again.
@@ -38,11 +38,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from verl_bridge._log_labels import labels_of
-from verl_bridge._observations import CutEpisodes
-from verl_bridge._prompt_budget import PromptBudget
-from verl_bridge._replays import Replays, budget_of, log_excluded
-from verl_bridge._timing import Timing
+from verl_bridge._run.labels import labels_of
+from verl_bridge._run.prompt_budget import PromptBudget
+from verl_bridge._run.replays import Replays, budget_of, log_excluded
+from verl_bridge._run.timing import Timing
+from verl_bridge._tokens.observations import CutEpisodes
 from verl_bridge.numbers import numbers_of
 from verl_bridge.reward import TurnScore
 from verl_bridge.tasks import EnvTask

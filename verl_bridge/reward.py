@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._log_labels import labels_of
+from verl_bridge._run.labels import labels_of
 from verl_bridge.numbers import numbers_of_unplayed
 from verl_bridge.tasks import EnvTask
 
@@ -32,7 +32,7 @@ class TurnScore(float):
 
     Attributes:
         record: The numbers of :func:`verl_bridge.numbers.numbers_of` and the labels of
-            ``verl_bridge._log_labels.labels_of``, in one.
+            ``verl_bridge._run.labels.labels_of``, in one.
     """
 
     record: dict[str, Any]

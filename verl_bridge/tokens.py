@@ -4,7 +4,7 @@ The tokens between two turns of the model are derived from the chat template wit
 that the model's text is never rendered or encoded again. A template may change earlier turns, for example
 remove their reasoning. Here they stay as the model emitted them, unless
 :meth:`TokenizedChat.without_reasoning` is called. Observations are inserted after the template is rendered,
-so that neither the template nor the tokenizer can interpret them as markup (``verl_bridge._control_tokens``).
+so that neither the template nor the tokenizer can interpret them as markup (``verl_bridge._tokens.control``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from verl_bridge import _reasoning
-from verl_bridge._control_tokens import ControlTokens
-from verl_bridge._observations import encode_within
-from verl_bridge._tool_turns import ToolTurns, UnstableTemplate
-from verl_bridge._turn_frame import PROBE, TRIMS, TurnFrame
+from verl_bridge._tokens import reasoning
+from verl_bridge._tokens.control import ControlTokens
+from verl_bridge._tokens.observations import encode_within
+from verl_bridge._tokens.tool_turns import ToolTurns, UnstableTemplate
+from verl_bridge._tokens.turn_frame import PROBE, TRIMS, TurnFrame
 
 __all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
 
@@ -68,7 +68,7 @@ class TokenizedChat:
             self._options["tools"] = list(tools)
         added = dict(tokenizer.added_tokens_decoder)
         special = {*tokenizer.all_special_ids, *(id_ for id_, token in added.items() if token.special)}
-        self._removed = special - {id_ for id_, token in added.items() if token.content in _reasoning.TOKENS}
+        self._removed = special - {id_ for id_, token in added.items() if token.content in reasoning.TOKENS}
         self.merges_system, self.reason = False, ""
         opening: list[Message] = [{"role": "system", "content": _SYSTEM}] if system else []
         opening.append(_user(_USER))
@@ -95,7 +95,7 @@ class TokenizedChat:
         until_end = until_observation.index(eos) + 1 if eos in until_observation else 1
         frame.closing = until_observation[:until_end]
         generation_prompt, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
-        self._opens_reasoning = _reasoning.opens(generation_prompt)
+        self._opens_reasoning = reasoning.opens(generation_prompt)
         self.opened = []
         if generation_prompt.startswith(earlier):
             self.opened = self._marked(generation_prompt)[len(self._marked(earlier)) :]
@@ -194,12 +194,12 @@ class TokenizedChat:
     def answer(self, reply: Sequence[int]) -> str:
         """Return the model's text after its reasoning."""
         text = self.text(reply)
-        start, end = _reasoning.span(text, opened=self._opens_reasoning)
+        start, end = reasoning.span(text, opened=self._opens_reasoning)
         return text[start:end].strip() if (start, end) != (0, len(text)) else text
 
     def without_reasoning(self, reply: Sequence[int]) -> list[int]:
         """Return the tokens of a reply after its reasoning, as emitted by the model."""
-        start, end = _reasoning.span(text := self.text(reply), opened=self._opens_reasoning)
+        start, end = reasoning.span(text := self.text(reply), opened=self._opens_reasoning)
         if (start, end) == (0, len(text)):
             return list(reply)
         places = range(len(reply) + 1)

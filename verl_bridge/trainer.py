@@ -17,7 +17,7 @@ function                                               verl            what is a
 ``ray_trainer.compute_advantage``                      0.7.1 to 0.9.1  faulted episodes are left out of
                                                                        their groups, and rewards are
                                                                        placed at their turns:
-                                                                       ``verl_bridge._advantage``
+                                                                       ``verl_bridge._credit.advantage``
 ``v1.utils.compute_advantage_for_multi_trajectories``  0.9.1           which episodes faulted; their turns
 ``reward.extract_reward``                              0.7.1, 0.8.0    an error if all episodes faulted
 ``ray_trainer.RayPPOTrainer._val_metrics_update``      0.7.1, 0.8.0    metrics of a validation
@@ -53,13 +53,20 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from verl_bridge import _run_checks
-from verl_bridge._batch_records import extras_of_queue, record_in, records_of_batch
-from verl_bridge._metrics import by_environment, failure_message, records_of, without_faulted
-from verl_bridge._timing import server_warnings
-from verl_bridge._turns import COLUMN
-from verl_bridge._warned import log as _log
-from verl_bridge._warned import warned as _warned
+from verl_bridge._credit.turn_rewards import COLUMN
+from verl_bridge._run import run_checks
+from verl_bridge._run.metrics import (
+    by_environment,
+    extras_of_queue,
+    failure_message,
+    record_in,
+    records_of,
+    records_of_batch,
+    without_faulted,
+)
+from verl_bridge._run.run_checks import log as _log
+from verl_bridge._run.run_checks import warned as _warned
+from verl_bridge._run.timing import server_warnings
 from verl_bridge.horizon import Moment, now
 
 __all__ = ["NothingPlayed", "install"]
@@ -171,7 +178,7 @@ def _advantage(original: Callable[..., Any], arguments: Arguments, call: Callabl
     if not len(faulted):  # these episodes are from other agent loops
         return call()
     # Imported here, because this module is also loaded where PyTorch is not needed.
-    advantage = importlib.import_module("verl_bridge._advantage")
+    advantage = importlib.import_module("verl_bridge._credit.advantage")
     result, lost = advantage.compute_without_faults(original, arguments, faulted)
     _lost_groups.set(_lost_groups.get() + lost)
     return result
@@ -277,14 +284,14 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
         _Wrap("PPOTrainer._balance_batch", ("self", "batch"), _balance),
         _Wrap("PPOTrainer._compute_metrics", ("self", "batch"), _step_metrics),
         _Wrap("PPOTrainer._dump_generations", ("self", "reward_extra_infos_dict"), _dump),
-        _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), _run_checks.fit),
+        _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), run_checks.fit),
     ),
     "verl.trainer.ppo.v1.replay_buffer": (
-        _Wrap("ReplayBuffer._wait_for_next_poll", ("self",), _run_checks.poll),
+        _Wrap("ReplayBuffer._wait_for_next_poll", ("self",), run_checks.poll),
         _Wrap(
             "ReplayBuffer._evict_terminal_groups",
             ("self", "partition_id", "eviction_reasons"),
-            _run_checks.evict,
+            run_checks.evict,
         ),
     ),
 }
@@ -303,7 +310,7 @@ def install() -> None:
 def wrap(module: ModuleType) -> None:
     """Wrap the functions of a module of verl; skip unexpected ones with a warning."""
     if module.__name__ == _ESTIMATORS:
-        importlib.import_module("verl_bridge._gigpo_estimator")
+        importlib.import_module("verl_bridge._credit.gigpo_estimator")
     for target in _WRAPS[module.__name__]:
         path, _, name = target.name.rpartition(".")
         owner: Any = getattr(module, path, None) if path else module

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_bridge._gigpo import advantages, discounted
+from verl_bridge._credit.gigpo import advantages, discounted
 
 rewards_of_turn = st.floats(-10, 10, allow_subnormal=False) | st.sampled_from([0.0, 0.0, 1.0])
 turns = st.tuples(rewards_of_turn, st.sampled_from("abcd"))

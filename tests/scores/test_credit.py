@@ -9,8 +9,8 @@ import pytest
 
 from agentgym_gym.rollout import Episode, Pool
 from counting_env import Count
-from verl_bridge._episode_log import record_of
-from verl_bridge._gigpo import advantages
+from verl_bridge._credit.gigpo import advantages
+from verl_bridge._run.episode_log import record_of
 from verl_bridge.horizon import Horizon, Moment
 
 DEVIATION = 1 / math.sqrt(3)  # of 1, 0, 0, as of a sample

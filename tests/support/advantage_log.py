@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from verl.trainer.ppo import core_algos
 
-from verl_bridge._gigpo_estimator import _turns
+from verl_bridge._credit.gigpo_estimator import _turns
 
 _numbers = itertools.count(1)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import ray
 
-from verl_bridge._run_end import close_environments
+from verl_bridge._run.run_checks import close_environments
 
 
 class Worker:

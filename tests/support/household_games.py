@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym_gym.envs.alfworld import ALFWORLD
-from agentgym_servers.alfworld._game import Game
-from agentgym_servers.alfworld._goals import Goal
+from agentgym_servers.alfworld._game import HouseGame
+from agentgym_servers.alfworld._goals import HouseGoal
 from agentgym_servers.alfworld._house import House, State
 from agentgym_servers.alfworld._player import searching
 from agentgym_servers.alfworld._tasks import task_of
 from agentgym_servers.alfworld._things import LAMP, OPENABLE, TOOLS, camel_case, kind_of, thing
 
 if TYPE_CHECKING:
-    from agentgym_servers.alfworld._tasks import Task
+    from agentgym_servers.alfworld._tasks import HouseTask
 
 __all__ = ["RECORDED_GOALS", "recorded_game", "search_with_one", "write_games"]
 
@@ -39,12 +39,12 @@ RECORDED_GOALS = {
 """The goals of the recorded games: the type, the object and the receptacle or lamp of each."""
 
 
-def recorded_game(text: str, **places: str) -> Game:
+def recorded_game(text: str, **places: str) -> HouseGame:
     """Return a game in the recorded house, with further objects such as ``knife="desk 1"``."""
     placed = dict(sorted({**_PLACES, **{f"{kind} 1": place for kind, place in places.items()}}.items()))
     house = House(tuple(sorted({*placed.values(), *_RECEPTACLES})), tuple(placed))
-    goal = Goal(*RECORDED_GOALS[text], text)
-    return Game(replace(task_of(0, 0), house=house, start=State(tuple(placed.values())), goal=goal))
+    goal = HouseGoal(*RECORDED_GOALS[text], text)
+    return HouseGame(replace(task_of(0, 0), house=house, start=State(tuple(placed.values())), goal=goal))
 
 
 def search_with_one(task_id: int, name: str, place: str) -> list[str]:
@@ -237,7 +237,7 @@ def _id(name: str) -> str:
     return f"{kind.removesuffix('basin')}_bar_{100 - int(number):03}" + "_basin" * kind.endswith("basin")
 
 
-def _problem(task: Task) -> str:
+def _problem(task: HouseTask) -> str:
     receptacles, objects = task.house.receptacles, task.house.objects
     kinds = sorted({kind_of(name) for name in objects})
     places = sorted({kind_of(name) for name in receptacles})
@@ -275,7 +275,7 @@ def _type(kind: str) -> str:
     return f"{kind}Type"
 
 
-def _goal(goal: Goal) -> str:
+def _goal(goal: HouseGoal) -> str:
     kind, place = _type(goal.object), _type(goal.receptacle)
     if goal.is_look:
         return (
@@ -292,7 +292,7 @@ def _goal(goal: Goal) -> str:
     )
 
 
-def write_game(folder: Path, task: Task) -> Path:
+def write_game(folder: Path, task: HouseTask) -> Path:
     """Write the game of a task into a folder below one, which is named as ALFWorld names it; return it."""
     game = folder / task.name
     game.mkdir(parents=True)

@@ -23,32 +23,32 @@ def call_steps_slow_from(monkeypatch: pytest.MonkeyPatch, seconds: float) -> Non
 
 def forget_logged_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the log begin with a line for each kind of fault, as in a new process."""
-    from verl_bridge import _replays
+    from verl_bridge._run import replays
 
-    monkeypatch.setattr(_replays, "_replay_log", _replays._ReplayLog())
+    monkeypatch.setattr(replays, "_replay_log", replays._ReplayLog())
 
 
 def retry_episodes_after(monkeypatch: pytest.MonkeyPatch, first: float, most: float) -> None:
     """Set the seconds before the first retry of a faulted episode, and the most before a later one."""
-    from verl_bridge import _replays
+    from verl_bridge._run import replays
 
-    monkeypatch.setattr(_replays, "FIRST_WAIT", first)
-    monkeypatch.setattr(_replays, "MAX_WAIT", most)
+    monkeypatch.setattr(replays, "FIRST_WAIT", first)
+    monkeypatch.setattr(replays, "MAX_WAIT", most)
     forget_logged_retries(monkeypatch)
 
 
 def sum_up_retries_after(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Set the seconds between two summaries of retries in the log."""
-    from verl_bridge import _replays
+    from verl_bridge._run import replays
 
-    monkeypatch.setattr(_replays, "LOG_SECONDS", seconds)
+    monkeypatch.setattr(replays, "LOG_SECONDS", seconds)
 
 
 def forget_session() -> None:
     """Have the next episode that is written ask Ray for the job again."""
-    from verl_bridge import _episode_log
+    from verl_bridge._run import episode_log
 
-    _episode_log.session.cache_clear()
+    episode_log.session.cache_clear()
 
 
 def forget_cut_episodes(monkeypatch: pytest.MonkeyPatch, play: Any, every: int = 256) -> None:
@@ -59,7 +59,7 @@ def forget_cut_episodes(monkeypatch: pytest.MonkeyPatch, play: Any, every: int =
         play: A method of the agent loop, or of the interaction.
         every: Episodes between two warnings.
     """
-    from verl_bridge._observations import CutEpisodes
+    from verl_bridge._tokens.observations import CutEpisodes
 
     monkeypatch.setitem(play.__globals__, "_cut_episodes", CutEpisodes(every))
 
@@ -71,16 +71,16 @@ def freeze_imports_again() -> None:
 
 def note_encoded_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the texts that are encoded with escaped control tokens from now on."""
-    from verl_bridge import _control_tokens
+    from verl_bridge._tokens import control
 
     texts: list[str] = []
-    encode = _control_tokens.ControlTokens.encode
+    encode = control.ControlTokens.encode
 
     def noted(self: Any, text: str) -> Any:
         texts.append(text)
         return encode(self, text)
 
-    monkeypatch.setattr(_control_tokens.ControlTokens, "encode", noted)
+    monkeypatch.setattr(control.ControlTokens, "encode", noted)
     return texts
 
 

@@ -7,10 +7,10 @@ import contextlib
 import threading
 from collections.abc import AsyncIterator
 
-__all__ = ["Gate"]
+__all__ = ["AbortGate"]
 
 
-class Gate:
+class AbortGate:
     """Admits requests while it is open. For one event loop, with a generator in a thread.
 
     Attributes:

@@ -16,7 +16,7 @@ from verl.utils.torch_dtypes import PrecisionType
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from verl_bridge.cpu._gate import Gate
+from verl_bridge.cpu._gate import AbortGate
 from verl_bridge.cpu._shims import return_free_memory
 from verl_bridge.cpu.batches import Batches
 from verl_bridge.cpu.generator import GeneratedReply, Generator, Request
@@ -58,7 +58,7 @@ class CpuServer:
         # One thread: weights never change during a batch, and new weights wait for the batch before them.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="generator")
         self._batches = Batches(self._generate, batch, self._thread)
-        self._gate = Gate()
+        self._gate = AbortGate()
         self._prompt_counts: Counter[tuple[int, ...]] = Counter()
         self._updates = 0
         self._aborted = 0

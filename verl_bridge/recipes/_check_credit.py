@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._estimators import GIGPO, OMEGA, SUMMING, number_error
+from verl_bridge._credit.estimators import GIGPO, OMEGA, SUMMING, number_error
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:

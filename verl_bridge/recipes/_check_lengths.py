@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from verl_bridge._loop_arguments import loop_errors
-from verl_bridge._observations import LEAST, default_limit
+from verl_bridge._run.loop_arguments import loop_errors
+from verl_bridge._tokens.observations import LEAST, default_limit
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
 from verl_bridge.recipes._recipe import turn_limit_of
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate

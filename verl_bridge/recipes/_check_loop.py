@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
+from verl_bridge._run.loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
 from verl_bridge.recipes._absent import is_installed
 from verl_bridge.recipes._check_files import INTERACTIONS, LOOP_PATH
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning

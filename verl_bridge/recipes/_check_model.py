@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_bridge._reasoning import MARKS
+from verl_bridge._tokens.reasoning import MARKS
 from verl_bridge.recipes._check_files import Missing, lookup
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
 

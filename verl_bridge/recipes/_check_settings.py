@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._estimators import GIGPO
+from verl_bridge._credit.estimators import GIGPO
 from verl_bridge.recipes._check_files import lookup
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 

@@ -19,8 +19,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from verl_bridge._estimators import OMEGA
-from verl_bridge._loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
+from verl_bridge._credit.estimators import OMEGA
+from verl_bridge._run.loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
 from verl_bridge.recipes._absent import absent_package
 from verl_bridge.recipes._compose_values import wrong_values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._replays import FAULT_BUDGET
+from verl_bridge._run.replays import FAULT_BUDGET
 from verl_bridge.recipes._check_earlier import refuse_other_run
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
 from verl_bridge.recipes._papers import LOOP_KEYS

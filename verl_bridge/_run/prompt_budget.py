@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentgym_gym.rollout import drop_blank_system
-from verl_bridge._control_tokens import ControlTokens
-from verl_bridge._observations import LEAST, cut_in_the_middle, default_limit, encode_within
-from verl_bridge._reasoning import span
-from verl_bridge._token_limits import TokenLimits
+from verl_bridge._tokens.control import ControlTokens
+from verl_bridge._tokens.limits import TokenLimits
+from verl_bridge._tokens.observations import LEAST, cut_in_the_middle, default_limit, encode_within
+from verl_bridge._tokens.reasoning import span
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate, conversation_of
 
 __all__ = ["PromptBudget"]

@@ -1,13 +1,14 @@
 """Metrics of the episodes of a training step or validation; independent of verl.
 
 A *record* describes one episode: the numbers of :func:`verl_bridge.numbers.numbers_of` and the texts of
-:func:`verl_bridge._log_labels.labels_of`. verl carries it as ``reward_extra_info``.
+:func:`verl_bridge._run.labels.labels_of`. verl carries it as ``reward_extra_info``.
 :mod:`verl_bridge.trainer` passes the metrics to verl.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import re
 from collections import Counter, defaultdict
@@ -16,9 +17,18 @@ from numbers import Real
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from verl_bridge._timing import timings_of
+from verl_bridge._run.timing import timings_of
 
-__all__ = ["COUNTS", "by_environment", "failure_message", "records_of", "without_faulted"]
+__all__ = [
+    "COUNTS",
+    "by_environment",
+    "extras_of_queue",
+    "failure_message",
+    "record_in",
+    "records_of",
+    "records_of_batch",
+    "without_faulted",
+]
 
 COUNTS = ("retries", "replays")
 """Numbers of a record that are summed over all episodes.
@@ -79,6 +89,32 @@ def records_of(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
         {name: column[row] for name, column in whole.items() if column[row] is not None}
         for row in range(size)
     ]
+
+
+def records_of_batch(batch: Any) -> list[dict[str, Any]]:
+    """Return the records in the batch of verl's trainer up to 0.8, or none."""
+    columns = batch.non_tensor_batch
+    names = [name for name in batch.meta_info.get("reward_extra_keys", ()) if name in columns]
+    return records_of({name: columns[name].tolist() for name in names})
+
+
+def extras_of_queue(batch: Any) -> dict[str, Mapping[str, Any]]:
+    """Return ``extra_fields`` of a batch of verl 0.9's trainer by the keys of its episodes, in order."""
+    queue = importlib.import_module("transfer_queue")  # only verl 0.9 needs it
+    keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
+    if not keys:
+        return {}
+    batch_data = queue.kv_batch_get(
+        keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"]
+    )
+    extras = [getattr(extra, "data", extra) for extra in batch_data["extra_fields"]]
+    whole = [extra if isinstance(extra, Mapping) else {} for extra in extras]
+    return dict(zip(keys, whole, strict=True))
+
+
+def record_in(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record in the ``extra_fields`` of an episode, or an empty one."""
+    return dict(extra.get("reward_extra_info") or {})
 
 
 def failure_message(records: Sequence[Mapping[str, Any]]) -> str:

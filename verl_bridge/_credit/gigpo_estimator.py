@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from verl.trainer.ppo.core_algos import register_adv_est
 
-from verl_bridge import _gigpo
-from verl_bridge._estimators import GIGPO, OMEGA, number_error
+from verl_bridge._credit import gigpo
+from verl_bridge._credit.estimators import GIGPO, OMEGA, number_error
 
 if TYPE_CHECKING:
-    from verl_bridge._turns import TurnRecord
+    from verl_bridge._credit.turn_rewards import TurnRecord
 
 __all__ = ["gym_gigpo", "pass_turns"]
 
@@ -38,7 +38,7 @@ def pass_turns(turns: Sequence[TurnRecord | None]) -> Iterator[None]:
 def gym_gigpo(
     token_level_rewards: torch.Tensor, response_mask: torch.Tensor, *, config: Any, index: Any, **_: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return GiGPO's advantages, see :mod:`verl_bridge._gigpo`. verl calls this.
+    """Return GiGPO's advantages, see :mod:`verl_bridge._credit.gigpo`. verl calls this.
 
     They are computed in float64. The score of an episode is the sum of its tokens' rewards, with verl's KL
     term if there is one; the returns of its turns are those of the environment's rewards.
@@ -68,7 +68,7 @@ def gym_gigpo(
     gamma, omega = _number(config, "gamma"), _number(config, OMEGA)
     records = [record for record in turns if record is not None]
     scores = token_level_rewards.double().sum(dim=-1).tolist()
-    by_episode, by_turn = _gigpo.advantages(
+    by_episode, by_turn = gigpo.advantages(
         [scores[row] for row in played],
         [index[row] for row in played],
         [record["rewards"] for record in records],

@@ -1,7 +1,7 @@
 """Record the turns of an episode for credit by turn: their tokens, their rewards, and the states before them.
 
 verl takes one score of an episode from an agent loop. So the loop passes this record beside the score, in the
-column :data:`COLUMN`, to :mod:`verl_bridge._advantage`.
+column :data:`COLUMN`, to :mod:`verl_bridge._credit.advantage`.
 """
 
 from __future__ import annotations

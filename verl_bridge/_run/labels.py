@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from agentgym_gym.rollout import split_id
-from verl_bridge._timing import LABEL, Timing
+from verl_bridge._run.timing import LABEL, Timing
 
 if TYPE_CHECKING:
     from verl_bridge.tasks import EnvTask

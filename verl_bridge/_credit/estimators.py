@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["GIGPO", "GROUPED", "OMEGA", "SUMMING", "number_error"]
 
 GIGPO = "gym_gigpo"
-"""This library's estimator that compares turns, see :mod:`verl_bridge._gigpo`."""
+"""This library's estimator that compares turns, see :mod:`verl_bridge._credit.gigpo`."""
 
 OMEGA = "gym_gigpo_omega"
 """The setting below ``algorithm`` with the weight of its comparison of turns; 1 if it is missing."""

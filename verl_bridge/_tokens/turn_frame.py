@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from verl_bridge._observations import encode_within
+from verl_bridge._tokens.observations import encode_within
 
 if TYPE_CHECKING:
-    from verl_bridge._control_tokens import ControlTokens
+    from verl_bridge._tokens.control import ControlTokens
 
 __all__ = ["PROBE", "TRIMS", "TurnFrame"]
 

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from verl_bridge._estimators import GIGPO
-from verl_bridge._replays import budget_of
+from verl_bridge._credit.estimators import GIGPO
+from verl_bridge._run.replays import budget_of
 from verl_bridge.horizon import Horizon
 from verl_bridge.tasks import EnvTask
 

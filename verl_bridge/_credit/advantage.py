@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from verl_bridge._estimators import GROUPED, SUMMING
-from verl_bridge._gigpo_estimator import pass_turns
-from verl_bridge._turns import COLUMN, TurnRecord
+from verl_bridge._credit.estimators import GROUPED, SUMMING
+from verl_bridge._credit.gigpo_estimator import pass_turns
+from verl_bridge._credit.turn_rewards import COLUMN, TurnRecord
 
 __all__ = ["compute_without_faults", "place_turn_rewards"]
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout import NOT_CARRIED_OUT
-from verl_bridge import _reasoning
-from verl_bridge._turn_frame import PROBE, TRIMS, TurnFrame
+from verl_bridge._tokens import reasoning
+from verl_bridge._tokens.turn_frame import PROBE, TRIMS, TurnFrame
 
 if TYPE_CHECKING:
-    from verl_bridge._control_tokens import ControlTokens
+    from verl_bridge._tokens.control import ControlTokens
 
 __all__ = ["ToolTurns", "UnstableTemplate"]
 
@@ -61,7 +61,7 @@ class ToolTurns:
             )
         call = whole.partition(header)[2].partition(self._end)[0]
         before_name = call.partition(_NAME)[0]
-        start, stop = _reasoning.span(before_name)
+        start, stop = reasoning.span(before_name)
         words = before_name[start:stop].split()
         # JSON may be written in several ways, so only the text before its first key counts.
         self._mark = words[0].partition('"')[0] if words else ""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
-from verl_bridge._log_labels import labels_of
-from verl_bridge._turns import COLUMN
+from verl_bridge._credit.turn_rewards import COLUMN
+from verl_bridge._run.labels import labels_of
 from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
-    from verl_bridge._timing import Timing
-    from verl_bridge._turns import TurnLog
+    from verl_bridge._credit.turn_rewards import TurnLog
+    from verl_bridge._run.timing import Timing
     from verl_bridge.tasks import EnvTask
 
 __all__ = ["RolloutOutput"]

@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._log_labels import name_of, server_of, without_passwords
+from verl_bridge._run.labels import name_of, server_of, without_passwords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout import drop_blank_system
-from verl_bridge._log_labels import without_passwords
+from verl_bridge._run.labels import without_passwords
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode, EpisodeRecord

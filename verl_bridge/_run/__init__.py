@@ -1,0 +1,1 @@
+"""A training run: arguments, retries, records and metrics of its episodes."""

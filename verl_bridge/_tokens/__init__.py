@@ -1,0 +1,1 @@
+"""The tokens of an episode: templates, observations and their limits."""
