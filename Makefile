@@ -130,7 +130,7 @@ validate: $(VENV)/.dev ## check that each task of each local server can be won; 
 	$(BIN)/agentgym validate MiniWoB --tasks $$(seq 0 10 7499 | paste -sd , -)
 
 sciworld: $(VENV)/.dev ## play the solution of each task of SciWorld, for hours; continues where it stopped: build/sciworld.jsonl
-	$(BIN)/python -m agentgym_servers.sciworld._survey
+	$(BIN)/python -m agentgym_servers.sciworld._play_solutions
 
 screenshot: $(VENV)/.dev ## take docs/report.png and docs/report-matrix.png, of the report in Chromium
 	$(BIN)/python docs/screenshot.py

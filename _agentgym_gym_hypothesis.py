@@ -11,6 +11,6 @@ import sys
 
 def setup() -> None:
     """Make the typed actions known that there are; later ones do it themselves when they are made."""
-    templates = sys.modules.get("agentgym_gym._templates")
+    templates = sys.modules.get("agentgym_gym._template_text")
     if templates is not None:
         templates.register_all()

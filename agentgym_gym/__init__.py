@@ -22,9 +22,9 @@ from agentgym_gym._version import __version__
 from agentgym_gym.catalogue import BUILT_IN, Environment, environments, find, register
 
 if TYPE_CHECKING:
-    from agentgym_gym._episode import StepResult
+    from agentgym_gym._env_options import FormatName, HttpClient
     from agentgym_gym._http.limits import Limits, Stats
-    from agentgym_gym._options import FormatName, HttpClient
+    from agentgym_gym._remote_episode import StepResult
     from agentgym_gym.actions import Action, Grammar, ListOf, StepAction, Style, Thought, ToolCall, Verbatim
     from agentgym_gym.aio import AsyncAgentGymEnv
     from agentgym_gym.arguments import Argument, Choice, Integer, Name, Text
@@ -78,9 +78,9 @@ __all__ = [
 ]
 
 _LAZY = {
-    "_episode": ("StepResult",),
+    "_remote_episode": ("StepResult",),
     "_http.limits": ("Limits", "Stats"),
-    "_options": ("FormatName", "HttpClient"),
+    "_env_options": ("FormatName", "HttpClient"),
     "actions": ("Action", "Grammar", "ListOf", "StepAction", "Style", "Thought", "ToolCall", "Verbatim"),
     "aio": ("AsyncAgentGymEnv",),
     "arguments": ("Argument", "Choice", "Integer", "Name", "Text"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agentgym_gym._text import redact
-from agentgym_gym.errors import Argument, BadOption, NoServer
+from agentgym_gym.errors import ArgumentName, BadOption, NoServer
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -36,7 +36,7 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
         return urls
     way = ""
     if environment.local_server is None:
-        reason = "this project has no server of its own for it"
+        reason = "this project has no local server for it"
     else:
         from agentgym_gym import local_servers  # noqa: PLC0415 - not needed where a server is configured
 
@@ -45,12 +45,12 @@ def addresses(environment: Environment, server: str | Sequence[str] | None) -> t
             return (local_servers.local_server_url(environment.local_server),)
         reason = f"none can be started here: {missing}"
         way = (
-            "; or pip install '.[servers]' in a checkout, with which one is started by itself or by the "
-            f"command `agentgym serve {environment.name.lower()}`"
+            "; or pip install '.[servers]' in a checkout: a server then starts on demand, or by "
+            f"`agentgym serve {environment.name.lower()}`"
         )
     raise NoServer(
-        f"no server for {environment.name}, and {reason}. Either give ",
-        Argument("server"),
+        f"no server for {environment.name}, and {reason}. Give ",
+        ArgumentName("server"),
         f"='http://HOST:PORT'; or set the variable {environment.variable}{way}.",
     )
 
@@ -78,10 +78,10 @@ def parse_urls(value: str | Sequence[str], name: str) -> tuple[str, ...]:
         BadOption: There is none, or one is not an http or https URL with a host.
     """
     if not isinstance(value, (str, Sequence)):
-        raise BadOption(Argument(name), f"={value!r} should be a URL or a sequence of URLs")
+        raise BadOption(name, value, "a URL or a sequence of URLs")
     urls = tuple(_base_url(part, name) for part in (value.split(",") if isinstance(value, str) else value))
     if not urls:
-        raise BadOption(f"{name} names no server; give a URL such as 'http://127.0.0.1:36001'")
+        raise BadOption(name, problem="names no server; give a URL such as 'http://127.0.0.1:36001'")
     return tuple(dict.fromkeys(urls))
 
 
@@ -93,8 +93,8 @@ def _base_url(value: str, name: str) -> str:
         valid = False
     if not valid or parts.query or parts.fragment:
         raise BadOption(
-            Argument(name),
-            f"={redact(value) if isinstance(value, str) else value!r} is not the URL of a server; "
-            "it should look like 'http://127.0.0.1:36001'",
+            name,
+            redact(value) if isinstance(value, str) else value,
+            problem="is not the URL of a server; it should look like 'http://127.0.0.1:36001'",
         )
     return value.strip().rstrip("/")

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from agentgym_gym import catalogue
 from agentgym_gym._addresses import addresses, configured
-from agentgym_gym._episode import RemoteEpisode
+from agentgym_gym._env_options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
 from agentgym_gym._headers import configured_headers
-from agentgym_gym._options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
+from agentgym_gym._remote_episode import RemoteEpisode
 from agentgym_gym._tool_calls import normalize_action
 from agentgym_gym.actions import Thought
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.formats import AgentGymFormat, ReAct, get_format
 from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
 from agentgym_gym.spaces import ReplySpace, TextSpace
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.envs.registration import EnvSpec
 
+    from agentgym_gym._env_options import FormatName, HttpClient
     from agentgym_gym._http.limits import Limits
-    from agentgym_gym._options import FormatName, HttpClient
     from agentgym_gym.actions import Grammar, StepAction
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.catalogue import OnUnknown
@@ -122,7 +122,7 @@ class BaseTextEnv:
             self._attach()
             self._episode.holder.run = partial(_run, self._channel, self._limits)
         except TypeError as error:  # gymnasium would re-raise it with all arguments in the message
-            raise BadOption(f"http_client failed: {error}") from error
+            raise BadOption("http_client", problem=f"failed: {error}") from error
         import agentgym_gym._event_loop  # noqa: F401, PLC0415 - `release_all` could not at exit
 
         _live.add(self)
@@ -269,11 +269,13 @@ class BaseTextEnv:
         if task_id is None:
             return int(self._tasks[int(rng.integers(len(self._tasks)))])
         if not is_whole(task_id):
-            raise BadOption(Argument("task_id"), f"={task_id!r} should be an integer")
+            raise BadOption("task_id", task_id, "an integer")
         task_id = int(task_id)
         if not self.environment.has_task(task_id):
-            splits = {name: f"{min(ids)}..{max(ids)}" for name, ids in self.environment.splits.items()}
-            raise BadOption(f"{self.environment.name} has no task {task_id}; its tasks are {splits}")
+            splits = [f"{min(ids)} to {max(ids)} ({name})" for name, ids in self.environment.splits.items()]
+            raise BadOption(
+                "task_id", task_id, f"a task of {self.environment.name}, from {', '.join(splits)}"
+            )
         return task_id
 
     def _agentgym_format(self, action_format: FormatName | Format) -> AgentGymFormat:
@@ -281,10 +283,13 @@ class BaseTextEnv:
         if reader is None:
             known = sorted(self.environment.agentgym_readers)
             raise BadOption(
-                Argument("parser"),
-                f"='agentgym' reads {self.environment.name} in the formats {known}, not ",
-                Argument("action_format"),
-                f"={action_format!r}",
+                "parser",
+                "agentgym",
+                problem=(
+                    f"reads {self.environment.name} in the formats {known}, not ",
+                    ArgumentName("action_format"),
+                    f"={action_format!r}",
+                ),
             )
         if action_format == ReAct.name and self.environment.grammar.style.beside_label:
             return AgentGymFormat(ReActOnOneLine(), reader)

@@ -28,7 +28,7 @@ def deprecated_names(
         path = replacements[name]
         replacement = import_object(path)
         # `from package import old` looks the name up twice, first by `importlib`, whose frames `warnings`
-        # skips. So both warnings have the place of the import, and Python's default filter shows one.
+        # skips; both warnings have the place of the import, and Python's default filter shows one.
         warnings.warn(
             f"{module_name}.{name} is deprecated: use {path.replace(':', '.')}; "
             f"version {removed_in} removes the old name",

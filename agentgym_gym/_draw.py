@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TypeVar
 
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
 
 __all__ = ["draw"]
 
@@ -17,8 +17,8 @@ def draw(values: Sequence[T], count: int, seed: int = 0) -> list[T]:
     """Return a random sample without replacement, in the order of the draws.
 
     Draw i, from 0, swaps the value at position i with the one at i + r, where r is the SHA-256 hash of the
-    text ``SEED:i`` modulo the number of values from i on. So a larger sample with the same seed begins with
-    the smaller one.
+    text ``SEED:i`` modulo the number of values from i on. A larger sample with the same seed therefore
+    begins with the smaller one.
 
     Args:
         values: The values to draw from.
@@ -29,9 +29,7 @@ def draw(values: Sequence[T], count: int, seed: int = 0) -> list[T]:
         BadOption: There are fewer values than ``count``.
     """
     if not 1 <= count <= len(values):
-        raise BadOption(
-            Argument("sample"), f"={count} should be a number from 1 to {len(values)}, the number of tasks"
-        )
+        raise BadOption("sample", count, f"a number from 1 to {len(values)}, the number of tasks")
     moved: dict[int, int] = {}  # the positions whose value was swapped; `values` may be a long range
     drawn = []
     for at in range(count):

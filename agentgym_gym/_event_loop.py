@@ -18,7 +18,7 @@ _CANCEL_SECONDS = 2.0  # for cancelled work to end
 
 
 class EventLoopThread:
-    """An event loop in a separate thread, in which other threads run coroutines."""
+    """An event loop in a separate thread, where other threads run coroutines."""
 
     def __init__(self) -> None:
         self._stopping = False

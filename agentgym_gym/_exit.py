@@ -15,7 +15,7 @@ from agentgym_gym._logging import logger
 from agentgym_gym._threads import drain_background
 
 if TYPE_CHECKING:
-    from agentgym_gym._episode import RemoteEpisode
+    from agentgym_gym._remote_episode import RemoteEpisode
 
 __all__ = ["EXIT_SECONDS", "release", "release_all"]
 

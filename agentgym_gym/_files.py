@@ -32,7 +32,7 @@ def replaces(path: Path) -> Iterator[Path]:
 
 
 def hidden_part(path: Path) -> Path:
-    """Return the path of a temporary file beside a file, unique to this process and machine."""
+    """Return the path of a temporary file next to a file, unique to this process and machine."""
     host = re.sub(r"[^\w.]+", "-", socket.gethostname())[:80]
     return path.with_name(f".{path.name}.{host}-{os.getpid()}.part")
 

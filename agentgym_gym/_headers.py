@@ -66,26 +66,23 @@ def parse_headers(given: Any, name: str) -> HiddenHeaders:
             the built-in client; or a value has a control character or a character outside Latin-1.
     """
     if not isinstance(given, Mapping):
-        raise BadOption(f"{name} should map names of headers to strings, not be a {type(given).__name__}")
+        raise BadOption(name, expected=f"a mapping of header names to strings, not a {type(given).__name__}")
     headers = HiddenHeaders()
     for header, value in given.items():
         if not isinstance(header, str) or not _TOKEN.fullmatch(header):
             # An invalid name may be a value in the wrong place.
-            raise BadOption(f"{name}: the name of a header should be letters, digits and hyphens")
+            raise BadOption(name, problem="contain an invalid header name: use letters, digits and hyphens")
         if header.lower() in _RESERVED:
-            raise BadOption(
-                f"{name}: the header {header!r} is written by the HTTP engine and cannot be given"
-            )
+            raise BadOption(name, problem=f"contain {header!r}, which the HTTP engine sets itself")
         if header.lower() in map(str.lower, headers):
-            raise BadOption(f"{name}: the header {header!r} is given twice")
+            raise BadOption(name, problem=f"contain {header!r} twice")
         if not isinstance(value, str):
-            raise BadOption(
-                f"{name}: the value of {header!r} should be a string, not a {type(value).__name__}"
-            )
+            raise BadOption(name, problem=f"have a {type(value).__name__} for {header!r}: use a string")
         if not _VALUE.fullmatch(value):
             raise BadOption(
-                f"{name}: the value of {header!r} has a line end, another control character, or a character "
-                "that is not Latin-1"
+                name,
+                problem=f"have a value of {header!r} with a line end, another control character, or a "
+                "character that is not Latin-1",
             )
         headers[header] = value.strip(" \t")
     return headers
@@ -96,7 +93,7 @@ def configured_headers(environment: Environment, given: Mapping[str, str] | None
 
     Args:
         environment: The environment, whose variable ``AGENTGYM_NAME_HEADERS`` may contain a JSON object.
-        given: The user's argument. Its headers replace those of the same name in the variable.
+        given: The user's argument. Its headers replace headers of the same name in the variable.
 
     Raises:
         BadOption: The argument or the variable contains no valid headers.
@@ -111,7 +108,5 @@ def configured_headers(environment: Environment, given: Mapping[str, str] | None
     except ValueError:
         held = None
     if not isinstance(held, dict):
-        raise BadOption(
-            f'{variable} should hold a JSON object of strings, such as \'{{"X-Api-Key": "..."}}\''
-        )
+        raise BadOption(variable, expected="""a JSON object of strings, such as '{"X-Api-Key": "..."}'""")
     return headers.over(parse_headers(held, variable))

@@ -164,7 +164,7 @@ def exact_number(written: str) -> int | float:
     """Return the number for a decimal literal.
 
     Raises:
-        NotJson: It is no decimal literal, or Python cannot represent it exactly.
+        NotJson: It is not a decimal literal, or Python cannot represent it exactly.
     """
     found = _NUMBER.fullmatch(written)
     if found is None:

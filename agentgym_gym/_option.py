@@ -6,28 +6,11 @@ import math
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from agentgym_gym._http.limits import DEFAULT_TIMEOUT
-from agentgym_gym._options import FormatName
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
 
-__all__ = [
-    "FORMAT_NAMES",
-    "ActionFormat",
-    "EnvTimeout",
-    "Isolate",
-    "MaxTurns",
-    "OnUnknown",
-    "Option",
-    "Parser",
-    "Server",
-    "SuccessAt",
-    "Timeout",
-    "check_options",
-    "members_of",
-    "options_of",
-]
+__all__ = ["Option", "check_options", "members_of", "options_of"]
 
 
 @dataclass(frozen=True)
@@ -51,10 +34,15 @@ class Option:
         least: Minimum of a number.
         most: Maximum of a number.
         completes: The words that a shell offers.
-        values: The contents of the text: one value, a ``json`` object, or ``words`` that are split as by a
-            shell. An option of a sequence can be repeated unless it has ``words``.
+        values: The contents of the text: one value, a ``json`` object, ``words`` that are split as by a
+            shell, ``numbers`` separated by commas, or the path of an existing ``folder``. An option of a
+            sequence can be repeated unless it has ``words`` or ``numbers``.
         usual: Whether most users need the option, so that the short help lists it.
         recorded: Whether a run records the value, and can be resumed only with the same value.
+        positional: Whether the command line has an argument for it instead of an option.
+        flag: Its name on the command line; by default that of the field, as in ``--max-turns``.
+        argument: The library's argument that it sets, if the field has another name: errors name the option
+            instead.
     """
 
     help: str
@@ -63,10 +51,17 @@ class Option:
     metavar: str = ""
     least: float | None = None
     most: float | None = None
-    completes: Literal["", "agent", "environment", "protocol", "split"] = ""
-    values: Literal["one", "json", "words"] = "one"
+    completes: Literal["", "agent", "environment", "protocol", "run", "server", "split"] = ""
+    values: Literal["one", "json", "words", "numbers", "folder"] = "one"
     usual: bool = False
     recorded: bool = True
+    positional: bool = False
+    flag: str = ""
+    argument: str = ""
+
+    def name_of(self, field: str) -> str:
+        """Return the name on the command line of the option of a field."""
+        return self.metavar if self.positional else self.flag or f"--{field.rstrip('_').replace('_', '-')}"
 
 
 def options_of(kind: type) -> dict[str, Option]:
@@ -96,7 +91,7 @@ def check_options(options: Any) -> None:
         value = getattr(options, name)
         expected = None if value is None else _expected(hints[name], option)
         if expected is not None and not expected[0](value):
-            raise BadOption(Argument(name), f"={value!r:.80} should be {expected[1]}")
+            raise BadOption(name, value, expected[1])
 
 
 def _expected(hint: Any, option: Option) -> tuple[Callable[[Any], bool], str] | None:
@@ -105,6 +100,8 @@ def _expected(hint: Any, option: Option) -> tuple[Callable[[Any], bool], str] | 
     choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
     least = -math.inf if option.least is None else option.least
     most = math.inf if option.most is None else option.most
+    if any(get_origin(kind) is Sequence for kind in kinds):
+        return None
     limits = "" if option.least is None else f", {option.least:g} or more"
     limits = limits if option.most is None else f" from {option.least:g} to {option.most:g}"
     if choices:
@@ -125,65 +122,3 @@ def _option(hint: Any) -> Option | None:
     if get_origin(hint) is not Annotated:
         return None
     return next((each for each in get_args(hint)[1:] if isinstance(each, Option)), None)
-
-
-FORMAT_NAMES = "react, function_calling, code_as_action, tags, adapt, bare, tool_calls"
-"""The names of the action formats, for help lines."""
-
-_ENVIRONMENT = "Environment"
-
-Server: TypeAlias = Annotated[
-    str | Sequence[str] | None,
-    Option(
-        "server URL, or several separated by commas",
-        _ENVIRONMENT,
-        default="its variable, else a local server",
-        usual=True,
-        recorded=False,
-    ),
-]
-
-ActionFormat: TypeAlias = Annotated[
-    FormatName | None,
-    Option(f"action format: {FORMAT_NAMES}", _ENVIRONMENT, default="react", metavar="FORMAT"),
-]
-
-Parser: TypeAlias = Annotated[
-    Literal["default", "agentgym"] | None,
-    Option("reply parser; agentgym parses as AgentGym's own client does", _ENVIRONMENT),
-]
-
-OnUnknown: TypeAlias = Annotated[
-    Literal["forward", "refuse"] | None,
-    Option("handling of actions outside the environment's grammar", _ENVIRONMENT),
-]
-
-MaxTurns: TypeAlias = Annotated[
-    int | None,
-    Option("turn limit; 0 for none", _ENVIRONMENT, default="the environment's, else 100", least=0),
-]
-
-Timeout: TypeAlias = Annotated[
-    float | None,
-    Option(
-        "timeout of each server request, in seconds",
-        _ENVIRONMENT,
-        default=f"{DEFAULT_TIMEOUT:g}",
-        recorded=False,
-    ),
-]
-
-Isolate: TypeAlias = Annotated[
-    Literal["loop", "thread", "process"] | None,
-    Option("where each environment runs", _ENVIRONMENT, default="loop or thread"),
-]
-
-SuccessAt: TypeAlias = Annotated[
-    float | None,
-    Option("return that counts as success if none is reported", _ENVIRONMENT, metavar="RETURN"),
-]
-
-EnvTimeout: TypeAlias = Annotated[
-    float | None,
-    Option("timeout of each call to another library's environment, in seconds", _ENVIRONMENT, default="900"),
-]

@@ -47,8 +47,8 @@ def release_left(
 ) -> None:
     """Close the orphaned environments of a process; call it from another process right after its end.
 
-    Only then is it safe without confirmation: the server cannot have assigned those ids to another client
-    yet, unless it was restarted in between, which is checked as far as possible.
+    Only then is it safe without confirmation: the server cannot have assigned the ids to another client
+    yet, unless it was restarted in between, which is checked if possible.
 
     Args:
         pid: The id of the ended process.
@@ -144,11 +144,11 @@ def remove_lost(left: Collection[Record], names: Collection[str], newest: int | 
 
 
 def close_left(server: str, left: Collection[Record], headers: HiddenHeaders, counts: Counter[str]) -> None:
-    """Close the orphaned environments of ended processes, except for those that a running process has leased.
+    """Close the orphaned environments of ended processes, except for ids leased by a running process.
 
     Args:
         server: The server.
-        left: The records of those processes.
+        left: The records of the processes.
         headers: HTTP headers for the server.
         counts: Incremented for each environment: ``closed``, or ``refused`` if its id is unknown to the
             server.

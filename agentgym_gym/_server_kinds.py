@@ -1,4 +1,4 @@
-"""The local servers that exist: this project's, and those of other packages by entry point.
+"""The local servers that exist: this project's, and the ones of other packages, found by entry points.
 
 This project's own are in the package ``agentgym_servers``, which is referenced only by import paths and need
 not be installed.
@@ -17,7 +17,7 @@ from typing import Any
 
 from agentgym_gym import catalogue
 from agentgym_gym._imports import import_object
-from agentgym_gym.errors import Argument, BadOption, MissingExtra, SetupError, UnknownEnvironment
+from agentgym_gym.errors import BadOption, MissingExtra, SetupError, UnknownEnvironment
 
 __all__ = [
     "ALL",
@@ -73,9 +73,9 @@ class ServerOptions:
         self._check("keep_seconds", self.keep_seconds > 0, "above 0")
         self._check("seed", self.seed >= 0, "0 or more")
 
-    def _check(self, name: str, right: object, must_be: str) -> None:
+    def _check(self, name: str, right: object, expected: str) -> None:
         if not right:
-            raise BadOption(Argument(name), f"={getattr(self, name)} is out of range; it must be {must_be}")
+            raise BadOption(name, getattr(self, name), expected)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class ServerKind:
         title: The environment's name with its capitals.
         create_app: Import path ``"module:function"`` of the function that returns its ASGI application for
             `ServerOptions`; imported on first use.
-        needs: The modules it requires in addition to those of every server.
+        needs: The modules it requires, besides the modules of every server.
         takes: The options that change its world: ``seed`` for a generated one, ``data``, a folder with a
             world of the user's, and ``twin``, to reproduce AgentGym's server exactly.
         extra: The extra of this project that installs its dependencies; empty for a server of another
@@ -227,7 +227,7 @@ def server_kind(name: str) -> ServerKind:
 
     Raises:
         UnknownEnvironment: There is no server of that name; the message lists all.
-        SetupError: Its package is not installed, or the path is not that of a `ServerKind`.
+        SetupError: Its package is not installed, or the path does not lead to a `ServerKind`.
     """
     path = server_path(name)
     package = path.partition(":")[0].partition(".")[0]

@@ -65,8 +65,8 @@ def called_action(calls: Sequence[ToolCall], grammar: Grammar) -> ParseResult:
     """Parse function calls: the first valid one is the action, all others are ignored.
 
     Returns:
-        The parse result. Its position is that of the call in `reply_text`. The text of an ignored call is
-        its action, or its JSON if the call is invalid.
+        The parse result, with the position of the call in `reply_text`. The text of an ignored call is its
+        action, or its JSON if the call is invalid.
 
     Raises:
         NoAction: There is no call.

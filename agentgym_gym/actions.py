@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
-from agentgym_gym._templates import ListOf, TemplateText, fields_of
+from agentgym_gym._template_text import ListOf, TemplateText, fields_of
 from agentgym_gym._text import shown
 from agentgym_gym.arguments import strategies
 from agentgym_gym.errors import ActionError, BadArguments, UnknownAction
@@ -198,7 +198,7 @@ class Grammar:
         self.style = self.actions[0].style
         if any(action.style != self.style for action in self.actions):
             raise ValueError("the actions of a grammar must be of one style")
-        # Candidate actions by the first word of a text: actions with that first word, then those with any.
+        # Candidate actions by the first word of a text: actions with that first word, then actions with any.
         self._of_any = tuple(action for action in self.actions if not action.openings())
         self._by_opening: dict[str, tuple[type[Action], ...]] = {
             word: (*(action for action in self.actions if word in action.openings()), *self._of_any)

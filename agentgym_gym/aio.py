@@ -10,10 +10,10 @@ from gymnasium.utils import seeding
 
 from agentgym_gym._addresses import configured
 from agentgym_gym._base_env import BaseTextEnv
+from agentgym_gym._env_options import is_client
 from agentgym_gym._exit import EXIT_SECONDS, release
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._logging import logger
-from agentgym_gym._options import is_client
 from agentgym_gym._threads import call_in_background
 from agentgym_gym.errors import InUse
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym._base_env import Channel
-    from agentgym_gym._episode import RemoteEpisode, StepResult
     from agentgym_gym._http.async_driver import AsyncDriver
     from agentgym_gym._http.limits import Stats
+    from agentgym_gym._remote_episode import RemoteEpisode, StepResult
     from agentgym_gym.actions import StepAction
 
 __all__ = ["AsyncAgentGymEnv"]

@@ -159,24 +159,8 @@ class Integer(Argument[int]):
 
 
 NO_NAMES = (
-    *(
-        "because",
-        "so",
-        "since",
-        "then",
-        "or",
-        "if",
-        "not",
-        "but",
-        "now",
-        "that",
-        "this",
-        "i",
-        "we",
-        "my",
-        "it",
-    ),
-    *("is", "was", "for", "instead", "maybe", "please", "first", "next", "also"),
+    *("because", "so", "since", "then", "or", "if", "not", "but", "now", "that", "this", "i", "we", "my"),
+    *("it", "is", "was", "for", "instead", "maybe", "please", "first", "next", "also"),
 )
 """Words of a sentence that continues after a name: "get 1 stick because I need it"."""
 

@@ -1,7 +1,7 @@
 """Calls, replies and flows: requests to a server, independent of their transport and their meaning.
 
 A *flow* is a generator that yields a :class:`Call` and receives the :class:`Reply` to it, the pattern of
-httpx's ``auth_flow``. All protocol code consists of flows, which do no network and no file I/O. So the
+httpx's ``auth_flow``. All protocol code consists of flows, which do no network and no file I/O, so the
 synchronous driver, the asynchronous one and a test that replays a recording all run the same logic::
 
     from agentgym_gym.calls import Call, Flow
@@ -217,7 +217,7 @@ class MaybeRestarted(Exception):
 class WaitForFuture:
     """An operation for the driver: wait for an event in this process; it has no result.
 
-    The time limit is that of ``create``. When it is over, the driver cancels ``until``.
+    It has the time limit of ``create``. When it is over, the driver cancels ``until``.
 
     Attributes:
         until: The future to wait for.

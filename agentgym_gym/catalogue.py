@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import gymnasium
 
-from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
+from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from agentgym_gym.actions import Grammar
@@ -61,10 +61,10 @@ class Environment:
         max_turns: AgentGym's turn limit.
         splits: Task ids by split. If the first is ``all``, the others divide its tasks; no two of the others
             share a task.
-        parts: Further selections of tasks, by names that are selected like those of splits: parts of splits,
-            and tasks that only some servers have.
+        parts: Further selections of tasks by name, which can be selected like splits: parts of splits, and
+            tasks that only some servers have.
         unwinnable: Reasons, by task id, why a task cannot be won within the turn limit, or why no way to win
-            it is known. The ids are those of this project's own server, with the world of seed 0 if it has
+            it is known. The ids refer to this project's own server, with the world of seed 0 if it has
             seeds.
         score_range: Least and greatest score of an episode.
         on_unknown: Default handling of actions that the grammar does not include.
@@ -106,7 +106,7 @@ class Environment:
 
     @property
     def of_agentgym(self) -> bool:
-        """Whether AgentGym has a server of its own for it."""
+        """Whether AgentGym has a server for it."""
         return bool(self.launch)
 
     @property
@@ -121,7 +121,7 @@ class Environment:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The gymnasium ids: its own, then those of the aliases."""
+        """The gymnasium ids: its own, then the ids of its aliases."""
         return _ids(self)
 
     def wire_with(self, options: Mapping[str, Any]) -> Wire:
@@ -155,9 +155,7 @@ class Environment:
         try:
             return selectable[name]
         except (KeyError, TypeError):
-            raise BadOption(
-                Argument("split"), f"={name!r} is not one of {sorted(selectable)} of {self.name}"
-            ) from None
+            raise BadOption("split", name, f"one of {sorted(selectable)} of {self.name}") from None
 
     def sample_tasks(self, count: int, seed: int = 0, split: str | None = None) -> list[int]:
         """Return randomly drawn task ids, as ``agentgym eval --sample`` draws them.
@@ -277,7 +275,7 @@ class _LazyEnvironment:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The gymnasium ids: its own, then those of the aliases."""
+        """The gymnasium ids: its own, then the ids of its aliases."""
         return _ids(self)
 
     def environment(self) -> Environment:

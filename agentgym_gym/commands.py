@@ -2,7 +2,7 @@
 
 A package adds commands to ``agentgym`` by entry points of the group ``agentgym.commands``:
 
-- The name of an entry point is that of the command; ``data.rl`` is the command ``rl`` of the group ``data``.
+- An entry point has the name of its command; ``data.rl`` is the command ``rl`` of the group ``data``.
 - Its object is a function, which typer turns into a command, or a ``typer.Typer``, which becomes a group.
 - If the command raises an `agentgym_gym.errors.AgentGymError`, it prints one line and exits with 2. The
   arguments of this library in the message get the names of the command's options.
@@ -11,12 +11,11 @@ A function of a dataclass becomes a command by :func:`command`, with an option f
 
 >>> from dataclasses import dataclass
 >>> from typing import Annotated
->>> import typer
->>> from agentgym_gym.commands import command, complete_env, out, resolve
+>>> from agentgym_gym.commands import Option, command, out, resolve
 >>> @dataclass(frozen=True, kw_only=True)
 ... class GreetOptions:
-...     env: Annotated[str, typer.Argument(help="environment", autocompletion=complete_env)]
-...     times: Annotated[int, typer.Option(min=1, help="number of greetings")] = 1
+...     env: Annotated[str, Option("environment", positional=True, completes="environment")]
+...     times: Annotated[int, Option("number of greetings", least=1)] = 1
 >>> @command(GreetOptions, examples=["agentgym greet TextCraft"])
 ... def greet(options: GreetOptions) -> None:
 ...     "Greet an environment."
@@ -31,12 +30,13 @@ from __future__ import annotations
 from agentgym_gym._addresses import configured, parse_urls
 from agentgym_gym._cli.completion import complete_env, complete_split
 from agentgym_gym._cli.console import clean, out, print_json, print_table
-from agentgym_gym._cli.declared import GivenOptions, command
+from agentgym_gym._cli.declared import GivenOptions, command, json_object
 from agentgym_gym._cli.options import AgentGymOptions, Force, Json, ValidationSize
 from agentgym_gym._cli.per_environment import PerEnvironment, file_text, read_per_environment
 from agentgym_gym._cli.reformat import convert
-from agentgym_gym._cli.resolve_env import TASKS_HELP, json_object
+from agentgym_gym._cli.resolve_env import TASKS_HELP
 from agentgym_gym._cli.trajectories import FineTuningOptions, SourceFormatOption, print_summary
+from agentgym_gym._option import Option
 from agentgym_gym.evaluate._probe import probe
 from agentgym_gym.evaluate._resolve import (
     Chosen,
@@ -55,6 +55,7 @@ __all__ = [
     "Force",
     "GivenOptions",
     "Json",
+    "Option",
     "PerEnvironment",
     "SourceFormatOption",
     "ValidationSize",

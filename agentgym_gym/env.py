@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from gymnasium.envs.registration import EnvSpec
 
-    from agentgym_gym._episode import RemoteEpisode
     from agentgym_gym._http.limits import Stats
     from agentgym_gym._http.sync_driver import SyncDriver
+    from agentgym_gym._remote_episode import RemoteEpisode
     from agentgym_gym.calls import WaitingFlow
     from agentgym_gym.spaces import ReplySpace, TextSpace
 
@@ -49,8 +49,8 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
     server; ``parse_error`` (str), the kind of error, after a reply that could not be parsed;
     ``ignored_actions`` (list of str), the calls of a reply that were ignored, because only one call is
     executed per turn, and ``played_call`` (int), the position of the executed one, from 0; and ``fault``, a
-    dict of ``kind`` and ``message``, if the environment failed. An episode with a fault is no evidence about
-    the agent.
+    dict of ``kind`` and ``message``, if the environment failed. An episode with a fault does not count
+    for or against the agent.
 
     Args:
         environment: Name in the catalogue, such as ``"TextCraft"``.
@@ -76,7 +76,7 @@ class AgentGymEnv(BaseTextEnv, gymnasium.Env[str, StepAction]):
         headers: HTTP headers sent with every request, by name, such as ``{"Authorization": "Bearer ..."}``.
             Each replaces the header of the same name, ignoring case, in the variable of the environment, such
             as ``AGENTGYM_TEXTCRAFT_HEADERS``, a JSON object of strings, which is read when the environment is
-            created. The values never appear in a ``repr``, log, error message or ``env.spec``. So
+            created. The values never appear in a ``repr``, log, error message or ``env.spec``, so
             ``gymnasium.make(env.spec)`` takes headers only from the variable. A pickle does contain them.
         http_client: Sends the requests instead of the built-in client: a callable that returns an
             ``httpx.Client``, or its import path ``"module:function"``, which is imported when the environment

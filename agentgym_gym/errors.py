@@ -11,7 +11,8 @@
         │   ├── MissingExtra           an optional dependency is not installed
         │   ├── UnknownEnvironment     no environment of that name is registered
         │   ├── InUse                  another thread is using the environment
-        │   └── BadOption              an argument has a value outside its documented range
+        │   └── BadOption              an argument, or a combination of arguments, is not accepted
+        │       └── BadFile            a file cannot be read or written, or has invalid contents
         ├── ActionError                the agent's reply contains no valid action
         │   ├── NoAction               no part of the reply is marked as the action
         │   ├── ManyActions            the reply contains several actions, so it is ambiguous
@@ -47,10 +48,13 @@ A step after the end of an episode raises ``gymnasium.error.ResetNeeded``.
 from __future__ import annotations
 
 import copy
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import gymnasium.error
+
+from agentgym_gym._deprecated import deprecated_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,9 +67,10 @@ __all__ = [
     "AgentCrashed",
     "AgentFault",
     "AgentGymError",
-    "Argument",
+    "ArgumentName",
     "BadArguments",
     "BadCompletion",
+    "BadFile",
     "BadOption",
     "BadReply",
     "ClientAnswer",
@@ -94,7 +99,10 @@ __all__ = [
 ]
 
 
-class Argument(str):
+__getattr__ = deprecated_names(__name__, {"Argument": "agentgym_gym.errors:ArgumentName"}, removed_in="0.4")
+
+
+class ArgumentName(str):
     """The name of an argument of this library, as a part of an error's message.
 
     The command line replaces it by the name of its option. It changes no other part, which may be a text of
@@ -104,11 +112,15 @@ class Argument(str):
     __slots__ = ()
 
 
+Message: TypeAlias = str | Sequence[str]
+"""A text, or its parts: the names of arguments in it are an `ArgumentName` each."""
+
+
 class AgentGymError(gymnasium.error.Error):
     """Base class of all errors of this library.
 
     Args:
-        *parts: The message; several parts are joined. The name of an argument is an `Argument`.
+        *parts: The message; several parts are joined. The name of an argument is an `ArgumentName`.
 
     Attributes:
         transient: Whether a later retry may succeed.
@@ -119,6 +131,9 @@ class AgentGymError(gymnasium.error.Error):
     def __str__(self) -> str:
         return "".join(map(str, self.args))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.args), vars(self)  # the constructor may need other arguments
+
     def renamed(self, names: Mapping[str, str]) -> Self:
         """Return the error with other names for the arguments in its message.
 
@@ -127,14 +142,30 @@ class AgentGymError(gymnasium.error.Error):
         """
         error = copy.copy(self)
         error.args = tuple(
-            Argument(names.get(part, part)) if isinstance(part, Argument) else part for part in self.args
+            ArgumentName(names.get(part, part)) if isinstance(part, ArgumentName) else part
+            for part in self.args
         )
         return error
+
+    def with_advice(self, *parts: str) -> Self:
+        """Return the error with more parts at the end of its message."""
+        error = copy.copy(self)
+        error.args = (*self.args, *parts)
+        return error
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the error as JSON: its kind, its message, and the fields of a `BadOption` or `BadFile`."""
+        return {"kind": self.kind, "message": str(self)}
 
     @property
     def kind(self) -> str:
         """The class name, a stable identifier for logs, counts and comparisons."""
         return type(self).__name__
+
+
+def _restored(kind: type[AgentGymError], parts: tuple[Any, ...]) -> AgentGymError:
+    """Return a copied or unpickled error, whose attributes are set afterwards."""
+    return kind.__new__(kind, *parts)
 
 
 class SetupError(AgentGymError):
@@ -161,11 +192,6 @@ class MissingExtra(SetupError):
             f"{what} needs the package {module!r}, which is not installed. "
             f"Install it in a checkout of agentgym-gym: pip install '.[{extra}]'"
         )
-        self._made_of = (what, extra, module)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        what, extra, module = self._made_of  # otherwise unpickling would pass only the message
-        return partial(type(self), extra=extra, module=module), (what,)
 
 
 class UnknownEnvironment(SetupError):
@@ -176,8 +202,121 @@ class InUse(SetupError):
     """Another thread is using the environment; create one environment per thread."""
 
 
+_NO_VALUE: Any = object()
+_LONGEST = 200  # characters of a value
+
+
 class BadOption(SetupError, ValueError):
-    """An argument has a value outside its documented range."""
+    """An argument has a value that is not accepted, or some arguments cannot be combined.
+
+    >>> print(BadOption("samples", 0, "1 or more"))
+    samples=0 should be 1 or more
+    >>> print(BadOption("launch", "vllm", problem=("needs ", ArgumentName("model_path"))))
+    launch='vllm' needs model_path
+    >>> print(BadOption("samples", 0, "1 or more").found_in("run.toml"))
+    samples = 0 in run.toml should be 1 or more
+
+    Args:
+        argument: The name of the argument; the whole message if it is the only thing given.
+        value: The value of the argument. Omit a value that is secret, or not given.
+        expected: The accepted values; they are read after "should be".
+        problem: What is wrong, where "should be" does not fit.
+
+    Attributes:
+        argument: The name of the argument; empty if the error is not about one argument.
+        value: The value as its ``repr``, shortened; empty if there is none.
+        expected: The accepted values; empty if the message has a problem instead.
+        place: The file that has the value, or a part of it; empty for an argument of a call.
+    """
+
+    argument: str = ""
+    value: str = ""
+    expected: str = ""
+    place: str = ""
+
+    def __init__(
+        self, argument: Message, value: object = _NO_VALUE, expected: Message = "", *, problem: Message = ""
+    ) -> None:
+        if not expected and not problem:
+            super().__init__(*_parts(argument), *([] if value is _NO_VALUE else [value]))
+            return
+        self.argument = "".join(argument)
+        self.value = "" if value is _NO_VALUE else _shown(value)
+        self.expected = "".join(expected)
+        wrong = ("should be ", *_parts(expected)) if expected else _parts(problem)
+        super().__init__(ArgumentName(self.argument), "=" * bool(self.value), self.value, " ", *wrong)
+
+    def renamed(self, names: Mapping[str, str]) -> Self:
+        """Return the error with other names for the arguments in its message.
+
+        Args:
+            names: The new names by the library's; an argument without one keeps its name.
+        """
+        error = super().renamed(names)
+        error.argument = names.get(self.argument, self.argument)
+        return error
+
+    def found_in(self, place: str) -> Self:
+        """Return the error of a value that was read from a file, with the file in its message.
+
+        The names of arguments are keys of the file, so that the command line keeps them. An error that
+        already has a place is returned unchanged.
+
+        Args:
+            place: The file, or a part of it, such as ``[[environments]] of run.toml``.
+        """
+        if self.place:
+            return self
+        error = copy.copy(self)
+        error.place = place
+        parts = map(str, self.args)
+        if self.argument:
+            name, equals, value, *wrong = parts
+            error.args = (name, f" {equals} " if equals else "", value, f" in {place}", *wrong)
+        else:
+            error.args = (f"{place}: ", *parts)
+        return error
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the error as JSON: its kind, its message, and its fields that are not empty."""
+        fields = {name: getattr(self, name) for name in ("argument", "value", "expected", "place")}
+        return super().as_dict() | {name: text for name, text in fields.items() if text}
+
+
+def _parts(words: Message) -> Sequence[str]:
+    return (words,) if isinstance(words, str) else words
+
+
+def _shown(value: object) -> str:
+    """Return the ``repr`` of a value, shortened. The ``repr`` of an integer may fail for its length."""
+    try:
+        text = repr(os.fspath(value) if isinstance(value, os.PathLike) else value)
+    except (ValueError, RecursionError):
+        return f"<{type(value).__name__} too large to show>"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+class BadFile(BadOption):
+    """A file or folder cannot be read or written, or its contents are invalid.
+
+    >>> BadFile("run.toml has no output folder", path="run.toml").as_dict()
+    {'kind': 'BadFile', 'message': 'run.toml has no output folder', 'path': 'run.toml'}
+
+    Args:
+        *message: The message, with the path in it; several parts are joined, as in `AgentGymError`.
+        path: The file or folder.
+
+    Attributes:
+        path: The file or folder.
+    """
+
+    def __init__(self, *message: str, path: str | os.PathLike[str]) -> None:
+        super().__init__(message)
+        self.path = str(path)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the error as JSON: its kind, its message and its path."""
+        return super().as_dict() | {"path": self.path}
 
 
 class ClientAnswer(NamedTuple):
@@ -335,10 +474,6 @@ class AgentFault(AgentGymError):
     """The agent failed to reply for a technical reason: the episode must not be scored."""
 
     transient = True
-
-    def as_dict(self) -> dict[str, str]:
-        """Return its kind and message, as in records."""
-        return {"kind": self.kind, "message": str(self)}
 
 
 class ModelUnreachable(AgentFault):

@@ -251,7 +251,7 @@ def _environment() -> dict[str, str]:
 def local_server_url(name: str) -> str:
     """Return the URL of this process's server for an environment, and start it if it is not running.
 
-    A dead server is replaced on another port. So clients of the old address get connection errors, instead of
+    A dead server is replaced on another port, so clients of the old address get connection errors, instead of
     environments that do not belong to them.
 
     Args:

@@ -14,9 +14,9 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 
 from agentgym_gym._base_env import public_spec
-from agentgym_gym._episode import StepResult
+from agentgym_gym._env_options import is_client
 from agentgym_gym._http.limits import Stats
-from agentgym_gym._options import is_client
+from agentgym_gym._remote_episode import StepResult
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.errors import BadOption, Fault, SetupError
 
@@ -70,12 +70,12 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
         **options: Any,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-            raise BadOption(f"num_envs={num_envs!r} should be a positive number of environments")
+            raise BadOption("num_envs", num_envs, "a positive number of environments")
         try:
             self.autoreset_mode = AutoresetMode(autoreset_mode)
         except ValueError:
             modes = [mode.value for mode in AutoresetMode]
-            raise BadOption(f"autoreset_mode={autoreset_mode!r} is not one of {modes}") from None
+            raise BadOption("autoreset_mode", autoreset_mode, f"one of {modes}") from None
         if is_client(options.get("http_client")):
             raise BadOption(
                 "a vector environment takes no live http_client: give a callable that makes an "
@@ -141,7 +141,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
-        """Start a task in every environment, or in those of a mask.
+        """Start a task in every environment, or in the environments of a mask.
 
         Args:
             seed: As in `AgentGymEnv.reset`, one per environment; or one number, to which the index of each
@@ -176,7 +176,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
     def step(
         self, actions: Sequence[StepAction | None]
     ) -> tuple[tuple[str, ...], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Execute one turn in every environment, except for those whose action is None.
+        """Execute one turn in every environment whose action is not None.
 
         Args:
             actions: One per environment.
@@ -320,7 +320,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
     def _mask(self, given: Any) -> NDArray[Any]:
         mask = np.ones(self.num_envs, dtype=np.bool_) if given is None else np.asarray(given)
         if mask.dtype != np.bool_ or mask.shape != (self.num_envs,):
-            raise BadOption(f"reset_mask should be an array of {self.num_envs} truth values")
+            raise BadOption("reset_mask", expected=f"an array of {self.num_envs} truth values")
         return mask
 
     def _each(self, name: str, given: Any) -> Sequence[Any]:
@@ -329,7 +329,7 @@ class AgentGymVectorEnv(VectorEnv[tuple[str, ...], Sequence["StepAction | None"]
             return [given] * self.num_envs
         values = list(given)
         if len(values) != self.num_envs:
-            raise BadOption(f"{name} should be one number, or {self.num_envs}, not {len(values)}")
+            raise BadOption(name, expected=f"one number, or {self.num_envs}, not {len(values)}")
         return values
 
 
@@ -349,7 +349,7 @@ def _check_descriptors(num_envs: int) -> None:
     if most != resource.RLIM_INFINITY and needed > most:
         raise SetupError(
             f"num_envs={num_envs} needs about {needed} file descriptors, one for the connection of each "
-            f"environment beside the {used} in use, and this process may open {most}. Allow more, by "
+            f"environment in addition to the {used} in use, and this process may open {most}. Allow more, by "
             f"`ulimit -n {needed}` in its shell or by resource.setrlimit, or make fewer environments"
         )
 

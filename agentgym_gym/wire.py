@@ -164,7 +164,7 @@ class Wire(ABC):
             *(f"{path} should not be there" for path in self.no_routes if path in found),
         ]
         if wrong:
-            raise WrongServer(f"its routes are those of another environment: {', '.join(wrong)}")
+            raise WrongServer(f"its routes belong to another environment: {', '.join(wrong)}")
 
     @abstractmethod
     def create(self, task_id: int) -> Flow[int]:
@@ -262,7 +262,7 @@ def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
     """Request the state of a remote environment, for :meth:`Wire.recognise`.
 
     Half of the servers answer HTTP 500 for an unknown id. As any server may fail once, the request is then
-    repeated: an environment that is wrongly considered gone stays open forever.
+    repeated: an environment that is wrongly considered gone is never closed.
 
     Returns:
         The state; if a server reports none after the end of an episode, whether the known episode is over;

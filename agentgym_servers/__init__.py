@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.local_servers import ALL, server_kind, servers
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def serve(
     app: ASGIApp
     if name.lower() == ALL:
         if seed is not None or data is not None:
-            raise BadOption("seed and data apply to one server only; name that server in place of 'all'")
+            only = " apply to one server only: name that server in place of 'all'"
+            raise BadOption("seed", problem=("and ", ArgumentName("data"), only))
         app, title = _all_servers(max_envs, twin=twin), "all environments"
     else:
         kind = server_kind(name)

@@ -17,7 +17,7 @@ author = "The contributors of agentgym-gym"
 version = release = agentgym_gym.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["plans"]  # for developers; each is deleted when its plan is done
+exclude_patterns = ["plans", "records"]  # for developers: plans until they are done, and raw results
 
 html_theme = "furo"
 html_title = "agentgym-gym"

@@ -5,10 +5,13 @@ Run it with ``make docs``.
 
 from __future__ import annotations
 
+import ast
 import re
-from inspect import signature
+from collections import defaultdict
+from dataclasses import MISSING, fields
+from inspect import getdoc, signature
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from typer import Context
 from typer.main import get_command
@@ -18,9 +21,29 @@ import agentgym_gym
 from agentgym_gym import FORMATS, Environment
 from agentgym_gym._cli import app
 from agentgym_gym._cli.console import Command
+from agentgym_gym._option import Option, members_of, options_of
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
+from agentgym_gym.evaluate import ChatOptions, Run, RunLimits
+from verl_bridge._run.loop_arguments import LoopOptions
+from verl_bridge.recipes import RlRecipe, SftRecipe
 
 DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
+
+OPTIONS: dict[str, tuple[type, str]] = {
+    "Run": (Run, "An agent in an environment, with its tasks: an argument of `agentgym_gym.evaluate.play`."),
+    "ChatOptions": (ChatOptions, "A model, as the agent of a run."),
+    "RunLimits": (RunLimits, "The limits that all runs of a call of `play` share."),
+    "RlRecipe": (RlRecipe, "A [training folder](training/recipes.md), as `agentgym verl init` writes it."),
+    "SftRecipe": (
+        SftRecipe,
+        "A folder for [fine-tuning](training/sft.md), as `agentgym verl sft` writes it.",
+    ),
+    "GymAgentLoop": (LoopOptions, "Keys of `agent_loop.yaml`, for [the agent loop](training/bridge.md)."),
+}
+"""The sections of docs/options.md: a dataclass with a sentence."""
+
 WAYS: dict[str, type[ActionError] | None] = {
     "Thought:\nI think.\n\nAction:\n{action}": None,
     "Thought: I think.\nAction: {action}": None,
@@ -134,6 +157,80 @@ def environment_page(environment: Environment) -> str:
         *([f"## AgentGym's server\n\n{_launch(environment)}"] if environment.of_agentgym else []),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def modules_page() -> str:
+    """Return docs/modules.md: the modules of each package with the first lines of their docstrings."""
+    introduction = (
+        "Each module with the first line of its docstring. Modules and packages whose name begins with an "
+        "underscore are private: they may change without notice. [Architecture](architecture.md) shows how "
+        "they work together."
+    )
+    parts = [f"# Modules\n\n{introduction}"]
+    for package in PACKAGES:
+        folders = defaultdict[Path, list[Path]](list)
+        for path in sorted((ROOT / package).rglob("*.py")):
+            folders[path.parent].append(path)
+        for folder, paths in folders.items():
+            name = folder.relative_to(ROOT).as_posix()
+            parts.append(f"{'##' if name == package else '###'} {name}")
+            parts += [_summary_of(path) for path in paths if path.name == "__init__.py"]
+            rows = [
+                f"| `{path.stem}` | {_summary_of(path)} |" for path in paths if path.name != "__init__.py"
+            ]
+            parts += ["\n".join(["| module | contents |", "|---|---|", *rows])] if rows else []
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary_of(path: Path) -> str:
+    """Return the first line of a module's docstring."""
+    line = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
+    return _cell(line)
+
+
+def options_page() -> str:
+    """Return docs/options.md: the fields of each dataclass of options."""
+    introduction = (
+        "Each option of a run, a model, a recipe and the agent loop. [In Python](howto/evaluate_python.md) they are "
+        "arguments, in [run files](evaluation.md) and `agent_loop.yaml` keys, and on "
+        "[the command line](cli.md) options such as `--max-turns`."
+    )
+    parts = [f"# Options\n\n{introduction}"]
+    for title, (kind, summary) in OPTIONS.items():
+        parts.append(f"## {title}\n\n{summary}\n\n{options_table(kind)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def options_table(kind: type) -> str:
+    """Return a table of a dataclass's fields; its docstring describes the fields without an `Option`."""
+    options, hints = options_of(kind), get_type_hints(kind)
+    described = dict(re.findall(r"^ {4}(\w+): ((?:.|\n {8})+)", getdoc(kind) or "", re.MULTILINE))
+    rows = ["| option | meaning | values | default |", "|---|---|---|---|"]
+    for field in fields(kind):
+        option = options.get(field.name) or Option(_phrase(described[field.name]))
+        kinds = [each for each in members_of(hints[field.name]) if get_origin(each) is Literal]
+        choices = [f"`{word}`" for each in kinds for word in get_args(each)]
+        default = option.default or ("" if field.default in {MISSING, None, ()} else str(field.default))
+        meaning, default = (
+            re.sub(r"--([a-z-]+)", lambda name: f"`{name[1].replace('-', '_')}`", text)
+            for text in (option.help, default)
+        )
+        cells = (f"`{field.name}`", _cell(meaning), ", ".join(choices), _cell(default))
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _phrase(sentence: str) -> str:
+    """Return a sentence of a docstring in the form of a help text."""
+    words = " ".join(sentence.split()).removesuffix(".")
+    return words if words[1:2].isupper() else words[0].lower() + words[1:]
+
+
+def _cell(text: str) -> str:
+    """Return a line of a docstring or of a help text as a cell of a table."""
+    parts = re.split("(`[^`]*`)", re.sub(r":\w+:(?=`)", "", text).replace("``", "`"))
+    shown = "".join(part if part.startswith("`") else _prose(part) for part in parts)
+    return shown.replace("|", "\\|")
 
 
 def _server(environment: Environment) -> str:
@@ -280,6 +377,8 @@ def pages() -> dict[Path, str]:
     return {
         **own,
         DOCS / "environments" / "README.md": environments_page(),
+        DOCS / "modules.md": modules_page(),
+        DOCS / "options.md": options_page(),
         **command_pages(),
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
         replies: with_section(replies.read_text("utf-8"), "parse", parse_section()),

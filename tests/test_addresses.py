@@ -57,5 +57,5 @@ def test_the_error_without_any_server_lists_every_way_to_get_one(monkeypatch):
 
 def test_no_server_of_our_own(monkeypatch):
     by_hand.register(replace(by_hand.make(by_hand.HandWire()), local_server=None), monkeypatch)
-    with pytest.raises(errors.NoServer, match="no server of its own"):
+    with pytest.raises(errors.NoServer, match="no local server for it"):
         AgentGymEnv("Hand").reset()

@@ -42,12 +42,14 @@ def test_the_tree_is_as_drawn():
 
 def test_all_are_exported_in_order():
     assert sorted(errors.__all__) == errors.__all__
-    assert set(errors.__all__) == {*CLASSES, "Argument", "ClientAnswer"}
+    assert set(errors.__all__) == {*CLASSES, "ArgumentName", "ClientAnswer"}
 
 
 def make(kind: type[Exception]) -> Exception:
     if kind is errors.MissingExtra:
         return errors.MissingExtra("It", extra="servers", module="fastapi")
+    if kind is errors.BadFile:
+        return errors.BadFile("what happened", path="run.toml")
     return kind("what happened")
 
 

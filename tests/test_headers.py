@@ -71,17 +71,17 @@ def arrived(counted, monkeypatch):
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        (SECRET, "map names"),
-        ([("Authorization", SECRET)], "map names"),
-        ({SECRET + ":": "x"}, "name of a header"),
-        ({"": SECRET}, "name of a header"),
-        ({3: SECRET}, "name of a header"),
-        ({"Authorization": SECRET + "\r\nX: y"}, "'Authorization' has a line end"),
-        ({"Authorization": SECRET + "\n"}, "'Authorization' has a line end"),
+        (SECRET, "a mapping of header names"),
+        ([("Authorization", SECRET)], "a mapping of header names"),
+        ({SECRET + ":": "x"}, "invalid header name"),
+        ({"": SECRET}, "invalid header name"),
+        ({3: SECRET}, "invalid header name"),
+        ({"Authorization": SECRET + "\r\nX: y"}, "'Authorization' with a line end"),
+        ({"Authorization": SECRET + "\n"}, "'Authorization' with a line end"),
         ({"Authorization": SECRET + "\0"}, "control"),
         ({"Authorization": SECRET + "…"}, "not Latin-1"),
-        ({"Authorization": SECRET.encode()}, "not a bytes"),
-        ({"X-A": SECRET, "x-a": SECRET}, "'x-a' is given twice"),
+        ({"Authorization": SECRET.encode()}, "a bytes for"),
+        ({"X-A": SECRET, "x-a": SECRET}, "'x-a' twice"),
         *[
             ({name: SECRET}, name)
             for name in ("Host", "content-length", "Transfer-Encoding", "CONNECTION", "Upgrade", "TE")

@@ -45,6 +45,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import inspect
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -65,8 +66,8 @@ from agentgym_gym.rollout import (
 from verl_bridge._credit.estimators import GIGPO
 from verl_bridge._credit.turn_rewards import TurnLog
 from verl_bridge._run.episode_log import opening_of, record_of, task_id_of
-from verl_bridge._run.loop_arguments import RULES, check_arguments, require_trainer, unknown_arguments
-from verl_bridge._run.replays import FAULT_BUDGET, Replays, budget_of
+from verl_bridge._run.loop_arguments import ARGUMENTS, LoopOptions, require_trainer, unknown_arguments
+from verl_bridge._run.replays import Replays, budget_of
 from verl_bridge._run.rollout_output import RolloutOutput
 from verl_bridge._run.timing import Timing
 from verl_bridge._tokens.limits import TokenLimit, TokenLimits
@@ -85,65 +86,27 @@ _LONG = 2_000
 _log = logging.getLogger(__name__)
 
 
+def _signature(init: Callable[..., None]) -> inspect.Signature:
+    """Return a constructor's signature with the arguments of the yaml."""
+    own, options = (inspect.signature(each).parameters.values() for each in (init, LoopOptions))
+    *first, last = own
+    return inspect.Signature([*first, *options, last])
+
+
 class GymAgentLoop(AgentLoopBase):
     """Plays one episode for each sample.
 
     Args:
         *args: The arguments that verl passes to its agent loops.
-        env_id: The environment of rows without one, with its module: ``"package:namespace/Name-v0"``.
-        env_kwargs: Arguments for it; a row's own override them key by key.
-        reset_options: Options for its reset; a row's own override them in the same way.
-        max_turns: Maximum number of replies in an episode; None leaves it to the environment.
-        horizon: A turn limit that depends on the training step, in place of `max_turns`: ``turns``, a list of
-            limits, and ``every``, the number of steps of each; see :mod:`verl_bridge.horizon`.
-        max_tokens_per_turn: Maximum tokens of a reply; None leaves it to the length of the response.
-        max_observation_tokens: Maximum tokens of an observation, which is shortened in the middle if it has
-            more; by default a quarter of ``response_length``, at least 128. The first may fill the prompt
-            instead.
-        hide_reasoning: Whether to send the environment only the part of a reply after the reasoning.
-        drop_reasoning: Whether to remove the reasoning of earlier replies from the model's context. Then only
-            the last reply of each episode is trained on.
-        turn_rewards: Whether verl gets each turn's reward at the last token of the turn, for estimators with
-            a discount; otherwise it gets their sum at the end. :mod:`verl_bridge.trainer` must be loaded.
-        tool_calls: Whether the model calls functions in the notation of its own chat template: the prompt has
-            the ``tools`` of the environment, and the observation after a call is its result. The
-            ``action_format`` of AgentGym's environments should then be ``tool_calls``.
-        fault_budget: Seconds, from its first fault, within which a faulted episode is retried from the reset
-            with new replies, before it is excluded; 0 for no retry.
-        env_timeout: Seconds allowed for each reset and step; None for no limit.
-        episodes_dir: Folder to which each episode is written as it ends, for ``agentgym report``; a relative
-            path starts at the folder of the yaml. See :class:`agentgym_gym.rollout.EpisodeWriter`.
-        isolate: Where each environment runs: ``loop``, ``thread`` or ``process``, see
-            :class:`agentgym_gym.rollout.Isolation`; by default the event loop for coroutines, else a thread.
-        success_at: The minimum return of a solved task, if the environment does not report its success; by
-            default the registered ``reward_threshold``.
-        **kwargs: Further arguments that verl passes to its agent loops, which depend on its version.
+        **kwargs: The arguments of the yaml, those of :class:`LoopOptions`, and further ones that verl passes
+            to its agent loops, which depend on its version.
 
     Raises:
         ValueError: An argument is invalid, or :mod:`verl_bridge.trainer` is needed and not loaded.
     """
 
-    def __init__(
-        self,
-        *args: Any,
-        env_id: str | None = None,
-        env_kwargs: Mapping[str, Any] | str | None = None,
-        reset_options: Mapping[str, Any] | str | None = None,
-        max_turns: int | None = None,
-        horizon: Mapping[str, Any] | None = None,
-        max_tokens_per_turn: int | None = None,
-        max_observation_tokens: int | None = None,
-        hide_reasoning: bool = False,
-        drop_reasoning: bool = False,
-        turn_rewards: bool = False,
-        tool_calls: bool = False,
-        fault_budget: float = FAULT_BUDGET,
-        env_timeout: float | None = ENV_TIMEOUT,
-        episodes_dir: str | None = None,
-        isolate: str | None = None,
-        success_at: float | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        arguments = {name: kwargs.pop(name) for name in ARGUMENTS if name in kwargs}
         try:
             super().__init__(*args, **kwargs)
         except TemplateError:
@@ -152,40 +115,15 @@ class GymAgentLoop(AgentLoopBase):
             if not hasattr(self, "apply_chat_template_kwargs"):
                 raise
         _warn_about_unknown(kwargs)
-        self._defaults: dict[str, Any] = {
-            "env_id": env_id,
-            "env_kwargs": env_kwargs,
-            "reset_options": reset_options,
-            "isolate": isolate,
-            "success_at": success_at,
-        }
-        check_arguments(
-            {
-                **self._defaults,
-                "max_turns": max_turns,
-                "horizon": horizon,
-                "max_tokens_per_turn": max_tokens_per_turn,
-                "max_observation_tokens": max_observation_tokens,
-                "hide_reasoning": hide_reasoning,
-                "drop_reasoning": drop_reasoning,
-                "turn_rewards": turn_rewards,
-                "tool_calls": tool_calls,
-                "fault_budget": fault_budget,
-                "env_timeout": env_timeout,
-                "episodes_dir": episodes_dir,
-            }
-        )
-        self._max_turns, self._horizon = max_turns, Horizon.of(horizon)
-        self._max_tokens_per_turn = max_tokens_per_turn
-        self._max_observation_tokens = max_observation_tokens
-        self._hide_reasoning, self._drop_reasoning = hide_reasoning, drop_reasoning
-        self._tool_calls, self._turn_rewards = tool_calls, turn_rewards
+        self._options = options = LoopOptions(**arguments)
+        self._horizon = Horizon.of(options.horizon)
         self._estimator = str(self.config.algorithm.adv_estimator)
-        require_trainer(self._estimator, turn_rewards=turn_rewards)
-        self._fault_budget = budget_of(fault_budget)
-        self._env_timeout = env_timeout
-        self._episodes = None if episodes_dir is None else writer_at(self._resolve_path(episodes_dir))
+        require_trainer(self._estimator, turn_rewards=options.turn_rewards)
+        directory = options.episodes_dir
+        self._episodes = None if directory is None else writer_at(self._resolve_path(directory))
         self._limits = TokenLimits(self.rollout_config)
+
+    __init__.__signature__ = _signature(__init__)  # type: ignore[attr-defined]
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         """Play the episode of a row.
@@ -202,10 +140,10 @@ class GymAgentLoop(AgentLoopBase):
                 neither text nor an integer.
             Exception: Any error of the generation server. The environment raises nothing.
         """
-        task = EnvTask.of(kwargs, **self._defaults)
+        task = self._options.task_of(kwargs)
         messages = drop_blank_system(kwargs["raw_prompt"])
-        replays, timing = Replays(task, self._fault_budget), Timing()
-        turn_limit = self._max_turns if self._horizon is None else self._horizon.limit(now.get())
+        replays, timing = Replays(task, budget_of(self._options.fault_budget)), Timing()
+        turn_limit = self._options.max_turns if self._horizon is None else self._horizon.limit(now.get())
         while True:
             rollout = RolloutOutput(
                 with_logprobs=bool(sampling_params.get("logprobs")),
@@ -237,7 +175,7 @@ class GymAgentLoop(AgentLoopBase):
 
     def _turn_log(self) -> TurnLog | None:
         states = self._estimator == GIGPO
-        return TurnLog(self._turn_rewards, states) if self._turn_rewards or states else None
+        return TurnLog(self._options.turn_rewards, states) if self._options.turn_rewards or states else None
 
     async def _write(
         self,
@@ -275,7 +213,7 @@ class GymAgentLoop(AgentLoopBase):
         messages: Sequence[Mapping[str, Any]],
         sampling_params: Mapping[str, Any],
     ) -> Episode:
-        episode = task.episode(timeout=self._env_timeout, max_turns=rollout.turn_limit)
+        episode = task.episode(timeout=self._options.env_timeout, max_turns=rollout.turn_limit)
         async with episode:
             _freeze_imports()
             conversation = self._conversation(messages, episode)
@@ -294,7 +232,7 @@ class GymAgentLoop(AgentLoopBase):
         return episode
 
     def _conversation(self, messages: Sequence[Mapping[str, Any]], episode: Episode) -> TokenizedChat:
-        native = self._tool_calls and episode.fault is None
+        native = self._options.tool_calls and episode.fault is None
         tools = episode.tools if native else []
         if native and not tools:
             raise ValueError(
@@ -326,7 +264,7 @@ class GymAgentLoop(AgentLoopBase):
                 "completion_tokens": len(reply),
             }
             episode.add_reply(text, step)
-            await episode.step(conversation.answer(reply) if self._hide_reasoning else text)
+            await episode.step(conversation.answer(reply) if self._options.hide_reasoning else text)
             if episode.over:
                 return
             between = await self._tokens_between(reply, episode, rollout, conversation)
@@ -338,8 +276,8 @@ class GymAgentLoop(AgentLoopBase):
         self, reply: list[int], episode: Episode, rollout: RolloutOutput, conversation: TokenizedChat
     ) -> list[int] | None:
         """Return the tokens between this reply and the next, or None if they leave no room for one."""
-        limit = self._max_observation_tokens or default_limit(self._limits.response_length)
-        drop = self._drop_reasoning
+        limit = self._options.max_observation_tokens or default_limit(self._limits.response_length)
+        drop = self._options.drop_reasoning
         kept = conversation.without_reasoning(reply) if drop else reply
         opened = conversation.opened if drop and rollout.shown else []  # the first are in the prompt
         freed = len(reply) - len(kept) + len(opened)
@@ -364,7 +302,7 @@ class GymAgentLoop(AgentLoopBase):
         params = dict(sampling_params)
         # Use one name, which the servers of all versions support; some raise an error if both are set.
         requested = [params.pop(name, None) for name in ("max_tokens", "max_new_tokens")]
-        limits = [limit for limit in (*requested, self._max_tokens_per_turn) if limit is not None]
+        limits = [limit for limit in (*requested, self._options.max_tokens_per_turn) if limit is not None]
         params["max_tokens"] = limit = min([self._room(rollout).tokens, *limits])
         started = time.monotonic()
         output = await self.server_manager.generate(
@@ -426,6 +364,6 @@ def _warn_about_unknown(arguments: Mapping[str, Any]) -> None:
     # verl passes its own arguments, and each version more of them, so unknown names cannot be rejected.
     unknown = {*arguments} - _known_arguments - {*AgentLoopBase.__init__.__code__.co_varnames}
     if unknown:
-        for message in unknown_arguments(sorted(unknown), RULES):
+        for message in unknown_arguments(sorted(unknown)):
             _log.warning("%s: check its spelling in the yaml", message)
         _known_arguments.update(unknown)

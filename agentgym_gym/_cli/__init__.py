@@ -23,7 +23,6 @@ from agentgym_gym._cli import (
     table,
     trajectories,
     validate,
-    view,
 )
 from agentgym_gym._cli.console import Command
 from agentgym_gym._cli.plugins import CommandGroup
@@ -49,7 +48,7 @@ app.command("table", cls=Command)(table.table)
 app.command("rescore", cls=Command)(rescore.rescore)
 app.command("validate", cls=Command)(validate.validate)
 app.command("report", cls=Command)(report.report)
-app.command("view", cls=Command)(view.view)
+app.command("view", cls=Command)(report.view)
 app.command("export", cls=Command)(export.export)
 
 data = typer.Typer(cls=CommandGroup, no_args_is_help=True, help="Write training files.")

@@ -4,39 +4,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
-
 from agentgym_gym import evaluate as evaluation
-from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
-from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._figures.holm import holm
-from agentgym_gym.evaluate._figures.permutation import DRAWS, ENUMERATED
+from agentgym_gym._cli.declared import command
+from agentgym_gym._option import Option
+from agentgym_gym.errors import BadFile, BadOption
+from agentgym_gym.evaluate._figures.p_values import DRAWS, ENUMERATED, holm
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Comparison, RunResult
     from agentgym_gym.evaluate._compare import Paired
 
-__all__ = ["compare"]
+__all__ = ["CompareOptions", "compare"]
 
 _TEST = "paired permutation test over tasks, two-sided"
 _SHOWN = 10  # task ids per line
 _LETTERS = 26
 
 
-def compare(
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """The options of ``agentgym compare``."""
+
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="RUN", help="folders of one or several runs; the first is A", autocompletion=complete_run
+        Option(
+            "folders of one or several runs; the first is A", positional=True, metavar="RUN", completes="run"
         ),
-    ],
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object")] = False,
-) -> None:
+    ]
+    as_json: Annotated[bool, Option("print a JSON object", flag="--json")] = False
+
+
+@command(CompareOptions)
+def compare(options: CompareOptions) -> None:
     """Compare runs task by task.
 
     Each run is compared with the first run in the same environment and on the same world. A difference has a
@@ -44,7 +48,9 @@ def compare(
     comparisons also corrected for their number by Holm's method. For two runs, it lists the tasks that are
     fixed, broken and unchanged.
     """
-    groups = [[evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in paths]
+    groups = [
+        [evaluation.read_run(folder) for folder in evaluation.find_runs(path)] for path in options.paths
+    ]
     _check(groups)
     named = _named(groups)
     by_world: dict[_World, dict[str, RunResult]] = {}
@@ -53,7 +59,7 @@ def compare(
             by_world.setdefault(_world(run), {})[name] = run
     comparisons = [result for runs in by_world.values() for result in _compare_with_first(runs)]
     single = [run for runs in by_world.values() if len(runs) == 1 for run in runs.values()]
-    if as_json:
+    if options.as_json:
         print_json(
             {
                 "test": _TEST,
@@ -89,7 +95,7 @@ def _check(groups: Sequence[Sequence[RunResult]]) -> None:
     all_runs = [run for runs in groups for run in runs]
     for path, times in Counter(run.path.resolve() for run in all_runs).items():
         if times > 1:
-            raise BadOption(f"the run {path} is given {times} times: give it once")
+            raise BadFile(f"the run {path} is given {times} times: give it once", path=path)
     counts = Counter(map(_world, all_runs))
     for runs in groups:
         if all(counts[_world(run)] == 1 for run in runs):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentgym_gym import local_servers
 from agentgym_gym._cli.console import ARGUMENTS
 from agentgym_gym.catalogue import BUILT_IN, environments, find
 from agentgym_gym.errors import UnknownEnvironment
@@ -21,7 +22,14 @@ from agentgym_gym.evaluate._runs import EPISODES, TRAINING_EPISODES
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["complete_agent", "complete_env", "complete_protocol", "complete_run", "complete_split"]
+__all__ = [
+    "complete_agent",
+    "complete_env",
+    "complete_protocol",
+    "complete_run",
+    "complete_server",
+    "complete_split",
+]
 
 _MOST_FOLDERS = 1_000
 """The number of folders to look into for runs, which bounds the time in a home folder."""
@@ -36,6 +44,11 @@ def complete_env(incomplete: str) -> list[str]:
     """Return the names and ids of AgentGym's environments that begin with a word."""
     names = [name for each in BUILT_IN for name in (each.name, *each.aliases, *each.ids)]
     return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_server(incomplete: str) -> list[str]:
+    """Return the names of local servers that begin with a word."""
+    return [name for name in (*local_servers.servers(), local_servers.ALL) if name.startswith(incomplete)]
 
 
 def complete_protocol(incomplete: str) -> list[str]:

@@ -26,7 +26,6 @@ __all__ = [
     "Command",
     "clean",
     "err",
-    "in_options",
     "json_text",
     "out",
     "print_json",
@@ -151,6 +150,7 @@ class Command(TyperCommand):
         # Set by `declared.command`.
         self.epilog = self.epilog or getattr(self.callback, "epilog", None)
         self._usual: Collection[str] = getattr(self.callback, "usual", ())
+        self._arguments: Mapping[str, str] = getattr(self.callback, "arguments", {})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments of the command, and store them in `ARGUMENTS`."""
@@ -207,28 +207,14 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except AgentGymError as error:
-            report(in_options(error, [option for each in self.params for option in each.opts]))
+            flags = [flag for each in self.params for flag in each.opts if flag.startswith("--")]
+            names = {flag.removeprefix("--").replace("-", "_"): flag for flag in flags}
+            report(error.renamed({**names, **self._arguments}))
             raise typer.Exit(ERROR) from None
 
 
 def _title(option: Any) -> str:
     return getattr(option, "rich_help_panel", None) or "Options"
-
-
-def in_options(error: BaseException, options: Collection[str]) -> str:
-    """Return the message of an error with the library's arguments replaced by the options of the command.
-
-    Args:
-        error: The error. Only its parts that are an `Argument` are replaced.
-        options: The options of the command, such as ``--server``.
-    """
-    own = {each.removeprefix("--").replace("-", "_"): each for each in options if each.startswith("--")}
-    own |= {argument: own[name] for argument, name in _OPTION_OF.items() if name in own}
-    return str(error.renamed(own) if isinstance(error, AgentGymError) else error)
-
-
-_OPTION_OF = {"task_id": "task", "headers": "header", "python": "engine_python"}
-"""The options whose names differ from the library's arguments, by argument."""
 
 
 def _plain(error: typer.BadParameter) -> str:

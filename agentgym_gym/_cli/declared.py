@@ -5,41 +5,33 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from agentgym_gym._cli.completion import complete_agent, complete_env, complete_protocol, complete_split
+from agentgym_gym._cli.completion import (
+    complete_agent,
+    complete_env,
+    complete_protocol,
+    complete_run,
+    complete_server,
+    complete_split,
+)
 from agentgym_gym._cli.console import HELP_ALL, show_all
-from agentgym_gym._cli.resolve_env import json_object
 from agentgym_gym._option import Option, members_of, options_of
+from agentgym_gym.errors import BadOption
 
-__all__ = ["CliValue", "GivenOptions", "command"]
+__all__ = ["GivenOptions", "command", "json_object"]
 
 _Options = TypeVar("_Options")
 _Mark = TypeVar("_Mark")
-
-
-@dataclass(frozen=True)
-class CliValue:
-    """Converts a command-line value for a field whose type typer does not support.
-
-    Put it in the field's ``Annotated``, next to its ``typer.Option``. If the option is absent, the field
-    keeps its default.
-
-    Attributes:
-        type: The type that typer parses.
-        convert: Converts the value from typer to the field's type.
-    """
-
-    type: Any
-    convert: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -51,10 +43,13 @@ class GivenOptions:
     Attributes:
         of: The dataclass that declares the options.
         without: Names of fields to exclude from the command.
+        defaults: Defaults of this command instead of the dataclass's own, by field; they count as given
+            unless they are None.
     """
 
     of: type
     without: Collection[str] = ()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 def command(
@@ -64,10 +59,9 @@ def command(
 ) -> Callable[[Callable[[_Options], None]], Callable[..., None]]:
     """Return a decorator that turns a function of a dataclass into a typer command.
 
-    Each field ``name: Annotated[type, typer.Option(...)]`` of the dataclass becomes an option of the command,
-    with the field's default; a field with a ``typer.Argument`` becomes an argument. A field whose type is a
-    dataclass adds all options of that dataclass. Other fields keep their defaults. Fields of a base class
-    come first.
+    Each field ``name: Annotated[type, Option(...)]`` of the dataclass becomes an option of the command, with
+    the field's default. A field whose type is a dataclass adds all options of that dataclass. Other fields
+    keep their defaults. Fields of a base class come first.
 
     Args:
         options: The dataclass. Its annotations are evaluated at run time.
@@ -88,20 +82,30 @@ def command(
     if twice:
         raise TypeError(f"{options.__name__} declares {', '.join(twice)} more than once")
 
+    arguments = {
+        option.argument: option.name_of(name) for name, option in _all_options(options) if option.argument
+    }
+
     def decorate(function: Callable[[_Options], None]) -> Callable[..., None]:
         @functools.wraps(function)
-        def run(**values: Any) -> None:
-            function(_build(options, values))
+        def run(context: typer.Context | None = None, **values: Any) -> None:
+            # Without a context it is called as a function.
+            given = {name for name in values if context is None or _is_given(context, name)}
+            function(_build(options, values, given))
 
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined] # read by typer
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        signature = inspect.Signature([_CONTEXT, *parameters])
+        run.__signature__ = signature  # type: ignore[attr-defined] # read by typer
+        run.__annotations__ = {each.name: each.annotation for each in signature.parameters.values()}
         if examples:
             run.epilog = _epilog_of(examples)  # type: ignore[attr-defined] # read by `console.Command`
         run.usual = usual  # type: ignore[attr-defined] # as for `epilog`
+        run.arguments = arguments  # type: ignore[attr-defined] # as for `epilog`
         return run
 
     return decorate
 
+
+_CONTEXT = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
 
 _HELP_ALL = inspect.Parameter(
     HELP_ALL,
@@ -121,15 +125,17 @@ _HELP_ALL = inspect.Parameter(
 
 
 def _all_options(options: type) -> Iterator[tuple[str, Option]]:
-    """Yield the names of fields with an `Option`, and those that the dataclass adds from another one."""
+    """Yield the fields with an `Option`, and the ones that the dataclass adds from another, by name."""
     for each in _declarations(options):
-        own, given = each.find(Option), each.find(GivenOptions)
-        if own is not None:
-            yield each.field.name, own
+        given = each.find(GivenOptions)
+        if each.option is not None:
+            yield each.field.name, each.option
         elif given is not None:
             yield from (
                 (name, one) for name, one in options_of(given.of).items() if name not in given.without
             )
+        elif each.is_group:
+            yield from _all_options(each.hint)
 
 
 def _epilog_of(examples: Collection[str]) -> str:
@@ -179,18 +185,16 @@ class _Declaration:
         return next((each for each in self.extras if isinstance(each, kind)), None)
 
     @property
-    def info(self) -> ArgumentInfo | OptionInfo | None:
-        """The field's ``typer.Argument`` or ``typer.Option``, or None."""
-        option = self.find(Option)
-        if option is not None:
-            return _typer_option(self.field.name, self.hint, option)
-        return self.find(ArgumentInfo) or self.find(OptionInfo)
+    def option(self) -> Option | None:
+        """The field's `Option`, or None."""
+        return self.find(Option)
 
     @property
-    def value(self) -> CliValue | None:
-        """The field's `CliValue`, or None."""
-        option = self.find(Option)
-        return self.find(CliValue) if option is None else _cli_value(self.field.name, self.hint, option)
+    def info(self) -> ArgumentInfo | OptionInfo | None:
+        """Typer's form of the field's option; None for a field without one."""
+        if self.option is not None:
+            return _typer_info(self.field.name, self.option)
+        return self.find(ArgumentInfo) or self.find(OptionInfo)
 
     @property
     def is_group(self) -> bool:
@@ -204,65 +208,108 @@ class _Declaration:
             return self.field.default_factory()
         return inspect.Parameter.empty if self.field.default is MISSING else self.field.default
 
+    @property
+    def parsed(self) -> tuple[Any, Callable[[Any], Any] | None]:
+        """The type that typer parses, and how it is converted to the field's type, if typer has another."""
+        kinds = [kind for kind in members_of(self.hint) if kind is not type(None)]
+        if self.option is None:
+            return self.hint, None
+        converters: dict[str, Callable[[Any], Any]] = {
+            "json": functools.partial(json_object, argument=self.field.name),
+            "words": functools.partial(_words, argument=self.field.name),
+            "numbers": functools.partial(_numbers, argument=self.field.name),
+        }
+        if self.option.values in converters:
+            return str, converters[self.option.values]
+        if any(get_origin(kind) is Sequence for kind in kinds) and str not in kinds:
+            return list[str], tuple
+        if len(kinds) > 1:
+            return (Path, Path) if Path in kinds else (str, str)
+        return self.hint, None
+
     def parameter(self) -> inspect.Parameter:
+        """Return the field as a parameter of a function that typer reads."""
+        kind, convert = self.parsed
         default = self.default
-        if self.value is not None and default is not inspect.Parameter.empty:
+        if convert is not None and default is not inspect.Parameter.empty:
             default = None
         return inspect.Parameter(
             self.field.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=default,
-            annotation=Annotated[self.hint if self.value is None else self.value.type, self.info],
+            annotation=Annotated[kind, self.info],
         )
 
 
-def _typer_option(name: str, hint: Any, option: Option) -> OptionInfo:
-    """Return typer's form of an option."""
-    flags = [f"--{name.replace('_', '-')}"] if bool in members_of(hint) else []
-    info: OptionInfo = typer.Option(
-        *flags,
-        help=option.help,
-        metavar=option.metavar or None,
-        show_default=option.default or True,
-        min=option.least,
-        max=option.most,
-        autocompletion=_COMPLETIONS.get(option.completes),
-        rich_help_panel=option.group or None,
+def json_object(text: str, argument: str = "env_kwargs") -> dict[str, Any]:
+    """Parse the value of an option that accepts a JSON object.
+
+    Args:
+        text: The value of the option.
+        argument: The name of its field, for the error message.
+
+    Raises:
+        BadOption: The value is not a JSON object.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadOption(argument, text, problem=f"is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadOption(argument, text, """a JSON object, such as '{"size": 5}'""")
+    return value
+
+
+def _words(text: str, argument: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise BadOption(argument, text, problem=f"cannot be split into words: {error}") from None
+
+
+def _numbers(text: str, argument: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError:
+        raise BadOption(argument, text, "whole numbers, such as 20 or 10,20,30") from None
+
+
+def _typer_info(name: str, option: Option) -> ArgumentInfo | OptionInfo:
+    settings: dict[str, Any] = {
+        "help": option.help,
+        "metavar": option.metavar or None,
+        "show_default": option.default or True,
+        "min": option.least,
+        "max": option.most,
+        "autocompletion": _COMPLETIONS.get(option.completes),
+        "exists": option.values == "folder",
+        "file_okay": option.values != "folder",
+    }
+    info: ArgumentInfo | OptionInfo = (
+        typer.Argument(**settings)
+        if option.positional
+        else typer.Option(option.name_of(name), rich_help_panel=option.group or None, **settings)
     )
     return info
-
-
-def _cli_value(name: str, hint: Any, option: Option) -> CliValue | None:
-    """Return how the text of an option is converted; None if typer supports the type of the field."""
-    kinds = members_of(hint)
-    if option.values == "json":
-        return CliValue(str, functools.partial(json_object, option=f"--{name.replace('_', '-')}"))
-    if option.values == "words":
-        return CliValue(str, shlex.split)
-    if Path in kinds:
-        return CliValue(Path, lambda path: path)
-    if str in kinds:
-        return CliValue(str, str)
-    if any(get_origin(kind) is Sequence for kind in kinds):
-        return CliValue(list[str], tuple)
-    return None
 
 
 _COMPLETIONS = {
     "agent": complete_agent,
     "environment": complete_env,
     "protocol": complete_protocol,
+    "run": complete_run,
+    "server": complete_server,
     "split": complete_split,
 }
 
 
 def _declarations(options: type) -> Iterator[_Declaration]:
     hints = get_type_hints(options, include_extras=True)
-    for field in fields(options):
-        hint, extras = hints[field.name], list[Any]()
+    for each in fields(options):
+        hint, extras = hints[each.name], list[Any]()
         if get_origin(hint) is Annotated:
             hint, *extras = get_args(hint)
-        yield _Declaration(field, hint, extras)
+        yield _Declaration(each, hint, extras)
 
 
 def _parameters(options: type) -> Iterator[inspect.Parameter]:
@@ -270,12 +317,14 @@ def _parameters(options: type) -> Iterator[inspect.Parameter]:
         given = each.find(GivenOptions)
         declared = each.info or given or each.is_group
         if not declared and each.default is inspect.Parameter.empty:
-            raise TypeError(f"{options.__name__}.{each.field.name} needs a typer.Option, or a default")
+            raise TypeError(f"{options.__name__}.{each.field.name} needs an Option, or a default")
         if each.info is not None:
             yield each.parameter()
         elif given is not None:
             for other in _options_of(given):
-                yield other.parameter().replace(default=None)
+                parameter = other.parameter()
+                default = given.defaults.get(parameter.name, parameter.default)
+                yield parameter.replace(default=default)
         elif each.is_group:
             yield from _parameters(each.hint)
 
@@ -286,20 +335,30 @@ def _options_of(given: GivenOptions) -> Iterator[_Declaration]:
             yield each
 
 
-def _build(options: type[_Options], values: Mapping[str, Any]) -> _Options:
-    """Create the dataclass from the values that typer parsed."""
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _build(options: type[_Options], values: Mapping[str, Any], on_line: Collection[str]) -> _Options:
+    """Create the dataclass from the values that typer parsed, some of which are on the command line."""
     arguments: dict[str, Any] = {}
     for each in _declarations(options):
         name, given = each.field.name, each.find(GivenOptions)
         if given is not None:
-            read = {other.field.name: _value(other, values) for other in _options_of(given)}
+            names = {*on_line, *given.defaults}
+            read = {
+                other.field.name: _value(other, values)
+                for other in _options_of(given)
+                if other.field.name in names
+            }
             arguments[name] = {key: value for key, value in read.items() if value not in _NOT_GIVEN}
         elif each.info is not None:
             value = _value(each, values)
-            if each.value is None or value is not None:
+            if each.parsed[1] is None or value is not None:
                 arguments[name] = value
         elif each.is_group:
-            arguments[name] = _build(each.hint, values)
+            arguments[name] = _build(each.hint, values, on_line)
     make: Callable[..., _Options] = options
     return make(**arguments)
 
@@ -308,7 +367,5 @@ _NOT_GIVEN: tuple[Any, ...] = (None, [], {}, ())
 
 
 def _value(declaration: _Declaration, values: Mapping[str, Any]) -> Any:
-    value = values[declaration.field.name]
-    if declaration.value is None or value is None:
-        return value
-    return declaration.value.convert(value)
+    value, (_, convert) = values[declaration.field.name], declaration.parsed
+    return value if convert is None or value is None else convert(value)

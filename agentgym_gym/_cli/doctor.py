@@ -12,9 +12,11 @@ import typer
 
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
+from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
-from agentgym_gym._cli.sources import ServerSource, print_advice, source_of
+from agentgym_gym._cli.server_sources import ServerSource, print_advice, source_of
+from agentgym_gym._option import Option
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._probe import Probe, probe
@@ -24,22 +26,28 @@ if TYPE_CHECKING:
     from agentgym_gym._headers import HiddenHeaders
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["doctor"]
+__all__ = ["DoctorOptions", "doctor"]
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*\bextra\s*==\s*["']([\w-]+)["']""")
 _PYTHON = re.compile(r"""python_version\s*(<|>=)\s*["']3\.(\d+)["']""")
 _COMBINED = frozenset({"all", "dev"})  # extras that combine others
 
 
-def doctor(
+@dataclass(frozen=True, kw_only=True)
+class DoctorOptions:
+    """The options of ``agentgym doctor``."""
+
     url: Annotated[
         str | None,
-        typer.Argument(metavar="[URL]", help="server to check", show_default="the local setup"),
-    ] = None,
-    env: ExtraEnvs = None,
-    header: Header = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of tables")] = False,
-) -> None:
+        Option("server to check", positional=True, metavar="[URL]", default="the local setup"),
+    ] = None
+    env: ExtraEnvs = None
+    header: Header = None
+    as_json: Annotated[bool, Option("print JSON instead of tables", flag="--json")] = False
+
+
+@command(DoctorOptions)
+def doctor(options: DoctorOptions) -> None:
     """Check a server, or the local setup.
 
     Without a URL, it lists the installed packages and the server of each environment, and checks the
@@ -48,8 +56,8 @@ def doctor(
     Other users of this machine can see --header in the list of processes. To hide it, set the variable
     AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
-    register_envs(env)
-    headers = headers_of(header)
+    register_envs(options.env)
+    url, headers, as_json = options.url, headers_of(options.header), options.as_json
     if headers and not url:
         raise BadOption("--header needs a URL; without one, set the variables AGENTGYM_<NAME>_HEADERS")
     healthy = (

@@ -15,7 +15,7 @@ from agentgym_gym.evaluate._episode_workers import Job
 from agentgym_gym.evaluate._figures.prices import Price, read_prices
 from agentgym_gym.evaluate._play import PreparedRun, prepare
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs
-from agentgym_gym.rollout._messages import History, estimate
+from agentgym_gym.rollout._history import History, estimate
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Run, RunLimits

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from agentgym_gym._cli.console import out, print_json, print_table
+from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Json  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
-from agentgym_gym._cli.sources import print_advice, source_of
+from agentgym_gym._cli.server_sources import print_advice, source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.formats import FORMATS
 
-__all__ = ["envs"]
+__all__ = ["EnvsOptions", "envs"]
 
 
-def envs(
-    env: ExtraEnvs = None,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class EnvsOptions:
+    """The options of ``agentgym envs``."""
+
+    env: ExtraEnvs = None
+    as_json: Json = False
+
+
+@command(EnvsOptions)
+def envs(options: EnvsOptions) -> None:
     """List the environments and the sources of their servers."""
-    register_envs(env)
+    register_envs(options.env)
     sources = [(environment, source_of(environment)) for environment in environments()]
-    if as_json:
+    if options.as_json:
         print_json(
             [
                 {

@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from agentgym_gym._cli.completion import complete_env
 from agentgym_gym._cli.console import err
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.dry_run import preview
@@ -28,15 +25,17 @@ _AGENT, _RUN = "Agent or model", "Run"
 
 @dataclass(frozen=True, kw_only=True)
 class EvalOptions:
-    """The options of ``agentgym eval``; those of `Run` and `ChatOptions` are also keys of a run file."""
+    """The options of ``agentgym eval``; `Run` and `ChatOptions` state the keys of a run file, too."""
 
     name: Annotated[
         str | None,
-        typer.Argument(
+        Option(
+            "environment (id, name or MODULE:ID), or a TOML run file",
+            positional=True,
             metavar="ID",
-            help="environment (id, name or MODULE:ID), or a TOML run file",
-            show_default="all of --protocol",
-            autocompletion=complete_env,
+            default="all of --protocol",
+            completes="environment",
+            argument="env",
         ),
     ] = None
     agent: Annotated[
@@ -121,18 +120,19 @@ def evaluate(options: EvalOptions) -> None:
     AGENTGYM_<NAME>_HEADERS to a JSON object instead.
     """
     planned = _planned(options)
-    if options.dry_run:
-        preview(planned.runs, planned.limits)
-        return
-    play_and_print(
-        planned.runs,
-        planned.limits,
-        out=planned.out,
-        ray=planned.ray,
-        resume=options.resume,
-        retry_faulted=options.retry_faulted,
-        yes=options.yes,
-    )
+    with planned.locate_errors():
+        if options.dry_run:
+            preview(planned.runs, planned.limits)
+            return
+        play_and_print(
+            planned.runs,
+            planned.limits,
+            out=planned.out,
+            ray=planned.ray,
+            resume=options.resume,
+            retry_faulted=options.retry_faulted,
+            yes=options.yes,
+        )
 
 
 def _planned(options: EvalOptions) -> RunFile:
@@ -159,6 +159,8 @@ def _planned(options: EvalOptions) -> RunFile:
             replace(file.limits, **options.limits),
             options.out or file.out,
             options.ray or file.ray,
+            file.path,
+            {*file.keys} - {*options.settings, *options.limits},
         )
     if name is None and protocol is None:
         raise BadOption("no environment: give an ID, a run file, or --protocol")

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
-from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import out as console
+from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.options import RunFolders  # noqa: TC001 - typer reads it at run time
+from agentgym_gym._option import Option
 from agentgym_gym.evaluate import find_runs, read_run
 
-__all__ = ["export"]
+__all__ = ["ExportOptions", "export"]
 
 
-def export(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN", help="folders of one or several runs", autocompletion=complete_run),
-    ],
-    *,
-    to: Annotated[Literal["inspect"], typer.Option(help="target tool")],
-    out: Annotated[Path, typer.Option(help="output folder for the logs")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace existing logs")] = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """The options of ``agentgym export``."""
+
+    runs: RunFolders
+    to: Annotated[Literal["inspect"], Option("target tool")]
+    out: Annotated[Path, Option("output folder for the logs")]
+    overwrite: Annotated[bool, Option("replace existing logs")] = False
+
+
+@command(ExportOptions)
+def export(options: ExportOptions) -> None:
     """Write runs in the format of another tool.
 
     With --to inspect, it writes logs for inspect_ai: view them with inspect view --log-dir FOLDER. A log has
@@ -31,7 +34,7 @@ def export(
     """
     from agentgym_gym.evaluate._inspect_export import export_to_inspect  # noqa: PLC0415 - only for this command
 
-    del to  # only one tool is supported
-    folders = dict.fromkeys(folder.resolve() for path in runs for folder in find_runs(path))
-    for log in export_to_inspect([read_run(folder) for folder in folders], out, overwrite=overwrite):
+    folders = dict.fromkeys(folder.resolve() for path in options.runs for folder in find_runs(path))
+    runs = [read_run(folder) for folder in folders]
+    for log in export_to_inspect(runs, options.out, overwrite=options.overwrite):
         console.print(f"Written to {log}.")

@@ -71,7 +71,7 @@ def columns_of(headings: Sequence[str], rows: Sequence[Sequence[str]], left: Col
 def fit(columns: Sequence[Column], width: int, below: Collection[str] = ()) -> list[list[Column]]:
     """Return one or several tables, one below the other, that fit into the width.
 
-    A table that fits is unchanged. Otherwise, in this order and as far as necessary: headings are broken,
+    A table that fits is unchanged. Otherwise, in this order and only as necessary: headings are broken,
     cells are broken before a parenthesis, names are cut in the middle, and the columns are divided among
     several tables, which all begin with the columns that name a row. A table is wider than the terminal only
     if these and one more column do not fit.

@@ -17,6 +17,7 @@ from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
 from agentgym_gym._leasing import journal
 from agentgym_gym._leasing.slots import SlotState, slot_states
+from agentgym_gym._option import Option
 from agentgym_gym._orphans import close_left, newest_id, remove_lost, run_on
 from agentgym_gym._text import reason, redact
 from agentgym_gym.calls import Call, Flow
@@ -37,17 +38,15 @@ __all__ = ["LeasesOptions", "leases"]
 class LeasesOptions:
     """The options of ``agentgym leases``."""
 
-    url: Annotated[str, typer.Argument(metavar="URL", help="server URL, as given to the environments")]
+    url: Annotated[str, Option("server URL, as given to the environments", positional=True, metavar="URL")]
     clear: Annotated[
         bool,
-        typer.Option("--clear", help="close environments that dead processes on this machine left open"),
+        Option("close environments that dead processes on this machine left open"),
     ] = False
     env: ExtraEnvs = None
     header: Header = None
-    yes: Annotated[bool, typer.Option("--yes", help="close without confirmation")] = False
-    as_json: Annotated[
-        bool, typer.Option("--json", help="print JSON instead of tables; not with --clear")
-    ] = False
+    yes: Annotated[bool, Option("close without confirmation")] = False
+    as_json: Annotated[bool, Option("print JSON instead of tables; not with --clear", flag="--json")] = False
 
 
 @command(LeasesOptions)
@@ -63,7 +62,7 @@ def leases(options: LeasesOptions) -> None:
     register_envs(options.env)
     (server, *more) = parse_urls(options.url, "URL")
     if more:
-        raise BadOption(f"URL={redact(options.url)!r} names several servers; give one at a time")
+        raise BadOption("URL", redact(options.url), problem="names several servers; give one at a time")
     if options.clear and options.as_json:
         raise BadOption("--json and --clear exclude each other: give one of them")
     state = _state_of(server, headers_for(server, headers=headers_of(options.header)))

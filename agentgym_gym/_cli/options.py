@@ -3,76 +3,53 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from agentgym_gym._cli.completion import complete_split
-from agentgym_gym._headers import HiddenHeaders, parse_headers
-from agentgym_gym._option import (
-    FORMAT_NAMES,
+from agentgym_gym._env_options import (  # noqa: TC001 - read at run time
     ActionFormat,
-    EnvTimeout,
-    Isolate,
     MaxTurns,
     OnUnknown,
     Parser,
-    Server,
-    SuccessAt,
     Timeout,
 )
+from agentgym_gym._headers import HiddenHeaders, parse_headers
+from agentgym_gym._option import Option
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._env_setup import text_of
 
 __all__ = [
-    "FORMAT_NAMES",
-    "ActionFormat",
     "AgentGymOptions",
-    "EnvTimeout",
     "Force",
     "Header",
-    "Isolate",
     "Json",
-    "MaxTurns",
-    "OnUnknown",
-    "Parser",
-    "Server",
+    "RunFolders",
     "Split",
-    "SuccessAt",
-    "Timeout",
     "TrainingSplit",
     "ValidationSize",
     "headers_of",
-    "text_of",
 ]
 
 Header = Annotated[
     list[str] | None,
-    typer.Option(
-        "--header",
-        metavar="'NAME: VALUE'",
-        help="HTTP header for the server, such as a token; repeatable",
+    Option(
+        "HTTP header for the server, such as a token; repeatable", argument="headers", metavar="'NAME: VALUE'"
     ),
 ]
 
 
 Split = Annotated[
     str | None,
-    typer.Option(
-        help="split of the tasks", show_default="all; any for a file", autocompletion=complete_split
-    ),
+    Option("split of the tasks", default="all; any for a file", completes="split"),
 ]
 
 TrainingSplit = Annotated[
     str | None,
-    typer.Option(
-        help="split of the training tasks; all for every task",
-        show_default="train; any for a file",
-        autocompletion=complete_split,
+    Option(
+        "split of the training tasks; all for every task", default="train; any for a file", completes="split"
     ),
 ]
 
-ValidationSize = Annotated[str, typer.Option(help="validation size: number of tasks, or share (0.1 or 10%)")]
+ValidationSize = Annotated[str, Option("validation size: number of tasks, or share (0.1 or 10%)")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +64,14 @@ class AgentGymOptions:
     timeout: Timeout = None
 
 
-Force = Annotated[bool, typer.Option("--force", help="replace existing files")]
+RunFolders = Annotated[
+    list[Path],
+    Option("folders of one or several runs", positional=True, metavar="RUN", completes="run"),
+]
 
-Json = Annotated[bool, typer.Option("--json", help="print JSON instead of a table")]
+Force = Annotated[bool, Option("replace existing files")]
+
+Json = Annotated[bool, Option("print JSON instead of a table", flag="--json")]
 
 
 def headers_of(values: list[str] | None) -> HiddenHeaders:
@@ -102,8 +84,8 @@ def headers_of(values: list[str] | None) -> HiddenHeaders:
     for header in values or ():
         name, colon, value = header.partition(":")
         if not colon:
-            raise BadOption("--header should be given as 'NAME: VALUE'")
+            raise BadOption("headers", expected="given as 'NAME: VALUE'")
         if name.strip() in headers:
-            raise BadOption("--header gives one name twice: give each header once")
+            raise BadOption("headers", problem="gives one name twice: give each header once")
         headers[name.strip()] = value.strip()
-    return parse_headers(headers, "--header")
+    return parse_headers(headers, "headers")

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from agentgym_gym._cli.console import clean, err, print_json
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser
 from agentgym_gym._cli.resolve_env import Name, resolve
-from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
+from agentgym_gym._env_options import FORMAT_NAMES, FormatName, OnUnknown, Parser
+from agentgym_gym._option import Option
 from agentgym_gym._text import scrub
 from agentgym_gym.actions import Thought, Verbatim
 from agentgym_gym.errors import ActionError, BadOption, UnknownAction
@@ -40,20 +40,15 @@ class ParseOptions:
     name: Name
     file: Annotated[
         typer.FileBinaryRead | None,
-        typer.Argument(metavar="[FILE]", help="UTF-8 file with the reply", show_default="standard input"),
+        Option("UTF-8 file with the reply", positional=True, metavar="[FILE]", default="standard input"),
     ] = None
     action_format: Annotated[
         FormatName | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help=f"action format: {FORMAT_NAMES}",
-            show_default="react",
-        ),
+        Option(f"action format: {FORMAT_NAMES}", flag="--format", metavar="FORMAT", default="react"),
     ] = None
     parser: Parser = None
     on_unknown: OnUnknown = None
-    as_json: Annotated[bool, typer.Option("--json", help="print a JSON object")] = False
+    as_json: Annotated[bool, Option("print a JSON object", flag="--json")] = False
 
 
 @command(ParseOptions)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from agentgym_gym._cli.options import text_of
-from agentgym_gym._cli.resolve_env import all_by_name, by_name
+from agentgym_gym.catalogue import find
+from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.evaluate._env_setup import text_of
+from agentgym_gym.rollout._specs import split_id
 
 __all__ = ["PerEnvironment", "file_text", "read_per_environment"]
 
@@ -17,7 +20,7 @@ __all__ = ["PerEnvironment", "file_text", "read_per_environment"]
 class PerEnvironment:
     """Marks an option ``[ENV=]VALUE`` of a dataclass of options.
 
-    Put it in the field's ``Annotated``, next to its ``typer.Option``. The type of the field is
+    Put it in the field's ``Annotated``, next to its `Option`. The type of the field is
     ``list[str] | None``.
 
     Attributes:
@@ -51,14 +54,37 @@ def read_per_environment(options: Any, names: Sequence[str]) -> dict[str, dict[s
     """
     values: dict[str, dict[str, Any]] = {name: {} for name in names}
     for field, mark in _marked(type(options)):
-        option, texts = f"--{field.replace('_', '-')}", getattr(options, field)
-        if mark.several:
-            for name, several in all_by_name(option, texts, names).items():
-                values[name][field] = list(map(mark.convert, several))
-        else:
-            for name, text in by_name(option, texts, names).items():
-                values[name][field] = mark.convert(text)
+        for name, texts in _by_name(field, getattr(options, field), names).items():
+            if len(texts) > 1 and not mark.several:
+                raise BadOption(field, problem=f"is given twice for {name}")
+            converted = [mark.convert(text) for text in texts]
+            values[name][field] = converted if mark.several else converted[0]
     return values
+
+
+def _by_name(option: str, values: Iterable[str] | None, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of an option by environment; one without a name applies to the only environment.
+
+    Raises:
+        BadOption: A value does not name one of several environments, or names an unknown environment.
+    """
+    by_env: dict[str, list[str]] = {}
+    for value in values or ():
+        head, equals, tail = value.partition("=")
+        name, text = None, value
+        if equals:
+            bare = split_id(head)[1]
+            with contextlib.suppress(UnknownEnvironment):
+                name, text = bare if bare in names else find(head).name, tail
+        if name is None and len(names) != 1:
+            reason = f"names none of {', '.join(names)}: name one, as in {names[0]}=..."
+            raise BadOption(option, value, problem=reason)
+        name = name or names[0]
+        if name not in names:
+            reason = f"is given for {name}, which has no tasks here; it may be for {', '.join(names)}"
+            raise BadOption(option, problem=reason)
+        by_env.setdefault(name, []).append(text)
+    return by_env
 
 
 def _marked(options: type) -> Iterator[tuple[str, PerEnvironment]]:

@@ -11,10 +11,11 @@ from gymnasium.utils.seeding import np_random
 
 from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._cli.console import ERROR, clean, report
-from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import FORMAT_NAMES, Header, Server, headers_of
-from agentgym_gym._cli.resolve_env import EnvKwargs, Name, json_object, resolve
-from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
+from agentgym_gym._cli.declared import command, json_object
+from agentgym_gym._cli.options import Header, headers_of
+from agentgym_gym._cli.resolve_env import EnvKwargs, Name, resolve
+from agentgym_gym._env_options import FORMAT_NAMES, FormatName, Server
+from agentgym_gym._option import Option
 from agentgym_gym.evaluate._items import SEEDS
 from agentgym_gym.evaluate._probe import probe
 from agentgym_gym.evaluate._runner import play_episode
@@ -40,13 +41,13 @@ class PlayOptions:
     name: Name
     task: Annotated[
         int | None,
-        typer.Option(help="task id, or seed if tasks are not numbered", show_default="random"),
+        Option("task id, or seed if tasks are not numbered", default="random", argument="task_id"),
     ] = None
-    seed: Annotated[int | None, typer.Option(min=0, help="random seed of the drawn task")] = None
+    seed: Annotated[int | None, Option("random seed of the drawn task", least=0)] = None
     server: Server = None
     action_format: Annotated[
         FormatName | None,
-        typer.Option(metavar="FORMAT", help=f"action format: {FORMAT_NAMES}", show_default="bare"),
+        Option(f"action format: {FORMAT_NAMES}", metavar="FORMAT", default="bare"),
     ] = None
     env_kwargs: EnvKwargs = "{}"
     header: Header = None

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentgym_gym._cli.closing import print_closing
-from agentgym_gym._cli.console import ERROR, err, in_options, report
+from agentgym_gym._cli.console import ERROR, err, report
+from agentgym_gym._cli.eval_end import print_closing, print_results
 from agentgym_gym._cli.progress import Progress
-from agentgym_gym._cli.results import print_results
 from agentgym_gym.errors import BadOption, SetupError
 from agentgym_gym.evaluate._interrupts import INTERRUPTED
 from agentgym_gym.evaluate._play import PlayedRuns, play_runs
@@ -130,8 +129,8 @@ def _exit(played: PlayedRuns) -> None:
     if isinstance(problem, KeyboardInterrupt):
         err.print("Interrupted; give --resume to continue the run.")
         raise typer.Exit(INTERRUPTED)
-    if played.stopped_by is not None:
-        reason = in_options(problem, [_option(played.stopped_by)])
+    if played.stopped_by is not None and isinstance(problem, SetupError):
+        reason = problem.renamed({played.stopped_by: _option(played.stopped_by)})
         err.print(f"Stopped: {reason}. Unfinished episodes were discarded.")
         raise typer.Exit(1)
     if isinstance(problem, SetupError):

@@ -75,7 +75,7 @@ class _Commands(Mapping[str, Any]):
         return added
 
     def ignored(self) -> Iterator[str]:
-        """Yield which entry points are ignored: those named as an own command, and those of no group."""
+        """Yield the ignored entry points: with the name of a built-in command, or in an unknown group."""
         for name in sorted(self._added.keys() & self._own.keys()):
             packages = _packages(self._added[name])
             yield f"ignored the command {name} of {packages}: agentgym has a command of this name"

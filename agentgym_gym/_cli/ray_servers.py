@@ -64,8 +64,8 @@ def serve_on_ray(
 class RayServers:
     """Servers on every machine of a Ray cluster, which end with this process; a context manager.
 
-    The machines are those that the cluster has at the start. Ray counts no CPU for a server: on a cluster
-    that a training has reserved, it would otherwise wait for ever.
+    It uses the machines that the cluster has at the start. Ray counts no CPU for a server: on a cluster
+    that a training has reserved, it would otherwise wait indefinitely.
 
     Args:
         cluster: As for `serve_on_ray`.

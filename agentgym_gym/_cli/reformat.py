@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from agentgym_gym import data as library
 from agentgym_gym._cli.console import clean, out, print_json
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import FORMAT_NAMES, Force, Json
+from agentgym_gym._cli.options import Force, Json  # noqa: TC001 - typer reads them
 from agentgym_gym._cli.trajectories import SourceFormatOption, Sources, print_left_out
-from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
+from agentgym_gym._env_options import FORMAT_NAMES, FormatName
+from agentgym_gym._option import Option
 from agentgym_gym.catalogue import find
-from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.errors import BadFile, BadOption, UnknownEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,14 +33,12 @@ class ReformatOptions:
     """The options of ``agentgym data reformat``."""
 
     sources: Sources
-    to: Annotated[FormatName, typer.Option(metavar="FORMAT", help=f"target format: {FORMAT_NAMES}")]
-    out_: Annotated[Path, typer.Option("--out", help="output file of AgentTraj entries")]
+    to: Annotated[FormatName, Option(f"target format: {FORMAT_NAMES}", metavar="FORMAT")]
+    out_: Annotated[Path, Option("output file of AgentTraj entries")]
     from_: SourceFormatOption = None
     keep_unparsed: Annotated[
         bool,
-        typer.Option(
-            "--keep-unparsed", help="keep trajectories with unparsed replies, leaving those replies unchanged"
-        ),
+        Option("keep trajectories with unparsed replies, leaving those replies unchanged"),
     ] = False
     force: Force = False
     as_json: Json = False
@@ -80,17 +77,19 @@ def reformat(options: ReformatOptions) -> None:
     else:
         _print(summary, unparsed)
     if not kept:
-        raise BadOption(f"no trajectory remains, so {options.out_} is not written; see --keep-unparsed")
+        raise BadFile(
+            f"no trajectory remains, so {options.out_} is not written; see --keep-unparsed", path=options.out_
+        )
 
 
 def convert(
     trajectories: Sequence[Trajectory], source: SourceFormat | None, target: FormatName
 ) -> list[Trajectory]:
-    """Convert trajectories to an action format; print and leave out those that cannot be converted.
+    """Convert trajectories to an action format; print and leave out the unconverted ones.
 
     Args:
         trajectories: The trajectories. Those in the format already stay as they are.
-        source: The format to read; None for that of each trajectory.
+        source: The format to read; None for the trajectory's own.
         target: The format to write.
 
     Raises:

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from agentgym_gym import evaluate as evaluation
-from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import clean, out, print_table
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import FORMAT_NAMES, OnUnknown, Parser
 from agentgym_gym._cli.resolve_env import ExtraEnvs, find_modules_here, register_envs
-from agentgym_gym._options import FormatName  # noqa: TC001 - typer reads it at run time
-from agentgym_gym.errors import BadOption
+from agentgym_gym._env_options import FORMAT_NAMES, FormatName, OnUnknown, Parser
+from agentgym_gym._option import Option
+from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._rescore import load_rule
 from agentgym_gym.evaluate._runs import EPISODES
 
@@ -38,18 +35,18 @@ class RescoreOptions:
     """The options of ``agentgym rescore``."""
 
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="folder of one or several runs", autocompletion=complete_run)
+        Path, Option("folder of one or several runs", positional=True, metavar="RUN", completes="run")
     ]
-    out_: Annotated[Path, typer.Option("--out", help="new folder for the rescored run")]
+    out_: Annotated[Path, Option("new folder for the rescored run")]
     parser: Parser = None
     action_format: Annotated[
         FormatName | None,
-        typer.Option(metavar="FORMAT", help=f"action format: {FORMAT_NAMES}", show_default="as in the run"),
+        Option(f"action format: {FORMAT_NAMES}", metavar="FORMAT", default="as in the run"),
     ] = None
     on_unknown: OnUnknown = None
     score: Annotated[
         str | None,
-        typer.Option(metavar="MODULE:NAME", help="function from EpisodeRecord to score, or (score, solved)"),
+        Option("function from EpisodeRecord to score, or (score, solved)", metavar="MODULE:NAME"),
     ] = None
     environments: ExtraEnvs = None
 
@@ -88,7 +85,9 @@ def rescore(options: RescoreOptions) -> None:
 def _check_outside(run: Path, out_: Path) -> None:
     original, new = (run if run.is_dir() else run.parent).resolve(), out_.resolve()
     if original == new or original in new.parents:
-        raise BadOption(f"--out {out_} is inside the run, which is never changed: choose another folder")
+        raise BadFile(
+            f"--out {out_} is inside the run, which is never changed: choose another folder", path=out_
+        )
 
 
 def _write(original: RunResult, rescored: Rescored, path: Path, score: str | None) -> None:

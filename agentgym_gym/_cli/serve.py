@@ -11,6 +11,7 @@ import typer
 from agentgym_gym import local_servers
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.resolve_env import resolve
+from agentgym_gym._option import Option
 from agentgym_gym.errors import BadOption
 
 __all__ = ["ServeOptions", "serve"]
@@ -28,45 +29,31 @@ class ServeOptions:
 
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME",
-            help="environment, such as textcraft, or all",
-            autocompletion=_complete,
-        ),
+        Option("environment, such as textcraft, or all", positional=True, metavar="NAME", completes="server"),
     ]
-    host: Annotated[str | None, typer.Option(help="address to listen on", show_default=LOOPBACK)] = None
-    port: Annotated[int, typer.Option(help="port to listen on (0 = any free port)")] = 0
+    host: Annotated[str | None, Option("address to listen on", default=LOOPBACK)] = None
+    port: Annotated[int, Option("port to listen on (0 = any free port)")] = 0
     max_envs: Annotated[
         int | None,
-        typer.Option(min=1, help="maximum number of open environments", show_default="4096"),
+        Option("maximum number of open environments", least=1, default="4096"),
     ] = None
-    seed: Annotated[int | None, typer.Option(min=0, help="random seed of the generated world")] = None
+    seed: Annotated[int | None, Option("random seed of the generated world", least=0)] = None
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            exists=True,
-            file_okay=False,
-            help="folder with your own world instead of a generated one",
-        ),
+        Option("folder with your own world instead of a generated one", metavar="DIR", values="folder"),
     ] = None
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="host name to accept besides loopback names (repeatable)"),
+        Option("host name to accept besides loopback names (repeatable)", metavar="NAME"),
     ] = None
-    twin: Annotated[
-        bool, typer.Option("--twin", help="reproduce AgentGym's server exactly, bugs included")
-    ] = False
+    twin: Annotated[bool, Option("reproduce AgentGym's server exactly, bugs included")] = False
     ray: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="serve on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT",
-        ),
+        Option("serve on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT", metavar="ADDRESS"),
     ] = None
     per_machine: Annotated[
         int | None,
-        typer.Option(min=1, help="servers on each machine of the Ray cluster", show_default="1"),
+        Option("servers on each machine of the Ray cluster", least=1, default="1"),
     ] = None
 
 

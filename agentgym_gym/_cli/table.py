@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from agentgym_gym._cli.completion import complete_run
 from agentgym_gym._cli.console import clean, err
 from agentgym_gym._cli.console import out as console
+from agentgym_gym._cli.declared import command
+from agentgym_gym._cli.options import RunFolders  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.tables import TableFormat, print_runs, render
 from agentgym_gym._files import replaces
-from agentgym_gym.errors import BadOption
+from agentgym_gym._option import Option
+from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate import RunResult, Summary, find_runs, read_run, summarise
 from agentgym_gym.evaluate._figures.prices import price_of, read_prices
 from agentgym_gym.evaluate._table import table_of
 
-__all__ = ["table"]
+__all__ = ["TableOptions", "table"]
 
 _SUFFIXES: dict[str, TableFormat] = {".md": "markdown", ".csv": "csv", ".tex": "latex", ".json": "json"}
 
 
-def table(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN", help="folders of one or several runs", autocompletion=complete_run),
-    ],
-    *,
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """The options of ``agentgym table``."""
+
+    runs: RunFolders
     format_: Annotated[
         TableFormat | None,
-        typer.Option("--format", help="output format", show_default="by the suffix of --out, else text"),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="output file; replaces an existing file", show_default="the terminal")
-    ] = None,
+        Option("output format", default="by the suffix of --out, else text"),
+    ] = None
+    out: Annotated[Path | None, Option("output file; replaces an existing file", default="the terminal")] = (
+        None
+    )
     prices: Annotated[
         Path | None,
-        typer.Option(
-            help="TOML or JSON file with prices per million tokens", show_default="the recorded costs"
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON, as --format json")] = False,
-) -> None:
+        Option("TOML or JSON file with prices per million tokens", default="the recorded costs"),
+    ] = None
+    as_json: Annotated[bool, Option("print JSON, as --format json", flag="--json")] = False
+
+
+@command(TableOptions)
+def table(options: TableOptions) -> None:
     """Print the results of runs as a table, also for a paper.
 
     The first table has success with its 95 % interval by environment and model, and pass@k if there are
@@ -51,11 +53,12 @@ def table(
     different rows. CSV and JSON have one row per run with unrounded numbers. LaTeX requires the package
     booktabs. With --prices, costs are computed from the recorded tokens.
     """
-    folders = dict.fromkeys(folder.resolve() for path in runs for folder in find_runs(path))
-    result = table_of(*_priced([read_run(folder) for folder in folders], prices))
-    if as_json and format_ is not None:
+    folders = dict.fromkeys(folder.resolve() for path in options.runs for folder in find_runs(path))
+    result = table_of(*_priced([read_run(folder) for folder in folders], options.prices))
+    if options.as_json and options.format_ is not None:
         raise BadOption("--json and --format exclude each other: give one of them")
-    chosen = "json" if as_json else format_ or _SUFFIXES.get(out.suffix.lower() if out else "", "text")
+    out, by_suffix = options.out, _SUFFIXES.get(options.out.suffix.lower() if options.out else "", "text")
+    chosen = "json" if options.as_json else options.format_ or by_suffix
     if out is None:
         if chosen == "text":
             print_runs(result)
@@ -66,7 +69,7 @@ def table(
         with replaces(out) as part:
             part.write_text(render(result, chosen), encoding="utf-8", newline="\n")
     except OSError as error:
-        raise BadOption(f"cannot write to {out}: {error.strerror or error}") from error
+        raise BadFile(f"cannot write to {out}: {error.strerror or error}", path=out) from error
     console.print(f"Written to {out}.")
 
 

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-import typer
-
 from agentgym_gym import data as library
-from agentgym_gym._cli.completion import complete_run, complete_split
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force, Json, ValidationSize  # noqa: TC001 - typer reads them
 from agentgym_gym._cli.per_environment import PerEnvironment, file_text, read_per_environment
+from agentgym_gym._option import Option
 from agentgym_gym.catalogue import find
 from agentgym_gym.data import Item, Seeds, SourceFormat, Trajectory
 from agentgym_gym.data._split import parse_val
@@ -40,19 +38,20 @@ __all__ = [
 
 Sources: TypeAlias = Annotated[
     list[Path],
-    typer.Argument(
+    Option(
+        "folders of runs, AgentTraj files, or parquet of data sft",
+        positional=True,
         metavar="SOURCE",
-        help="folders of runs, AgentTraj files, or parquet of data sft",
-        autocompletion=complete_run,
+        completes="run",
     ),
 ]
 SourceFormatOption: TypeAlias = Annotated[
     SourceFormat | None,
-    typer.Option(
-        "--from",
+    Option(
+        "source format, or agentgym for AgentGym's own client",
+        flag="--from",
         metavar="FORMAT",
-        help="source format, or agentgym for AgentGym's own client",
-        show_default="from the source",
+        default="from the source",
     ),
 ]
 
@@ -62,22 +61,17 @@ class EpisodeOptions:
     """The options that select the episodes to train on."""
 
     sources: Sources
-    out_: Annotated[Path, typer.Option("--out", help="output folder")]
-    successful: Annotated[
-        bool, typer.Option("--successful", help="keep only episodes known to have solved their task")
-    ] = False
-    min_score: Annotated[float | None, typer.Option(help="minimum score of kept episodes")] = None
+    out_: Annotated[Path, Option("output folder")]
+    successful: Annotated[bool, Option("keep only episodes known to have solved their task")] = False
+    min_score: Annotated[float | None, Option("minimum score of kept episodes")] = None
     best: Annotated[
         int | None,
-        typer.Option("--best", min=1, metavar="N", help="keep the N best episodes per task"),
+        Option("keep the N best episodes per task", least=1, metavar="N"),
     ] = None
     split: Annotated[
         str | None,
-        typer.Option(
-            "--split",
-            help="split of kept episodes; all for every episode",
-            show_default="none for evaluation",
-            autocompletion=complete_split,
+        Option(
+            "split of kept episodes; all for every episode", default="none for evaluation", completes="split"
         ),
     ] = None
 
@@ -85,7 +79,7 @@ class EpisodeOptions:
         """Read trajectories and select those to train on.
 
         Args:
-            sources: The sources to read, all or some of those of the options.
+            sources: The sources to read: all or some of the options' sources.
 
         Raises:
             BadOption: A source cannot be read, or no trajectories remain.
@@ -112,20 +106,20 @@ class FineTuningOptions(EpisodeOptions):
     """The options of commands that write episodes as rows for fine-tuning."""
 
     val: str | None = None  # each command has its own option and default
-    seed: Annotated[int, typer.Option(min=0, help="random seed of the split and order")] = 0
+    seed: Annotated[int, Option("random seed of the split and order", least=0)] = 0
     prompt: Annotated[
         Literal["system", "turns"],
-        typer.Option(help="prompt as a system message, or as two turns"),
+        Option("prompt as a system message, or as two turns"),
     ] = "system"
     system_prompt: Annotated[
         list[str] | None,
         PerEnvironment(file_text),
-        typer.Option(metavar="[NAME=]FILE", help="file with a system prompt to replace the recorded one"),
+        Option("file with a system prompt to replace the recorded one", metavar="[NAME=]FILE"),
     ] = None
     force: Force = False
 
     def with_prompts(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-        """Replace the system prompts of trajectories by those of ``--system-prompt``.
+        """Replace the system prompts of trajectories by the texts of ``--system-prompt``.
 
         Raises:
             BadOption: A value does not name one of several environments, or its file cannot be read.
@@ -197,7 +191,7 @@ class FineTuningOptions(EpisodeOptions):
 class SftRowsOptions(FineTuningOptions):
     """The options of ``agentgym data sft``."""
 
-    out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]
+    out_: Annotated[Path, Option("folder for train.parquet and val.parquet")]
     val: ValidationSize = "0.1"
     as_json: Json = False
 
@@ -226,7 +220,7 @@ def sft(options: SftRowsOptions) -> None:
 class AgentTrajOptions(EpisodeOptions):
     """The options of ``agentgym data agenttraj``."""
 
-    out_: Annotated[Path, typer.Option("--out", help="output file")]
+    out_: Annotated[Path, Option("output file")]
     force: Force = False
 
 

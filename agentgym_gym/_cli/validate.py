@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentgym_gym import evaluate as evaluation
-from agentgym_gym._cli.completion import complete_agent
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.options import Header, Split, headers_of
 from agentgym_gym._cli.progress import Progress
 from agentgym_gym._cli.resolve_env import Name, find_modules_here
+from agentgym_gym._option import Option
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import Run
@@ -42,11 +42,12 @@ class ValidateOptions:
     name: Name
     gold: Annotated[
         str | None,
-        typer.Option(
+        Option(
+            "agent that plays the solutions: oracle, replay:PATH or MODULE:NAME",
             metavar="AGENT",
-            autocompletion=complete_agent,
-            help="agent that plays the solutions: oracle, replay:PATH or MODULE:NAME",
-            show_default="oracle, if there is one",
+            completes="agent",
+            default="oracle, if there is one",
+            argument="agent",
         ),
     ] = None
     split: Split = None
@@ -61,14 +62,10 @@ class ValidateOptions:
         ),
     ]
     header: Header = None
-    concurrency: Annotated[int, typer.Option(min=1, help="maximum number of concurrent episodes")] = 16
-    out: Annotated[
-        Path | None, typer.Option(help="output folder for the episodes", show_default="not kept")
-    ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="resume the validation in the output folder")] = (
-        False
-    )
-    json: Annotated[bool, typer.Option("--json", help="print JSON instead of a table")] = False
+    concurrency: Annotated[int, Option("maximum number of concurrent episodes", least=1)] = 16
+    out: Annotated[Path | None, Option("output folder for the episodes", default="not kept")] = None
+    resume: Annotated[bool, Option("resume the validation in the output folder")] = False
+    json: Annotated[bool, Option("print JSON instead of a table")] = False
 
 
 @command(

@@ -52,13 +52,15 @@ def client_source(given: HttpClient) -> HttpClient:
         try:
             found: Any = import_object(given)
         except (ImportError, AttributeError, ValueError) as error:
-            raise BadOption(f"http_client={given!r} should be 'module:function': {reason(error)}") from error
+            raise BadOption("http_client", given, f"'module:function': {reason(error)}") from error
     else:
         found = given
     if not callable(found) and _library(found) is None:
         raise BadOption(
-            f"http_client={given!r:.80} should be an httpx client, a callable that makes one, or the import "
-            "path of such a callable, 'module:function'"
+            "http_client",
+            given,
+            "an httpx client, a callable that makes one, or the import path of such a callable, "
+            "'module:function'",
         )
     source: HttpClient = found
     return source
@@ -131,14 +133,16 @@ class _Client:
         if not self._process.current:
             if not self._ours:
                 raise BadOption(
-                    "http_client= is a client of another process: hand in a callable that makes one"
+                    "http_client", problem="belongs to another process: pass a callable that makes a client"
                 )
             self._client, self._process = None, ProcessId()
         if self._client is None:
             client: Any = self._source() if callable(self._source) else self._source
             library = _library(client)
             if library is None or not isinstance(client, getattr(library, self.kind)):
-                raise BadOption(f"http_client= should give an httpx.{self.kind}, not {type(client).__name__}")
+                raise BadOption(
+                    "http_client", expected=f"or return an httpx.{self.kind}, not a {type(client).__name__}"
+                )
             self._client = client
         return self._client
 
@@ -349,4 +353,4 @@ def _faults(client: Any, call: Call) -> Iterator[None]:
     except RuntimeError as error:
         if not client.is_closed:
             raise
-        raise BadOption("the client handed in by http_client= is closed") from error
+        raise BadOption("http_client", problem="is closed") from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact, server_name
-from agentgym_gym.errors import Argument, BadOption, BadReply, Fault
+from agentgym_gym.errors import BadOption, BadReply, Fault
 
 if TYPE_CHECKING:
     from agentgym_gym.calls import Call, Stage
@@ -79,7 +79,7 @@ class Limits:
         names = [each.name for each in fields(cls)]
         unknown = sorted(set(map(str, timeout)) - set(names))
         if unknown:
-            raise BadOption(f"timeout has no limits for {unknown}; there are {names}")
+            raise BadOption("timeout", problem=f"has no limits for {unknown}; there are {names}")
         given = {name: _seconds(value, f"timeout[{name!r}]") for name, value in timeout.items()}
         return cls(**{**own, **given})
 
@@ -192,5 +192,5 @@ def check_size(call: Call, size: int) -> None:
 
 def _seconds(given: object, name: str) -> float:
     if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < math.inf:
-        raise BadOption(Argument(name), f"={given!r} should be a positive number of seconds")
+        raise BadOption(name, given, "a positive number of seconds")
     return float(given)

@@ -21,7 +21,7 @@ from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, InThread, MaybeRestarted, Reply, WaitForFuture, WaitingFlow
 from agentgym_gym.errors import (
     AccessDenied,
-    Argument,
+    ArgumentName,
     ConnectionLost,
     Fault,
     ServerError,
@@ -240,7 +240,7 @@ def _check_access(reply: Reply) -> None:
     raise kind(
         f"{reply.call} was denied (HTTP {reply.status}): {who} requires credentials. Give a header "
         "Authorization by ",
-        Argument("headers"),
+        ArgumentName("headers"),
         ", by the variable AGENTGYM_<NAME>_HEADERS, or in the URL, http://USER:PASSWORD@HOST",
     )
 

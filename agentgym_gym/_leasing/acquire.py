@@ -16,7 +16,7 @@ from agentgym_gym._leasing.recognition import Memory
 from agentgym_gym._leasing.server_choice import reserve_place
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Flow, InThread, WaitingFlow, at, listening
-from agentgym_gym.errors import Argument, Fault, ServerFull, WrongServer
+from agentgym_gym.errors import ArgumentName, Fault, ServerFull, WrongServer
 
 if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
@@ -129,7 +129,7 @@ def _identify(pool: LeasePool) -> Flow[None]:
         return
     raise WrongServer(
         f"{redact(given)} does not serve {environment.name}: {wrong}. Check ",
-        Argument("server"),
+        ArgumentName("server"),
         f" and the variable {environment.variable}; `agentgym doctor URL` identifies the server at a URL.",
     )
 
@@ -190,7 +190,7 @@ def _take_env(
 def _no_slot(pool: LeasePool, capacity: int) -> tuple[str, ...]:
     """Return the parts of the message if no slot is free."""
     full = f"{redact(pool.server)} holds at most {capacity} {pool.environment.name} environments, and "
-    spread = ("spread over more servers with ", Argument("server"), "=[URL, URL, ...]")
+    spread = ("spread over more servers with ", ArgumentName("server"), "=[URL, URL, ...]")
     busy = pool.quarantined
     if not busy:
         return f"{full}the processes of this machine use them all; close some, or ", *spread
@@ -201,7 +201,7 @@ def _no_slot(pool: LeasePool, capacity: int) -> tuple[str, ...]:
         "environments. The place is free when the server answers it, and in "
         f"{pool.quarantine_left:.0f} seconds in any case. Try again then, give it a longer time limit by "
     )
-    return blocked, Argument("timeout"), "={'step': SECONDS}, or ", *spread
+    return blocked, ArgumentName("timeout"), "={'step': SECONDS}, or ", *spread
 
 
 def _check_room(pool: LeasePool, there: int) -> None:

@@ -17,7 +17,7 @@ from agentgym_gym._leasing.pool import LeasePool, Waiter
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import WaitForFuture, WaitingFlow
-from agentgym_gym.errors import Argument, ServerFull
+from agentgym_gym.errors import ArgumentName, ServerFull
 
 if TYPE_CHECKING:
     from agentgym_gym._leasing.reservation import Reservation
@@ -97,8 +97,8 @@ def _no_place(pools: Sequence[LeasePool], most: int | None) -> tuple[str, ...]:
     )
     return (
         held,
-        Argument("server"),
+        ArgumentName("server"),
         "=[URL, URL, ...], or give it a longer time limit by ",
-        Argument("timeout"),
+        ArgumentName("timeout"),
         "={'create': SECONDS}",
     )

@@ -16,7 +16,7 @@ from agentgym_gym._files import replaces
 from agentgym_gym._text import shown
 from agentgym_gym.catalogue import find
 from agentgym_gym.data._trajectories import Message, Role, Trajectory, as_turns
-from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
+from agentgym_gym.errors import ArgumentName, BadFile, BadOption, UnknownEnvironment
 from agentgym_gym.evaluate._items import entries, is_unicode, item_id_of, item_of
 
 __all__ = ["agenttraj_entry", "read_agenttraj", "write_agenttraj"]
@@ -90,16 +90,16 @@ def write_agenttraj(path: Path, trajectories: Iterable[Trajectory], *, force: bo
             ``force`` is false, or writing fails.
     """
     if path.exists() and not force:
-        raise BadOption(f"{path} exists; choose another file, or set ", Argument("force"))
+        raise BadFile(f"{path} exists; choose another file, or set ", ArgumentName("force"), path=path)
     lines = [json.dumps(agenttraj_entry(each), ensure_ascii=False) for each in trajectories]
     if not lines:
-        raise BadOption(f"there are no trajectories to write to {path}")
+        raise BadFile(f"there are no trajectories to write to {path}", path=path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replaces(path) as part:
             part.write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
     except OSError as error:
-        raise BadOption(f"cannot write to {path}: {error.strerror or error}") from error
+        raise BadFile(f"cannot write to {path}: {error.strerror or error}", path=path) from error
     return len(lines)
 
 

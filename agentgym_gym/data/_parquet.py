@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym._files import hidden_part, sync_to_disk
-from agentgym_gym.errors import Argument, BadOption, MissingExtra
+from agentgym_gym.errors import ArgumentName, BadFile, BadOption, MissingExtra
 
 __all__ = ["require_pyarrow", "write"]
 
@@ -53,7 +53,7 @@ def write(
         for name, part in parts.items():
             part.replace(targets[name])
     except OSError as error:
-        raise BadOption(f"cannot write to {folder}: {error.strerror or error}") from error
+        raise BadFile(f"cannot write to {folder}: {error.strerror or error}", path=folder) from error
     finally:
         for part in parts.values():
             with contextlib.suppress(OSError):
@@ -67,9 +67,10 @@ def _paths(folder: Path, *, force: bool) -> dict[str, Path]:
     existing = [str(path) for path in paths.values() if path.exists()]
     if existing and not force:
         verb = "exists" if len(existing) == 1 else "exist"
-        raise BadOption(
+        raise BadFile(
             f"{' and '.join(existing)} {verb}; choose another folder, or set ",
-            Argument("force"),
+            ArgumentName("force"),
+            path=folder,
         )
     return paths
 

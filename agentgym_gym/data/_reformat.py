@@ -12,12 +12,12 @@ from agentgym_gym.actions import Action, Thought, ToolCall
 from agentgym_gym.catalogue import find
 from agentgym_gym.data._rl import own_prompt
 from agentgym_gym.data._trajectories import Message, Trajectory, as_system, with_prompt
-from agentgym_gym.errors import ActionError, Argument, BadOption
+from agentgym_gym.errors import ActionError, BadOption
 from agentgym_gym.formats import Bare, ToolCalls, get_format
 from agentgym_gym.formats._react_on_one_line import ReActOnOneLine
 
 if TYPE_CHECKING:
-    from agentgym_gym._options import FormatName
+    from agentgym_gym._env_options import FormatName
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.formats import ParsedReply
 
@@ -135,7 +135,7 @@ class _ReplyConverter:
         self._agentgym = environment.agentgym_readers.get("react") if source_format == "agentgym" else None
         if source_format == "agentgym" and self._agentgym is None:
             raise BadOption(
-                Argument("parser"), f"='agentgym' does not support replies of {environment.name} in ReAct"
+                "parser", "agentgym", problem=f"does not support replies of {environment.name} in ReAct"
             )
         self._format = ReActOnOneLine() if source_format == "agentgym" else get_format(source_format)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.data._parquet import require_pyarrow
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._items import Seeds
 from agentgym_gym.rollout import row_messages
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recipe", "own_prompt", "rows", "schema"]
 
-_LOOP = "gym_env"  # the name of the agent loop and interaction in verl_bridge
+_LOOP = "gym_env"  # verl_bridge's agent loop and interaction, which training folders define
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Recipe:
     Attributes:
         env_kwargs: Arguments for ``gymnasium.make``, as JSON values.
         system_prompt: The system prompt; None for no system prompt.
-        module: The module that registers the id with gymnasium, for processes that have not imported it.
+        module: The module that registers the id with gymnasium, for processes that have not imported it;
+            empty if there is none.
 
     Raises:
         BadOption: The arguments contain headers: tokens must not be written to a file.
@@ -65,13 +67,14 @@ def rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[
     """Yield a row for each item.
 
     Args:
-        items: The tasks.
+        items: The tasks: numbers, or seeds of environments without numbered tasks.
         recipes: The settings of the tasks, by environment name.
     """
     for index, item in enumerate(items):
-        recipe = recipes[item.environment.name]
+        environment, recipe = item.environment, recipes[item.environment.name]
+        seeded = isinstance(environment, Seeds)
         yield {
-            "data_source": item.environment.id,
+            "data_source": environment.id,
             "prompt": row_messages(recipe.system_prompt),
             "ability": "agent",
             "reward_model": {"style": "rule", "ground_truth": ""},  # the environment computes the reward
@@ -80,10 +83,10 @@ def rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[
                 "index": index,
                 "interaction_kwargs": {
                     "name": _LOOP,
-                    "env_id": f"{recipe.module}:{item.environment.id}",
+                    "env_id": f"{recipe.module}:{environment.id}" if recipe.module else environment.id,
                     "env_kwargs": json.dumps(dict(recipe.env_kwargs)),
-                    "reset_options": json.dumps({"task_id": item.task_id}),
-                    "seed": None,
+                    "reset_options": json.dumps({} if seeded else {"task_id": item.task_id}),
+                    "seed": item.task_id if seeded else None,
                 },
             },
         }

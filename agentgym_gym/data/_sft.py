@@ -13,7 +13,7 @@ from typing import Any
 
 from agentgym_gym.data._parquet import require_pyarrow
 from agentgym_gym.data._trajectories import Message, Trajectory
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile, BadOption
 
 __all__ = ["read_sft", "sft_rows", "sft_schema"]
 
@@ -89,7 +89,7 @@ def read_sft(path: Path) -> list[Trajectory]:
     """
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
-        raise BadOption(f"there is no .parquet file in the folder {path}")
+        raise BadFile(f"there is no .parquet file in the folder {path}", path=path)
     return [trajectory for file in files for trajectory in _read(file)]
 
 
@@ -100,9 +100,10 @@ def _read(file: Path) -> Iterator[Trajectory]:
             columns, expected = opened.schema_arrow, sft_schema()
             for column in expected:
                 if column.name not in columns.names or columns.field(column.name).type != column.type:
-                    raise BadOption(
+                    raise BadFile(
                         f"{file} was not written by `agentgym data sft`: it has no column {column.name!r} "
-                        f"of the type {column.type}"
+                        f"of the type {column.type}",
+                        path=file,
                     )
             at = 0
             for batch in opened.iter_batches(columns=expected.names):
@@ -110,7 +111,7 @@ def _read(file: Path) -> Iterator[Trajectory]:
                     yield _trajectory(row, f"{file}: row {at}")
                     at += 1
     except (OSError, pyarrow.ArrowException) as error:
-        raise BadOption(f"cannot read {file}: {error}") from error
+        raise BadFile(f"cannot read {file}: {error}", path=file) from error
 
 
 def _trajectory(row: Mapping[str, Any], where: str) -> Trajectory:
@@ -131,13 +132,12 @@ def _trajectory(row: Mapping[str, Any], where: str) -> Trajectory:
             str(row["data_source"]),
             int(row["task_id"]),
             tuple(messages),
-            row["score"],
-            row["success"],
-            row["action_format"],
-            rest["item_id"],
-            None,
-            rest["extra"],
-            where,
+            score=row["score"],
+            success=row["success"],
+            action_format=row["action_format"],
+            item_id=rest["item_id"],
+            extra=rest["extra"],
+            source=where,
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadOption(f"{where} is not a trajectory: {error}") from error

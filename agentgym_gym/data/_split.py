@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._items import Item
@@ -62,28 +62,24 @@ def divide(
     duplicates = len(originals) - len(chosen)
     if num_samples is not None:
         if not 1 <= num_samples <= len(chosen):
-            raise BadOption(
-                Argument("num_samples"),
-                f"={num_samples} should be from 1 to {len(chosen)}, the number of items",
-            )
+            raise BadOption("num_samples", num_samples, f"from 1 to {len(chosen)}, the number of items")
         chosen = chosen[:num_samples]
     size = val if isinstance(val, int) else _share(val, len(chosen))
     if size < 0:
-        raise BadOption(Argument("val"), f"={val} should be a number of items or a share, at least 0")
+        raise BadOption("val", val, "a number of items or a share, at least 0")
     pooled = {item.environment.name for item in pool}
     own = [item for item in chosen if item.environment.name not in pooled]
     kept_out = own[: size if not pool else round(size * len(own) / len(chosen))]
     drawn = _shuffled({item.key: item for item in pool}.values(), seed)[: size - len(kept_out)]
     if isinstance(val, int) and pool and len(kept_out) + len(drawn) < size:
-        raise BadOption(Argument("val"), f"={val} is more than the {len(pool)} items for validation only")
+        raise BadOption("val", val, problem=f"is more than the {len(pool)} items for validation only")
     out = {item.key for item in (*kept_out, *drawn)}
     if num_samples is not None:  # which counts the items for validation
         out |= {item.key for item in [each for each in chosen if each.key not in out][: len(drawn)]}
     train = [item for item in chosen if item.key not in out]
     if not train:
         raise BadOption(
-            Argument("val"),
-            f"={val} of {len(chosen)} items leaves none for training; pass 0 for no validation",
+            "val", val, problem=f"of {len(chosen)} items leaves none for training; pass 0 for no validation"
         )
     return Division(train, [*kept_out, *drawn], duplicates)
 
@@ -100,15 +96,14 @@ def parse_val(text: str) -> float:
     share = 1.0 if match is None else float(match[1]) if match[1] else float(match[2]) / 100
     if share >= 1:
         raise BadOption(
-            Argument("val"),
-            f"={text!r:.40} is neither a number of items, such as 50, nor a share, such as 0.1 or 10%",
+            "val", text, problem="is neither a number of items, such as 50, nor a share, such as 0.1 or 10%"
         )
     return share
 
 
 def _share(share: float, items: int) -> int:
     if not 0 <= share < 1:
-        raise BadOption(Argument("val"), f"={share} should be a share of at least 0.0 and below 1.0")
+        raise BadOption("val", share, "a share of at least 0.0 and below 1.0")
     return max(1, round(share * items)) if share else 0
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from agentgym_gym.catalogue import find
-from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
+from agentgym_gym.errors import BadOption, UnknownEnvironment
 
 __all__ = ["Message", "Role", "Selected", "Trajectory", "as_system", "as_turns", "select", "with_prompt"]
 
@@ -45,7 +45,7 @@ class Message:
 
     def __post_init__(self) -> None:
         if self.role not in get_args(Role):
-            raise BadOption(f"role={self.role!r:.80} should be one of {', '.join(get_args(Role))}")
+            raise BadOption("role", self.role, f"one of {', '.join(get_args(Role))}")
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,9 @@ def select(
         BadOption: ``best`` is below 1, ``min_score`` is not finite, or an environment has no such split.
     """
     if min_score is not None and not math.isfinite(min_score):
-        raise BadOption(Argument("min_score"), f"={min_score} should be a finite number")
+        raise BadOption("min_score", min_score, "a finite number")
     if best is not None and best < 1:
-        raise BadOption(Argument("best"), f"={best} should be 1 or more")
+        raise BadOption("best", best, "1 or more")
     left_out: Counter[str] = Counter()
     kept: list[Trajectory] = []
     seen = set()

@@ -89,10 +89,10 @@ _PLACES = frozenset(
 
 
 class IntoAction(NamedAction):
-    """An action with two names whose joint may be written ``in``, a word that names themselves hold.
+    """An action with two names that ``in`` may join, a word that also occurs within names.
 
     A name contains the place of its thing at most once, so in ``pour A in B in C in D`` the joint is in the
-    middle; in ``pour A in B in C`` it is the second, unless C by itself is a place.
+    middle; in ``pour A in B in C`` it is the second, unless C itself is a place.
     """
 
     joint: ClassVar[str]

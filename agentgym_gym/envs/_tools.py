@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
-from agentgym_gym._templates import fields_of, names_of
+from agentgym_gym._template_text import fields_of, names_of
 from agentgym_gym._text import shown
 from agentgym_gym.actions import MAX_ACTION_CHARS, Action, Style
 from agentgym_gym.calls import Body, Call, Flow
@@ -75,10 +75,10 @@ class Tool(Action):
     """An action that calls a function of a tool: ``NAME with Action Input: {"argument": value}``.
 
     Two are equal where they are written alike, so that 1, 1.0 and True differ. Its classes are dataclasses
-    without an ``__eq__`` of their own.
+    that do not define ``__eq__``.
 
     Class attributes:
-        function: The function's name; by default that of the class, with underscores.
+        function: The function's name; by default the name of the class, with underscores.
     """
 
     style: ClassVar[Style] = _ToolStyle(lines=False, verbatim=True, beside_label=True, opening=_NAME)
@@ -216,27 +216,27 @@ class GetUserCurrentLocation(Tool):
 # -------------------------------------------------------------------------------------------------- the wire
 
 QUIRKS = """\
-- The five tool servers (Weather, Movie, Academia, Sheet, TODOList) cannot be told apart by what they say of \
-themselves: mind which URL is whose.
-- AgentGym's server runs the text behind `Action Input:` as Python. Actions are sent as plain values of this \
-library's own writing. With `parser="agentgym"` any other value is not sent: it is answered as one that the \
-server cannot run. Do not expose the server to anyone else.
-- Any text with the word "finish" in it ends the episode. In the arguments of other actions it is written so \
-that the server does not see it.
-- The types of an answer count: 105 is not "105". An answer with the word "Invalid" in it is never scored.
-- The reward is what has been reached so far, not what is new; and the server goes on paying after the end."""
+- The responses of the five tool servers (Weather, Movie, Academia, Sheet, TODOList) do not identify them: \
+mind which URL belongs to which.
+- AgentGym's server runs the text after `Action Input:` as Python. This library sends only plain values that \
+it wrote itself. With `parser="agentgym"` any other value is not sent, and the observation is the server's \
+message for a failed evaluation. Do not expose the server to anyone else.
+- Any text that contains the word "finish" ends the episode. In the arguments of other actions the word is \
+escaped, so that the server does not find it.
+- The types of an answer count: 105 is not "105". An answer that contains the word "Invalid" is never \
+scored.
+- The reward is the total reached so far, not the gain of the step, and the server continues to pay after \
+the end."""
 
 LOCAL_QUIRKS = """\
-- An `Action Input` is never run. It must be a plain Python value, and its line have at most 16,384 \
-characters.
+- An `Action Input` is never run. It must be a plain Python value, on a line of at most 16,384 characters.
 - Only `finish` ends an episode: the word in another text does not.
-- Only what `finish` reaches is paid, and once: until then the reward is 0, and after it neither the \
-reward nor `done` changes. AgentGym's server also pays when any other function happens to return the \
-answer.
-- An answer with the word "Invalid" in it can be right, and True is not the number 1.
+- Only the result at `finish` is paid, once: before it the reward is 0, and after it neither the reward nor \
+`done` changes. AgentGym's server also pays if another function happens to return the answer.
+- An answer that contains the word "Invalid" can be correct, and True is not the number 1.
 - A negative task id is refused; AgentGym's server counts it from the end.
-- An id is never given twice while the server runs. At most 4,096 environments are held, and those that \
-nobody asked for in an hour are forgotten. Both limits can be set."""
+- Ids are never reused while the server runs. There are at most 4,096 environments, and idle ones are \
+deleted after an hour. Both limits can be set."""
 
 _GOAL = re.compile(r"accomplish the goal: (.*?)\s*(?:\nGive me one action\.)?\Z", re.DOTALL)
 

@@ -137,14 +137,14 @@ ACADEMIA = Environment(
     agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\
 {QUIRKS}
-- The two networks are data that AgentGym's repository does not hold.""",
+- AgentGym's repository does not contain the data of the two networks.""",
     local_server="agentgym_servers.academia:SERVER",
     local_quirks=f"""\
 {LOCAL_QUIRKS}
-- The networks and the 20 questions are made from a seed: 120 papers by 60 authors, none of them a real \
-one.
-- A paper is next to the papers that it cites. The edge to one tells how many years lie between them.
-- `neighborCheck` is not another name of `neighbourCheck`.""",
+- The networks and the 20 questions are generated from a seed: 120 papers by 60 authors, all of them \
+invented.
+- A paper is next to the papers that it cites. The edge between two papers has their distance in years.
+- `neighborCheck` is not an alias of `neighbourCheck`.""",
     oracle="agentgym_servers._tool_oracles:AcademiaOracle",
     launch=launch_of("academia"),
     transcript=(

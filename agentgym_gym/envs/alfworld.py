@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym.actions import Action, Grammar
+from agentgym_gym.arguments import Name
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
-from agentgym_gym.envs._agentgym_parsers import react_action
-from agentgym_gym.envs._alfworld_names import household_name
-from agentgym_gym.envs._alfworld_readers import read_code_as_action, read_function_calling
+from agentgym_gym.envs._agentgym_parsers import (
+    INVALID_ACTION,
+    answers,
+    code_action,
+    json_call,
+    known,
+    react_action,
+)
+from agentgym_gym.errors import BadArguments
 from agentgym_gym.wire import Outcome, Seen, Start, Wire, look
 
 if TYPE_CHECKING:
@@ -42,12 +49,32 @@ __all__ = [
     "Use",
 ]
 
+_ARTICLES = ("a", "an", "the")
+_JOINING = ("and", "from", "in", "into", "on", "onto", "then", "to", "with")
+
+
+class _HouseholdName(Name):
+    """The name of an object or receptacle, optionally after an article, which is dropped."""
+
+    def read(self, text: str) -> str:
+        """Parse a name with or without an article."""
+        article, _, rest = text.strip().partition(" ")
+        return super().read(rest if article.lower() in _ARTICLES else text)
+
+
+def _household_name(*samples: str) -> _HouseholdName:
+    """Return the argument for a name, with examples of names."""
+    # A number ends a name, and names in the game are short: "use of the lamp is next" is not an action.
+    words = r"[a-z]+(?: [a-z]+)?(?: [0-9]{1,3})?"
+    return _HouseholdName(samples, reserved=[*_ARTICLES, *_JOINING], words=words)
+
+
 _Object = Annotated[
-    str, household_name("mug 1", "apple 2", "soapbar 1", "cellphone 3"), "the object's name and number"
+    str, _household_name("mug 1", "apple 2", "soapbar 1", "cellphone 3"), "the object's name and number"
 ]
 _Receptacle = Annotated[
     str,
-    household_name("desk 1", "countertop 2", "drawer 11", "armchair 1"),
+    _household_name("desk 1", "countertop 2", "drawer 11", "armchair 1"),
     "the receptacle's name and number",
 ]
 
@@ -122,7 +149,7 @@ class Heat(Action):
 
     template: ClassVar[str] = "heat {obj} with {recep}"
     obj: _Object
-    recep: Annotated[str, household_name("microwave 1"), "the microwave's name and number"]
+    recep: Annotated[str, _household_name("microwave 1"), "the microwave's name and number"]
 
 
 @dataclass(frozen=True)
@@ -131,7 +158,7 @@ class Cool(Action):
 
     template: ClassVar[str] = "cool {obj} with {recep}"
     obj: _Object
-    recep: Annotated[str, household_name("fridge 1"), "the fridge's name and number"]
+    recep: Annotated[str, _household_name("fridge 1"), "the fridge's name and number"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +167,7 @@ class Clean(Action):
 
     template: ClassVar[str] = "clean {obj} with {recep}"
     obj: _Object
-    recep: Annotated[str, household_name("sinkbasin 1"), "the sinkbasin's name and number"]
+    recep: Annotated[str, _household_name("sinkbasin 1"), "the sinkbasin's name and number"]
 
 
 @dataclass(frozen=True)
@@ -155,7 +182,7 @@ class Use(Action):
     aliases = ("toggle",)
     obj: Annotated[
         str,
-        household_name("desklamp 1", "floorlamp 1"),
+        _household_name("desklamp 1", "floorlamp 1"),
         "the lamp's name and number",
     ]
 
@@ -174,7 +201,7 @@ class Examine(Action):
     template: ClassVar[str] = "examine {recep}"
     recep: Annotated[
         str,
-        household_name("desk 1", "mug 1", "drawer 11"),
+        _household_name("desk 1", "mug 1", "drawer 11"),
         "the name and number of the receptacle or object",
     ]
 
@@ -290,27 +317,84 @@ def _with_actions(observation: str, actions: Sequence[str]) -> str:
     return f"{observation}\nAVAILABLE ACTIONS: {','.join(actions)}"
 
 
+# AgentGym's functions: the start of the action, the word between its arguments, and the argument names.
+_FUNCTIONS = {
+    "goto": ("go to", "", ("recep",)),
+    "take": ("take", "from", ("obj", "recep")),
+    "put": ("put", "in/on", ("obj", "recep")),
+    "toggle": ("toggle", "", ("obj",)),
+    "open": ("open", "", ("recep",)),
+    "close": ("close", "", ("recep",)),
+    "heat": ("heat", "with", ("obj", "recep")),
+    "cool": ("cool", "with", ("obj", "recep")),
+    "clean": ("clean", "with", ("obj", "recep")),
+    "examine": ("examine", "with", ("recep", "obj")),
+    "inventory": ("inventory", "", ()),
+    "look": ("look", "", ()),
+    "use": ("use", "", ("obj",)),
+}
+_SIGNATURES = {name: arguments for name, (_, _, arguments) in _FUNCTIONS.items()} | {"toggle": ("recep",)}
+
+
+def _sentence(name: str, values: list[Any]) -> str:
+    """Return the action text that AgentGym's client builds for a function and its arguments."""
+    verb, between, _ = _FUNCTIONS[name]
+    return f"{verb} {f' {between} '.join(map(str, values))}" if values else verb
+
+
+@answers(INVALID_ACTION)
+def _read_function_calling(reply: str) -> str:
+    """Return the text that AgentGym's ``AlfWorldEnvClient`` would send for a JSON reply.
+
+    The client writes as many arguments as the reply has; without arguments it sends only the verb.
+    """
+    name, given = json_call(reply)
+    name = known(name.strip(), _FUNCTIONS)
+    names = _FUNCTIONS[name][2]
+    if given not in ("", []) and not (isinstance(given, dict) and set(given) <= set(names)):
+        raise BadArguments(f"the arguments of {name} are: {', '.join(names) or 'none'}")
+    names = names[: len(given)]
+    if not all(each in given for each in names):
+        raise BadArguments(f"the first argument of {name} is missing")
+    return _sentence(name, [given[each] for each in names])
+
+
+@answers(INVALID_ACTION)
+def _read_code_as_action(reply: str) -> str:
+    """Return the text that AgentGym's ``AlfWorldEnvClient`` would send for a Python reply."""
+    return code_action(reply, _SIGNATURES, _action_of_call)
+
+
+def _action_of_call(name: str, given: dict[str, Any]) -> str:
+    names = _SIGNATURES[name]
+    if name == "examine" and not given.get("obj", ""):
+        given.pop("obj", None)
+        names = names[:1]
+    if len(given) < len(names):
+        raise BadArguments(f"the arguments of {name} are: {', '.join(names)}")
+    return _sentence(name, [given[each] for each in names])
+
+
 _QUIRKS = """\
-- All environments of a server take turns: while one is reset the others wait, and so does `GET /`, which was
-  seen to take 10.8 s. Allow for it in the time limits, or start several servers.
-- The server cannot free an environment: those we make are kept and used again.
-- It reads lower case only, and ends an episode after 50 actions.
+- All environments of a server take turns: during the reset of one the others wait, and so does `GET /`, which
+  took up to 10.8 s. Allow for it in the time limits, or start several servers.
+- The server cannot free an environment: this library keeps its environments and reuses them.
+- It accepts only lower case, and ends an episode after 50 actions.
 - The first observation ends in the line `AVAILABLE ACTIONS: …`, as AgentGym's own client shows it. Later
   observations have none; `info["available_actions"]` has them at every turn.
-- Releases of ALFWorld say either `put mug 1 in/on desk 1` or `move mug 1 to desk 1`; a game knows one.
+- A release of ALFWorld has either `put mug 1 in/on desk 1` or `move mug 1 to desk 1`; a game accepts one.
 - AgentGym's prompt offers a function `toggle`, but the game has no such command. `toggle desklamp 1` is read
-  as `use desklamp 1`; `parser="agentgym"` sends it as it is.
+  as `use desklamp 1`; `parser="agentgym"` sends it unchanged.
 - The tasks of the split `test` come from ALFWorld's `valid_train`, not from its `valid_seen` and
-  `valid_unseen`: scores do not compare with those reported for ALFWorld itself."""
+  `valid_unseen`: scores are not comparable with scores reported for ALFWorld itself."""
 
 _LOCAL_QUIRKS = """\
-- Rooms, objects and tasks are generated from a seed (`--seed`), as 2,620 tasks in 120 rooms. The kinds of
-  objects and receptacles, the six types of tasks and which receptacle may hold which object are those of
-  ALFRED; the types are in the proportions of ALFWorld's training games. No planner and no file of ALFWorld is
-  needed, and a reset takes a few milliseconds.
-- Of the tasks of `test`, those with even ids (`test_seen`) are in rooms of training tasks, and those with odd
-  ids (`test_unseen`) in twelve rooms that no training task is in. On AgentGym's server all are in rooms of
-  training.
+- Rooms, objects and tasks are generated from a seed (`--seed`), as 2,620 tasks in 120 rooms. ALFRED defines
+  the kinds of objects and receptacles, the six types of tasks, and which receptacle may contain which object;
+  the types are in the proportions of ALFWorld's training games. No planner and no file of ALFWorld is needed,
+  and a reset takes a few milliseconds.
+- In `test`, the tasks with even ids (`test_seen`) are in rooms of training tasks, and the tasks with odd ids
+  (`test_unseen`) in twelve rooms without training tasks. On AgentGym's server all are in training rooms.
 - `--data DIR` plays ALFWorld's own games, where you have them; [how](../servers.md#alfworlds-own-games).
   `official_train`, `valid_seen` and `valid_unseen` select all of them; the generated world has no such tasks.
 - An action is executed exactly if `available_actions` lists it; they are in alphabetical order. An object is
@@ -341,8 +425,8 @@ ALFWORLD = Environment(
     },
     agentgym_readers={
         "react": react_action,
-        "function_calling": read_function_calling,
-        "code_as_action": read_code_as_action,
+        "function_calling": _read_function_calling,
+        "code_as_action": _read_code_as_action,
     },
     local_server="agentgym_servers.alfworld:SERVER",
     local_quirks=_LOCAL_QUIRKS,

@@ -43,7 +43,7 @@ _DOORS = ("open door", "closed door", "locked door")
 _LOOSE = ("ball", "key", "box")
 
 
-class _Thing(Name):
+class _ThingInSight(Name):
     """An object in sight: colour, kind and number, such as ``red ball 1``.
 
     The parser accepts a leading ``the`` and the American spelling of grey. It never guesses the number.
@@ -71,22 +71,22 @@ class _Thing(Name):
 
 _Object = Annotated[
     str,
-    _Thing(["red ball 1", "grey key 2", "blue closed door 1", "green box 1"], [*_LOOSE, *_DOORS]),
+    _ThingInSight(["red ball 1", "grey key 2", "blue closed door 1", "green box 1"], [*_LOOSE, *_DOORS]),
     "its colour, kind and number, as the observation calls it",
 ]
 _Loose = Annotated[
     str,
-    _Thing(["grey key 2", "red ball 1", "green box 1"], _LOOSE),
+    _ThingInSight(["grey key 2", "red ball 1", "green box 1"], _LOOSE),
     "its colour, kind and number, as the observation calls it",
 ]
 _Door = Annotated[
     str,
-    _Thing(["blue closed door 1", "red locked door 1", "yellow open door 1"], _DOORS),
+    _ThingInSight(["blue closed door 1", "red locked door 1", "yellow open door 1"], _DOORS),
     "the door's colour, state and number, as the observation calls it",
 ]
 _Open = Annotated[
     str,
-    _Thing(["yellow open door 1", "red open door 2"], _DOORS),
+    _ThingInSight(["yellow open door 1", "red open door 2"], _DOORS),
     "the door's colour, state and number, as the observation calls it",
 ]
 _Accepts: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -271,53 +271,51 @@ class BabyAIWire(Wire):
 
 
 _QUIRKS = """\
-- A task id is a level and a seed: level `id % 40 + 1` of 40, seed `id // 40`. The server takes any id from
-  0 up. The ids here are as many as AgentGym has trajectories (810) and evaluation tasks (90) of it; which
-  ids those have is not said. That gives each level 22 seeds, and the first 20 levels one more.
-- The reward of a success is 1 - 0.9 · steps / limit, with the level's own limit; one `go to` may be many
+- A task id is a level and a seed: level `id % 40 + 1` of 40, seed `id // 40`. The server accepts any id from
+  0 up. There are as many ids here as AgentGym has trajectories (810) and evaluation tasks (90), but AgentGym
+  does not document their ids. Each level has 22 seeds, and the first 20 levels one more.
+- The reward of a success is 1 - 0.9 · steps / limit, with the level's own limit; one `go to` may take many
   steps.
 - The score is that reward, and the episode ends there. The server's own score, in `info["agentgym_score"]`
   as AgentGym's client reports it, adds the last reward again at every unknown action.
-- The server takes back the end of an episode that is won with a reward of 0.5 or less; here it is over,
-  and won.
-- The server does not stop at the level's own limit. A success after it has a reward below 0, which is no
-  success.
-- `The task is completed.` is also said where the task has failed for good, such as by opening the wrong
-  one of two doors first. Nothing else tells; the episode goes on.
-- A goal in which one thing is to be done after another says `and` for both `then` and `after you`.
-- The numbers in the listed actions count only what a way leads to, those in the description count all in
-  sight.
-- Nothing opens a box, as level 26 (`KeyInBox`) would ask for.
-- `toggle and go through` loses the reward of a task that is to open a door: use `go to` and `toggle`
-  there.
-- The server reads `pickup`; AgentGym's own prompt says `pick up`, which is read here and sent as `pickup`."""
+- If an episode is won with a reward of 0.5 or less, the server revokes its end; here it is over, and won.
+- The server does not stop at the level's own limit. A success after the limit has a negative reward, and does
+  not count as a success here.
+- The server also returns `The task is completed.` after a final failure, such as opening the wrong one of two
+  doors first. Nothing else reports the failure, and the episode continues.
+- Goals about the order of two things have `and` for both `then` and `after you`.
+- The numbers in the listed actions count only reachable things; the numbers in the description count all
+  things in sight.
+- No action opens a box, which level 26 (`KeyInBox`) requires.
+- `toggle and go through` loses the reward of a task to open a door: use `go to` and `toggle` for it.
+- The server reads `pickup`; AgentGym's own prompt teaches `pick up`, which is accepted here and sent as
+  `pickup`."""
 
 _LOCAL_QUIRKS = """\
-- It plays the levels of the package `minigrid`, with the same goals, things and places as AgentGym's server
-  has for the same task id. Goals, observations, listed actions and the moves they are made of are the same
-  to the letter. Of tasks 0 to 899, two have another goal: 155 and 156, in which the goal there depends on a
-  level that was drawn before and thrown away.
-- 39 of these tasks are the same as another one, here as there: most are of levels 37, 39 and 40, which often
-  draw the same from the same seed. None of them stands in both `train` and `test`. `test` is also without
-  seven tasks that begin as one of `train` does and are won by the same actions.
-- 44 of these tasks cannot be won, here as there. For six more no way was found. Their list is below.
-- `--seed N` gives each level other seeds: those from N · 1,000,000 on. Seed 0 has AgentGym's tasks.
-- Reaching the goal ends the episode and pays, whatever moves follow in the same action, and however late it
-  is. So `toggle and go through` wins where a door is to be opened.
-- An episode also ends, with reward 0, where the task has failed for good, and at the level's own limit of
-  moves.
+- It plays the levels of the package `minigrid`. A task id has the same goal, things and places as on
+  AgentGym's server. Goals, observations, listed actions and the moves of an action are identical. Of tasks 0
+  to 899, only 155 and 156 have another goal: on AgentGym's server it depends on a level that was drawn before
+  and discarded.
+- As on AgentGym's server, 39 of these tasks duplicate another one. Most belong to levels 37, 39 and 40, which
+  often draw the same task from the same seed. No task is in both `train` and `test`. `test` also omits
+  seven tasks that start like a training task and are won by the same actions.
+- As on AgentGym's server, 44 of these tasks cannot be won. For six more we found no solution. The list is
+  below.
+- `--seed N` gives each level other seeds, from N · 1,000,000 on. Seed 0 has AgentGym's tasks.
+- Reaching the goal ends the episode and pays, even late, and even if the same action continues with other
+  moves. `toggle and go through` therefore wins a task to open a door.
+- An episode also ends, with reward 0, after a final failure and at the level's own limit of moves.
 - The score is the reward. An unknown action pays nothing.
-- What is said of a door to which no way leads names the door by its number.
-- Closing an environment that was never reset frees it; there it says false, and the environment stays.
-- A request before the first reset is answered with what is wrong; there it is the bare id.
+- Messages about an unreachable door name the door by its number.
+- Closing an environment that was never reset frees it; AgentGym's server returns false and keeps it.
+- A request before the first reset returns an error message; AgentGym's server returns the bare id.
 - A task id of more than 30 digits is refused.
-- There is a limit to how many environments it holds: `/create` forgets those that nobody asked for in an
-  hour, and answers `{"error"}` where it is full even so. `/list_envs` lists them.
-- With `--twin` it plays as AgentGym's server to the letter: `toggle and go through` loses the reward of a
-  door that is to be opened, a late success does not end the episode, the level's own limit of moves ends
+- The number of environments is limited: `/create` deletes environments without a request for an hour, and
+  returns `{"error"}` if the server is still full. `/list_envs` lists them.
+- With `--twin` it reproduces AgentGym's server exactly, bugs included: `toggle and go through` loses the
+  reward of opening a door, a late success does not end the episode, the level's own limit of moves ends
   nothing, the score adds up, an unknown action pays the last reward again, and `/close` and the errors are
-  AgentGym's.
-  Tasks 155 and 156, `--seed`, the limits and `/list_envs` are as above."""
+  AgentGym's. Tasks 155 and 156, `--seed`, the limits and `/list_envs` stay as above."""
 
 _TWO_DOORS = frozenset(range(15, 900, 40)) - {135, 255, 815}
 _UNWINNABLE = {

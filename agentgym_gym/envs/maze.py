@@ -63,25 +63,23 @@ class MazeWire(LMRLWire):
 
 
 _QUIRKS = """\
-- AgentGym's server serves Maze and Wordle. Its address may end in `/maze`, as AgentGym's client needs it, or
-  not.
-- A task id is one of 25 places to start from in one and the same maze, with one and the same goal; id 25
-  is the goal itself, which the server refuses with an empty error.
-- At the fifty-first step the server ends an episode as failed, with reward -1, which is then its score.
-  The turn limit of 15 comes first unless `max_turns` is raised.
+- AgentGym's server serves Maze and Wordle. Its address may end in `/maze`, which AgentGym's client requires.
+- A task id is one of 25 start positions in the same maze with the same goal. Id 25 is the goal itself, which
+  the server refuses with an empty error.
+- At the fifty-first step the server ends an episode as failed, with reward -1, which is then its score. The
+  turn limit of 15 comes first unless `max_turns` is raised.
 - Text that is not one of the four moves counts as a step and changes nothing.
-- AgentGym's client puts rules and an example before the first observation; here the rules are in the
-  prompt, and the observation is the server's.
+- AgentGym's client puts rules and an example before the first observation; here the rules are in the prompt,
+  and the observation is the server's.
 - The server cannot free an environment.
-- The local server (`agentgym serve maze`) speaks the same protocol and plays the same games. It serves no
-  Wordle, has a text for each error, takes no negative task id for a position from the end, and, once it is
-  full, forgets the environment that was used longest ago."""
+- The local server (`agentgym serve maze`) has the same protocol and the same games. It does not serve Wordle,
+  has a text for each error, refuses negative task ids, and deletes the least recently used environment when
+  it is full."""
 
 _LOCAL_QUIRKS = """\
-- It plays Maze alone. AgentGym's server plays Wordle too.
-- A negative task id is refused like any other task that there is none of. On AgentGym's it counts from the
-  end.
-- Each error says what is wrong. On AgentGym's some are empty or name a part of the program."""
+- It serves only Maze. AgentGym's server also serves Wordle.
+- A negative task id is refused like any other task that does not exist. On AgentGym's it counts from the end.
+- Each error describes the failure. On AgentGym's some are empty or name a part of the program."""
 
 MAZE = Environment(
     name="Maze",

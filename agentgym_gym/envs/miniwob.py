@@ -1,8 +1,8 @@
 """MiniWoB++: tasks of one small page each (Liu et al., 2018, arXiv:1802.08802).
 
-AgentGym has no such environment, so the protocol is of this project's own server: that of AgentGym's
-TextCraft server, with the name of the task and its goal in the response to a reset. The actions are
-WebArena's, without navigation and tabs.
+AgentGym has no such environment. This project's server has the protocol of AgentGym's TextCraft server, with
+the name of the task and its goal in the response to a reset. The actions are WebArena's, without navigation
+and tabs.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _splits() -> dict[str, range | tuple[int, ...]]:
 
 
 _QUIRKS = """\
-- It is none of AgentGym's environments: AgentGym has neither a server nor a client for it. The protocol is
-  that of AgentGym's TextCraft server. A reset also returns `task`, the name of the page, and `goal`.
+- AgentGym has neither a server nor a client for this environment. It has the protocol of AgentGym's TextCraft
+  server. A reset also returns `task`, the name of the page, and `goal`.
 - A task id is 100 times the index of the page in `agentgym_gym.envs.miniwob.TASK_NAMES`, plus a seed from 0
   to 99. `task_of` returns both. The first 80 seeds are `train` and the others `test`. All seeds of the pages
   in `UNSEEN_NAMES` are `test_unseen`. Some pages have few different tasks. A test task with the texts and the
@@ -142,7 +142,7 @@ _QUIRKS = """\
 _LOCAL_QUIRKS = """\
 - It needs Chromium or Chrome on this machine, and the extra `servers-miniwob` for `playwright` and the pages
   of the package `miniwob` (MIT license, 7 MB). The server does not import the package, which needs Selenium.
-- One browser serves all environments. Each task is played in a context of its own, which ends with the task.
+- One browser serves all environments. Each task has a separate browser context, which ends with the task.
   The browser reaches no host: the server answers its requests with the files of the package.
 - The numbers of elements are counted from 1 in each episode. A page is the same in each process: its random
   numbers have the seed of the task, its day is 2016-12-15, and jQuery has no animations.
@@ -150,7 +150,7 @@ _LOCAL_QUIRKS = """\
   a role that respond to clicks with their class or id.
 - The server skips pages that need coordinates, drag and drop, drawing, colors or shapes without text, or a
   limited time.
-- After the end nothing is carried out, and nothing is paid a second time."""
+- After the end no action is executed, and the reward is not paid again."""
 
 MINIWOB = Environment(
     name="MiniWoB",

@@ -176,21 +176,21 @@ must be of the type that the question asks for: the number 105 is not the text "
 list."""
 
 _LOCAL_QUIRKS = """\
-- All films and people are invented, from a seed: 200 films and 485 people. There are 238 questions of 28 \
-kinds, all made here; no answer of AgentGym's is right here.
-- A search finds a title or name, its beginning, or its words in any order. It knows no misspelling.
-- A crew has at most ten credits, all shown; there, some jobs of those shown may be left out.
-- A translation is in Dutch, German, Mandarin or Japanese; there, in Russian too.
-- As there, an answer must be equal and of the type: 105 is not "105", and the order of a list does not \
-count.
-- Only `finish` is scored, and only the first one, after which the episode stays over. There, any function \
-that returns what the answer is scores, and an episode goes on paying after its end.
-- The word "finish" ends an episode where it is the function alone, not anywhere in the text.
-- Nothing is evaluated: an `Action Input` that is no plain value is refused as one that cannot be read.
-- A negative task id is refused; there, it counts from the end.
-- An environment that nobody asked for in an hour is forgotten; there, none ever is.
-- There is no key and no network, so no step waits for either. Errors of the database are of the same form, \
-in other words."""
+- All films and people are invented, from a seed: 200 films and 485 people. The 238 questions of 28 kinds \
+are our own; AgentGym's answers are not correct here.
+- A search finds a title or name by its beginning, or by its words in any order, but not if it is \
+misspelled.
+- A crew has at most ten credits, all shown; AgentGym's server may omit some jobs of the people shown.
+- A translation is in Dutch, German, Mandarin or Japanese; on AgentGym's server also in Russian.
+- As on AgentGym's server, an answer must be equal and have the right type: 105 is not "105", and the order \
+of a list does not count.
+- Only the first `finish` is scored, and it ends the episode. On AgentGym's server any function that returns \
+the answer scores, and an episode continues to pay after its end.
+- The word "finish" ends an episode only as the function, not anywhere in the text.
+- Nothing is evaluated: an `Action Input` that is not a plain value is refused as unreadable.
+- A negative task id is refused; on AgentGym's server it counts from the end.
+- An environment without a request for an hour is deleted; AgentGym's server deletes none.
+- It needs no key and no network. Errors of the database have the same form and other words."""
 
 MOVIE = Environment(
     name="Movie",

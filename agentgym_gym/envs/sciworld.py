@@ -189,42 +189,42 @@ def _action_of_call(name: str, given: dict[str, Any]) -> str:
 
 
 _QUIRKS = """\
-- The server's score is above 0 at the beginning of one task in twelve, at most 50. The score here is what was
-  gained since, so a solved task may be worth less than 1; `info["success"]` says whether it is solved.
+- The server's score is above 0 at the start of one task in twelve, at most 50. The score here is the gain
+  since then, so a solved task may be worth less than 1; `info["success"]` reports whether it is solved.
 - A wrong `focus on` ends the episode with a score of -1.
-- Where a request is ambiguous the server lists what may be meant. The next text is taken for the choice:
-  anything but one of the numbers cancels the request, and is itself not carried out.
-- AgentGym describes `use` with a tool alone and waits of any length. The former is sent, the latter are not;
-  the server knows neither.
-- In code, AgentGym's client reads `wait` with a duration only, and so does `parser="agentgym"`.
-- `pour` and `dunk` understand `in` as well as `into`, but names hold the word `in` too; `into` is sent.
+- If a request is ambiguous, the server lists the possible meanings. The next text is its choice: anything but
+  one of the numbers cancels the request, and is not executed either.
+- AgentGym's prompt describes `use` with only a tool, and waits of any length. This library sends the former
+  and not the latter; the server supports neither.
+- In code, AgentGym's client reads `wait` only with a duration, as does `parser="agentgym"`.
+- The server accepts `in` as well as `into` for `pour` and `dunk`, but names contain the word `in` too; this
+  library sends `into`.
 - Some observations list the same things in another order each time.
 - On AgentGym's server each environment is a Java process of 110 to 230 MB that lives until it is closed, and
   takes 0.7 s to start.
-- The server ends an episode by itself after 100 moves; looking around, the inventory and what it does not
-  understand cost none."""
+- The server ends an episode after 100 moves; looking around, the inventory and unknown actions cost none."""
 
 _LOCAL_QUIRKS = """\
 - It plays the simulator of the package `scienceworld`, version 1.2.3, as AgentGym's server does, so tasks,
   texts and scores are the same. It needs Java 8 or newer, and the extra `servers-sciworld`.
-- All environments share a few Java processes, one for each processor and four at most. A process has 128
-  simulators. An environment whose simulator went to another one plays its actions again in the next free
-  simulator, and goes on.
-- A task plays the same in any process: the same actions give the same texts. There the order of things in a
-  list, and where heat spreads also the course of a task, differ from time to time. So lists may have another
-  order than on AgentGym's server; they have the same items.
+- All environments share a few Java processes: one for each processor, at most four. A process has 128
+  simulators. If another environment has taken its simulator, an environment first repeats its actions in the
+  next free one.
+- A task is the same in any process: the same actions give the same texts. On AgentGym's server the order of
+  things in a list varies, as does the course of a task where heat spreads. Lists here may have another order
+  than there; they have the same items.
 - `train`, `dev` and `test` are ScienceWorld's own division of the variations of each kind of task.
-- The solutions of all tasks were played. 25 do not win within 30 turns, and those tasks are in no split but
+- The solutions of all tasks were played. 25 tasks are not solved within 30 turns; they are only in the split
   `all`.
-- A step does not compute the list of valid actions, which takes most of the time of a step there and is
-  discarded. `/step_visual` still returns it, in alphabetical order.
+- A step does not compute the list of valid actions, which AgentGym's server spends most of a step on and then
+  discards. `/step_visual` still returns it, in alphabetical order.
 - A task can have 500 actions, of 1,024 characters at most; the rest of a longer action is ignored.
-- A request before the first reset is answered with the remedy; there it is the error of Java or Python.
-- A negative task id is refused; there it counts from the end.
-- A closed environment has no valid id; there it "has been deleted".
+- A request before the first reset returns advice; AgentGym's server returns the error of Java or Python.
+- A negative task id is refused; on AgentGym's server it counts from the end.
+- A closed environment has no valid id; on AgentGym's server it "has been deleted".
 - `/detail` shows no more after `/step_visual` than after `/step`.
-- There is a limit of environments: `/create` drops those without a request for an hour, and returns
-  `{"error"}` if the server is full even so. `/list_envs` lists them."""
+- The number of environments is limited: `/create` deletes environments without a request for an hour, and
+  returns `{"error"}` if the server is still full. `/list_envs` lists them."""
 
 SCIWORLD = Environment(
     name="SciWorld",

@@ -1,6 +1,6 @@
 """The actions of ScienceWorld, in the syntax of its parser.
 
-Function and argument names are those of AgentGym's client. Its waits of other lengths are omitted, because
+Functions and arguments have the names of AgentGym's client. Its waits of other lengths are omitted, because
 ScienceWorld has no such commands.
 """
 

@@ -1,7 +1,7 @@
 """The tasks of SciWorld by id, and its splits.
 
 AgentGym's server numbers the variations of 23 of the simulator's 30 kinds of tasks, one kind after the other;
-it leaves out those of plants, genetics and inclined planes.
+it omits plants, genetics and inclined planes.
 """
 
 from __future__ import annotations

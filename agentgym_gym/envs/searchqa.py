@@ -159,7 +159,7 @@ class SearchQAWire(Wire):
 
     def __post_init__(self) -> None:
         if self.answers is not None and (type(self.answers) is not int or self.answers != 1):
-            raise BadOption(f"answers={shown(self.answers)} is neither 1 nor None")
+            raise BadOption("answers", self.answers, "1 or None")
 
     def create(self, task_id: int) -> Flow[int]:
         """Create an environment; the server requires a task id."""
@@ -194,31 +194,31 @@ class SearchQAWire(Wire):
 
 
 _QUIRKS = """\
-- AgentGym's server lets an agent answer until it is right, so a score there counts guesses. Here the first
-  answer ends the episode; `answers=None` leaves it to the server, for scores that compare with AgentGym's.
-- With `parser="agentgym"` the whole reply is sent. Of several tags in it, the first says whether it is a
-  search or an answer, and of several answers the last is scored.
-- Capitals in a tag do not matter to the default parser; the server reads only tags in lower case.
+- AgentGym's server lets an agent answer until it is right, so its score counts guesses. Here the first answer
+  ends the episode; `answers=None` leaves it to the server, for scores that compare with AgentGym's.
+- With `parser="agentgym"` the whole reply is sent. The first of several tags determines whether it is a
+  search or an answer, and the last of several answers is scored.
+- The default parser ignores capitals in a tag; the server accepts only tags in lower case.
 - Each search shows three passages, whose text is not cut.
 - Failures are a bare HTTP 500, without a reason."""
 
 _LOCAL_QUIRKS = """\
-- Documents and questions are made from a seed: 5,284 short documents about invented towns, people, films and
-  so on, and 221,328 questions, each of which takes two searches. AgentGym's server searches Wikipedia for the
-  questions of seven collections, some of which take one search or none.
+- Documents and questions are generated from a seed: 5,284 short documents about invented towns, people, films
+  and so on, and 221,328 questions, each of which takes two searches. AgentGym's server searches Wikipedia for
+  the questions of seven collections, some of which take one search or none.
 - With `--data` a server has the documents and questions of a folder: `corpus.jsonl`, and `test.jsonl` and
   `train.jsonl`, or `questions.jsonl` with a field `split`. Test questions are the tasks from 0 on, train
-  questions those from 51,713 on. The oracle does not know them. 100,000 documents of 100 words are indexed
-  in 13 s and take 0.3 GB.
-- A search is BM25 over words, by `bm25s`; there it is a dense index, `e5` by default. The first 2,000
-  characters of a query are read, and 64 different words of them; there 256 tokens are read.
-- The instructions before the question, and what is said of a right answer, of a wrong one and of a reply
-  without tags, say the same in other words.
-- A right answer is paid for once; there it is paid for again each time. After it the episode stays done.
-- An answer without text is never right, nor is one of more than 10,000 characters.
-- `/list_envs` answers with the ids of all environments; there it is 404. `/openapi.json` does not name it.
-- Environments that nobody asked for in an hour are forgotten, and at most 4,096 are held; a request has at
-  most 1 MiB."""
+  questions the tasks from 51,713 on. The oracle cannot answer them. Indexing 100,000 documents of 100 words
+  takes 13 s and 0.3 GB.
+- A search is BM25 over words, by `bm25s`; on AgentGym's server it is a dense index, `e5` by default. The
+  first 2,000 characters of a query count, and at most 64 different words; on AgentGym's server 256 tokens.
+- The instructions before the question and the responses to answers and to replies without tags have other
+  words.
+- A correct answer is paid once, and the episode stays done; AgentGym's server pays for it again each time.
+- An empty answer is never correct, nor is one of more than 10,000 characters.
+- `/list_envs` returns the ids of all environments; on AgentGym's server it is 404. `/openapi.json` omits it.
+- Environments without a request for an hour are deleted. There are at most 4,096 environments, and a request
+  has at most 1 MiB."""
 
 SEARCHQA = Environment(
     name="SearchQA",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from agentgym_gym._templates import fields_of
+from agentgym_gym._template_text import fields_of
 from agentgym_gym.actions import Grammar
 from agentgym_gym.arguments import Integer
 from agentgym_gym.catalogue import Environment, make_splits
@@ -296,28 +296,27 @@ SHEET = Environment(
     agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\
 {QUIRKS}
-- The score is the part of the cells that are as they should be, the best so far: it is above 0 as soon as \
-the right sheet is open, and no later mistake lowers it. It may reach 1 before `finish`.
+- The score is the best share of correct cells so far: it is above 0 as soon as the right sheet is open, and \
+no later mistake lowers it. It may reach 1 before `finish`.
 - There is no `check_valid_actions`.
 - Its server copies a Google spreadsheet for each create and each reset, and never deletes one. It needs \
 the credentials of a Google service account, and `SHEET_EMAIL`.
-- A step whose result holds the word "error" is tried four times, 10 s apart: a mistake takes 40 s, and an \
-insertion that failed halfway is made again.""",
+- A step whose result contains the word "error" is tried four times, 10 s apart: a mistake takes 40 s, and a \
+partly failed insertion is repeated.""",
     local_server="agentgym_servers.sheet:SERVER",
     local_quirks=f"""\
 {LOCAL_QUIRKS}
-- The sheets are in memory: no Google, no key, no waiting. The 20 sheets and tasks are made from a seed, \
-and none is AgentGym's.
-- The score is how far the sheet has come, when `finish` is called, from what it was to what it should be: \
-0 for a sheet that is as it was, whatever its cells have in common with the right one, and 1 for the right \
-one. Cells that should not be there, or are missing, count as wrong.
+- The sheets are in memory: no Google, no key, no waiting. The 20 sheets and tasks are generated from a seed \
+and differ from AgentGym's.
+- The score is computed at `finish`: the share of the necessary changes that were made, from 0 for the \
+original sheet to 1 for the correct one. Cells that are missing or should not exist count as wrong.
 - Whole numbers are shown bare, others with two decimal places: 8 and 8.50. There are no other formats.
 - A formula is calculated once, when it is written; text that begins with `=` stays text.
 - A merged range shows its first value in all cells, which can then be changed one by one.
 - A sheet has at most 100 rows, 26 columns and 20,000 characters.
-- A pattern of `filter_cells` may have alternatives with `|`, `^` and `$` around them, `.` and `.*`, and \
-no other signs of regular expressions. So no pattern can hold the server up.
-- Errors are worded otherwise.""",
+- A pattern of `filter_cells` may have alternatives with `|`, `^` and `$` around them, `.` and `.*`, but no \
+other syntax of regular expressions, so no pattern can block the server.
+- Errors have other words.""",
     oracle="agentgym_servers._tool_oracles:SheetOracle",
     launch=f"export SHEET_EMAIL=...\n{launch_of('sheet')}",
     transcript=(

@@ -260,42 +260,43 @@ def _read_as_agentgym(reply: str) -> str:
 
 
 _QUIRKS = """\
-- The server holds eight environments and frees none; a ninth would be one that is in use. Those made here are
-  shared by the processes of a machine, one each at a time, and used on by later ones. Where others made
-  eight, it is `ServerFull` until the server is restarted.
-- The gold statement comes with the reply to each step. It is neither shown nor kept in `info`.
-- Results are compared as sets: order and repetition of rows do not matter, and any result without rows is
-  right where the right one has none. An empty statement is right there, too; here it scores 0. Only
-  `parser="agentgym"` sends one, and `info["agentgym_score"]` is then what the server paid.
-- Where the gold statement itself fails, no answer is right.
+- The server has eight environments and frees none; a ninth would be one that is in use. The processes of a
+  machine share the environments created here, each used by one process at a time, and later processes reuse
+  them. If other clients created all eight, a reset raises `ServerFull` until the server is restarted.
+- The reply to each step contains the gold statement. It is neither shown nor kept in `info`.
+- Results are compared as sets: the order and repetition of rows do not matter, and any result without rows is
+  correct if the gold result has none. AgentGym's server also accepts an empty statement for it; here that
+  scores 0. Only `parser="agentgym"` sends one, and `info["agentgym_score"]` is then the server's reward.
+- If the gold statement itself fails, no answer is correct.
 - The result is shown cut to 100 characters.
-- A statement that runs for long holds up the whole server, and ends in `ServerTimeout`."""
+- A long statement blocks the whole server, and ends in `ServerTimeout`."""
 
 _LOCAL_QUIRKS = """\
-- It has ten databases of its own, of some hundred rows each, and a question for each task. The train tasks
+- It has ten generated databases of some hundred rows each, and a question for each task. The train tasks
   are about eight of them, and the dev tasks about the two others.
-- `--data` takes a folder of BIRD in their place: `train.json` or `dev.json`, with `train_databases` or
-  `dev_databases` beside it. The description of a database is read from its file, so that it has the names
-  that SQL knows. AgentGym's server takes names for people from `*_tables.json`, and names other columns than
-  the foreign keys.
-- It holds 4,096 environments and gives no id twice. It forgets those that nobody asks for in an hour.
-- `info.ground_truth` is there, and empty.
+- `--data` replaces them by a folder of BIRD: `train.json` or `dev.json`, with `train_databases` or
+  `dev_databases` next to it. The description of a database is read from the database, with the names that SQL
+  accepts. AgentGym's server shows the readable names in `*_tables.json`, and lists other columns than the
+  foreign keys.
+- It has at most 4,096 environments, and never reuses an id. It deletes environments without a request for an
+  hour.
+- `info.ground_truth` exists, and is empty.
 - The first statement after a reset can score. Later ones are executed and score 0.
-- A statement without a result, such as an empty one, is never right.
-- Where the gold statement fails, is empty or exceeds a limit, the task cannot be judged: with `--data`, its
+- A statement without a result, such as an empty one, is never correct.
+- If the gold statement fails, is empty or exceeds a limit, the task cannot be judged: with `--data`, its
   reset fails with the reason, which is the fault `JudgeFailed`. The gold statement may take twice the time of
   an agent's. It is executed once, unless it reads the clock or random numbers.
-- A statement may read, by the functions of SQLite that are known to be harmless. All else is answered
-  `not authorized`, also a change, to which AgentGym's server says `attempt to write a readonly database`.
+- A statement may read, and call SQLite's functions that are known to be harmless. Anything else returns
+  `not authorized`; for a change, AgentGym's server returns `attempt to write a readonly database`.
 - The limits of a statement are 20 million steps of SQLite's machine, .9 seconds of processor time, 100,000
   rows, 32 MB of text, 64 MB of memory, and 1 MiB for one value (on Python 3.10, one value is limited only by
   the memory). On BIRD's databases they are 30 seconds in place of steps, 512 MB, and SQLite's own length of a
   value. Beyond a limit the statement fails with `interrupted`, `the result is too large`, `out of memory` or
   `string or blob too big`.
-- Statements run in as many processes as there are processors, from two to eight. A tenth of a second after
-  its limit of time, a statement that SQLite cannot interrupt ends together with its process, which is
-  replaced. Where another program ends the process, the step is a fault. Environments take turns: each has
-  one statement in execution, and its next one waits for those that other environments have already sent."""
+- Statements run in one process per processor, at least two and at most eight. If SQLite cannot interrupt a
+  statement, its process is killed and replaced a tenth of a second after the time limit. If another program
+  kills the process, the step is a fault. Environments take turns: each executes one statement at a time, and
+  its next one waits for statements that other environments have already sent."""
 
 SQLGYM = Environment(
     name="SQLGym",

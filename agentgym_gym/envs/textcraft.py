@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from agentgym_gym._templates import ListOf, TemplateText
+from agentgym_gym._template_text import ListOf, TemplateText
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.arguments import NO_NAMES, Integer, Name
 from agentgym_gym.calls import Body, Call, Flow
@@ -103,7 +103,7 @@ _GOAL = re.compile(r"^Goal: craft (.+?)\.?$", re.MULTILINE)
 
 
 def _outcomes(action: str) -> list[str]:
-    """Return the possible responses of the server to an action, as far as they follow from its text."""
+    """Return the possible responses of the server to an action, if they follow from its text."""
     if not action:
         return []
     got = re.fullmatch(r"get (\d+) (.+)", action)
@@ -152,17 +152,17 @@ class TextCraftWire(Wire):
 
 
 _QUIRKS = """\
-- Which goal a task id means depends on the order in which the server read its recipe files: 540 of the 544
-  ids move between machines. The goal is in `info["goal"]`.
-- The listed recipes depend on Python's hash seed and, where several clients reset at once, on chance.
-- AgentGym's server has no step limit, and pays again when a finished episode is stepped."""
+- The goal of a task id depends on the order in which the server read its recipe files: 540 of the 544
+  ids differ between machines. The goal is in `info["goal"]`.
+- The listed recipes depend on Python's hash seed and, if several clients reset at once, on chance.
+- AgentGym's server has no step limit, and pays again for steps after the end of an episode."""
 
 _LOCAL_QUIRKS = """\
-- A task id is the same goal with the same recipes on every machine and in every process.
-- `/commands` and `/goal` answer with the recipes shown and the goal's item id. On AgentGym's they fail.
-- A number of more than 600 digits is refused like any other action that cannot be done. On AgentGym's one of
-  more than 4,300 digits breaks the environment.
-- `"data_idx": null` is an error that says what is wrong, and the game goes on. On AgentGym's it empties the
+- A task id has the same goal and the same recipes on every machine and in every process.
+- `/commands` returns the recipes shown, and `/goal` the item id of the goal. On AgentGym's server they fail.
+- A number of more than 600 digits is refused like any other impossible action. On AgentGym's server a number
+  of more than 4,300 digits breaks the environment.
+- `"data_idx": null` returns an error message, and the game continues. On AgentGym's server it empties the
   inventory."""
 
 # From integer programming over all recipes, shown or not, each used any number of times.

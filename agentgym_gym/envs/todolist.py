@@ -150,22 +150,22 @@ TODOLIST = Environment(
     agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\
 {QUIRKS}
-- One account serves all environments of a server, and every create and reset wipes it: use an account \
-made for the purpose, one server for each account, and one episode at a time on it.
-- A right answer scores only if the account is also left as the task wants it; the server looks when the \
-episode ends, so what it pays before does not count here.
+- One account serves all environments of a server, and every create and reset wipes it: use a separate \
+account, one server for each account, and one episode at a time on it.
+- A correct answer scores only if the account is also in the state that the task requires. The server checks \
+this when the episode ends, so its earlier rewards do not count here.
 - Its server needs a key of Todoist in `TODO_KEY`.""",
     local_server="agentgym_servers.todolist:SERVER",
     local_quirks=f"""\
 {LOCAL_QUIRKS}
-- Each environment has an account of its own, in memory, and needs no key. This library holds one \
-environment on a server at a time even so, as on AgentGym's.
-- The accounts and the 155 tasks are made from a seed: each task has projects, tasks and a date of its \
-own, and none of AgentGym's. All tasks take minutes; none take days.
-- A task that is deleted does not count as completed, nor the other way round. AgentGym's server sees no \
-difference.
-- `update_project` takes `True` and `False`, and `update_task` a day as YYYY-MM-DD. Todoist takes more, \
-and says otherwise what it refuses.""",
+- Each environment has a separate account, in memory, and needs no key. This library still uses one \
+environment of a server at a time, as on AgentGym's.
+- The accounts and the 155 tasks are generated from a seed: each task has its own projects, tasks and date, \
+and none is AgentGym's. All tasks take minutes; none take days.
+- A deleted task does not count as completed, nor a completed one as deleted. AgentGym's server does not \
+distinguish them.
+- `update_project` accepts `True` and `False`, and `update_task` a day as YYYY-MM-DD. Todoist accepts more, \
+and has other error messages.""",
     oracle="agentgym_servers._tool_oracles:TODOListOracle",
     launch=f"export TODO_KEY=...\n{launch_of('todo')}",
     transcript=(

@@ -229,22 +229,22 @@ most 30 days.
 must be of the type that the question asks for: the number 18.5 is not the text "18.5"."""
 
 _LOCAL_QUIRKS = """\
-- The weather is invented. It is computed from the place, the day and the seed, on the pattern of the \
-earth's seasons and zones. The cities are real ones, with coordinates and heights that are rounded. There \
-are 343 questions of 26 kinds, all made here; no answer of AgentGym's is right here.
-- Some 120 places have a name; others are found by their coordinates alone. There is weather from 1940 to \
+- The weather is invented: it is computed from the place, the day and the seed, with the earth's seasons and \
+climate zones. The cities are real, with rounded coordinates and heights. The 343 questions of 26 kinds are \
+our own; AgentGym's answers are not correct here.
+- Some 120 places have a name; others are found only by their coordinates. There is weather from 1940 to \
 2099, on a grid of a tenth of a degree.
-- A number as an answer may be off by 0.05, as the questions ask for one decimal place; there, it must be \
-equal to the last digit. As there, 105 is not "105", and the order of a list does not count.
-- Distances are along the great circle, to a metre; there, on an ellipsoid, to every digit.
+- A number as an answer may be off by 0.05, because the questions ask for one decimal place; on AgentGym's \
+server it must be equal to the last digit. As there, 105 is not "105", and the order of a list does not count.
+- Distances are along the great circle, to a metre; on AgentGym's server, on an ellipsoid, to every digit.
 - `get_air_quality_level` has no gaps: 20.5 and 21 are fair, not extremely poor.
-- Only `finish` is scored, and only the first one, after which the episode stays over. There, any function \
-that returns what the answer is scores, and an episode goes on paying after its end.
-- The word "finish" ends an episode where it is the function alone, not anywhere in the text.
-- Nothing is evaluated: an `Action Input` that is no plain value is refused as one that cannot be read.
-- A negative task id is refused; there, it counts from the end.
-- An environment that nobody asked for in an hour is forgotten; there, none ever is.
-- Errors of Open-Meteo are of the same form, in other words. It never turns anyone away."""
+- Only the first `finish` is scored, and it ends the episode. On AgentGym's server any function that returns \
+the answer scores, and an episode continues to pay after its end.
+- The word "finish" ends an episode only as the function, not anywhere in the text.
+- Nothing is evaluated: an `Action Input` that is not a plain value is refused as unreadable.
+- A negative task id is refused; on AgentGym's server it counts from the end.
+- An environment without a request for an hour is deleted; AgentGym's server deletes none.
+- Errors of Open-Meteo have the same form and other words. No request is rejected for its rate."""
 
 WEATHER = Environment(
     name="Weather",
@@ -265,8 +265,8 @@ WEATHER = Environment(
     quirks=f"""\
 {QUIRKS}
 - Any positive reward is rounded up to 1.0: one subgoal of two scores as much as both.
-- Its server asks Open-Meteo over the network at each call. Where it cannot reach it, or is turned away \
-for asking too often, the episode ends as a fault.""",
+- Its server sends each call to Open-Meteo over the network. If that fails, or exceeds Open-Meteo's rate \
+limit, the episode ends as a fault.""",
     launch=launch_of("weather"),
     transcript=(
         (

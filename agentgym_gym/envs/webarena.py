@@ -11,17 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action, Grammar, Style
-from agentgym_gym.arguments import Choice, Integer, Text
+from agentgym_gym.arguments import Choice, Integer, Text, strategies
 from agentgym_gym.calls import Body, Call, Flow
 from agentgym_gym.catalogue import Environment
 from agentgym_gym.envs._agentgym_parsers import answers
-from agentgym_gym.envs._webarena_arguments import BooleanInteger, OptionalText, TypedText
-from agentgym_gym.errors import BadReply, ClientAnswer, EnvironmentFailed, NoAction
+from agentgym_gym.errors import BadArguments, BadReply, ClientAnswer, EnvironmentFailed, NoAction
 from agentgym_gym.wire import Outcome, Score, Seen, Start, Wire, look
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 __all__ = [
     "WEBARENA",
@@ -56,6 +58,54 @@ _WITHOUT = (_FENCE, *_BETWEEN)
 _FENCED = re.compile(r"(?<!`)`{3,}(?!`)(?!\s*```)(?:.*?`{3,}|.*\Z)", re.DOTALL)
 
 
+_KEYS = 1_000  # the server's browser can type the characters below this one
+
+# The text of `type [5] [] [0]` and of `type [5] [tea] []`, if they are read without their last number.
+_EMPTY = re.compile(r"\]\s*\[[01]|.*\]\s*\[")
+
+
+class _TypedText(Text):
+    """Text that the server's browser can type."""
+
+    def check(self, value: Any) -> None:
+        super().check(value)
+        if _EMPTY.fullmatch(value):
+            raise BadArguments("the text to type or the number after it is empty")
+        strange = next((letter for letter in value if ord(letter) >= _KEYS), None)
+        if strange:
+            raise BadArguments(f"the browser has no key for {shown(strange)}")
+
+    def strategy(self) -> SearchStrategy[str]:
+        st = strategies()
+        letters = st.characters(max_codepoint=_KEYS - 1, exclude_categories=["Cc"])
+        drawn = st.text(letters | st.sampled_from("[]\"'`<>{} 01"), max_size=40).map(str.strip)
+        return st.sampled_from(self.samples) | drawn.filter(self._fits)  # type: ignore[no-any-return]
+
+
+class _BooleanInteger(Integer):
+    """0 or 1; a call may also pass a boolean."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def from_json(self, value: Any) -> int:
+        return int(value) if isinstance(value, bool) else super().from_json(value)
+
+
+class _OptionalText(Text):
+    """Text that may be empty, for tasks without an answer."""
+
+    def check(self, value: Any) -> None:
+        if value != "":
+            super().check(value)
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "string", "maxLength": self.max_chars}
+
+    def strategy(self) -> SearchStrategy[str]:
+        return strategies().just("") | super().strategy()  # type: ignore[no-any-return]
+
+
 class _Browsing(Action):
     """Base of all actions."""
 
@@ -88,8 +138,8 @@ class TypeText(_Browsing):
         "type[{id}][{text}]": {"press_enter": 1},
     }
     id: _Element
-    text: Annotated[str, TypedText(["restaurants near CMU", "teapot"], without=_WITHOUT), "what to type"]
-    press_enter: Annotated[int, BooleanInteger(), "1 to press Enter behind it, 0 not to"]
+    text: Annotated[str, _TypedText(["restaurants near CMU", "teapot"], without=_WITHOUT), "what to type"]
+    press_enter: Annotated[int, _BooleanInteger(), "1 to press Enter behind it, 0 not to"]
 
 
 @dataclass(frozen=True)
@@ -179,7 +229,7 @@ class Stop(_Browsing):
 
     template: ClassVar[str] = "stop [{answer}]"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"stop[{answer}]": {}, "stop": {"answer": ""}}
-    answer: Annotated[str, OptionalText(["$42", "N/A"], without=_WITHOUT), "the answer, or nothing"]
+    answer: Annotated[str, _OptionalText(["$42", "N/A"], without=_WITHOUT), "the answer, or nothing"]
 
 
 _GRAMMAR = Grammar(
@@ -318,29 +368,28 @@ def _read_as_agentgym(reply: str) -> str:
 
 
 _QUIRKS = """\
-- The server needs the websites of WebArena, which are hosted apart, and for some tasks a language model as
-  judge. An environment takes 540 MB and 2.5 s to start, a step 1.6 s.
+- The server needs the websites of WebArena, which are hosted separately, and for some tasks a language model
+  as judge. An environment takes 540 MB and 2.5 s to start, a step 1.6 s.
 - AgentGym plays 15 to 25 turns; the limit here is 15, and `max_turns` sets another.
-- An action that the grammar does not know is refused, since the server would take it for a step that failed.
-- The reward that the server gives before the end, `info["raw_reward"]`, says that an action was carried out.
-  It is no part of the score.
-- A step that failed is answered like any other. Where what the agent wrote is to blame (no fence, no such
-  action, arguments that do not fit, a character that has no key), the message is the observation and the
-  episode goes on, as with AgentGym's client; all else (a browser that died, a page that could not be read, an
-  evaluation that failed) is a fault. Of an element that is not there, and of an address that cannot be
-  reached, the page's `PREVIOUS ACTION` tells at most.
+- An action outside the grammar is refused, because the server would report it as a failed step.
+- The server's reward before the end, `info["raw_reward"]`, only means that an action was executed. It does
+  not count toward the score.
+- The response to a failed step looks like any other. If the agent's text caused the failure (no fence, no
+  such action, invalid arguments, a character without a key), the message is the observation and the episode
+  continues, as with AgentGym's client. Every other failure (a crashed browser, an unreadable page, a failed
+  evaluation) is a fault. Only the page's `PREVIOUS ACTION` may report a missing element or an unreachable
+  address.
 - It can type the characters up to U+03E7, and no line feed.
 - The numbers of elements differ from reset to reset."""
 
 _LOCAL_QUIRKS = """\
 - It needs Chromium or Chrome on this machine, and the extra `servers-webarena` for `playwright`. One
-  browser serves all environments. Each task is played in a context of its own, which ends with the task.
-- The sites are of this project: a shop with an admin side, a forum, a repository host, a map and a wiki,
-  with data from the seed. Their addresses in the address line are those of WebArena; in the tree they end
-  in `.test`. The browser reaches no other host.
-- Each task begins with a fresh state of the sites and with accounts that are signed in. An environment
-  never sees the changes of another one. The sites are in one of ten states, two of which only tasks of
-  `test` begin in.
+  browser serves all environments. Each task has a separate browser context, which ends with the task.
+- The sites are this project's own: a shop with an admin side, a forum, a repository host, a map and a wiki,
+  with data from the seed. The address line shows WebArena's addresses; in the tree the addresses end in
+  `.test`. The browser reaches no other host.
+- Each task starts with a fresh state of the sites and with signed-in accounts. An environment never sees the
+  changes of another one. The sites start in one of ten states; two of them occur only in tasks of `test`.
 - The 812 tasks are made by 91 templates. Scores are computed by WebArena's rules for answers, addresses and
   contents of pages. No language model judges: no task here needs one, and with `--data` a `fuzzy_match`
   requires that the answer has all words of the reference, and a reference `N/A` that the answer is the
@@ -352,11 +401,11 @@ _LOCAL_QUIRKS = """\
 - Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. An
   element counts as visible if any part of it is inside the window.
 - A step has no picture: `info` has one pixel in its place. `/observation_metadata` has the picture.
-- After `stop` nothing is carried out, and nothing is paid a second time.
+- After `stop` no action is executed, and the score is not paid again.
 - An address that is not one of the sites shows a page with the reason, where AgentGym's server stays on the
   page. Only addresses with `http://` or `https://` are opened.
 - Every character can be typed. A step waits for the page to load, not for a fixed 1.5 s (with `--data` it
-  does both). The text on an element that is missing has other words.
+  does both). The message about a missing element has other words.
 - `/list_envs` returns the ids, instead of an error."""
 
 WEBARENA = Environment(

@@ -30,7 +30,7 @@ from agentgym_gym.wire import Outcome, Score, Start, Wire
 __all__ = ["WEBSHOP", "Click", "Search", "WebShopWire"]
 
 # The server treats a search that starts with one of these words as a command: <r> shows random products, <c>
-# and <q> those of a category or query, and <a> fails, as does <c> without arguments.
+# and <q> the ones of a category or query, and <a> fails, as does <c> without arguments.
 _COMMANDS = frozenset({"<a>", "<c>", "<q>", "<r>"})
 
 
@@ -207,27 +207,27 @@ def _action_of_call(name: str, given: dict[str, Any]) -> str:
 
 
 _QUIRKS = """\
-- The score is between 0 and 1: how many of the wanted attributes, options and price the purchase meets.
-  Success is a score of 1, the rest is partial credit. AgentGym's server goes on after a purchase and pays for
-  the next one; here the first ends the episode.
-- It is set up with 1,000 products; the tasks are the 6,910 goals made of these. A task's price limit is drawn
-  without a seed and may differ between environments of one server: `info["goal"]` tells.
-- An environment takes 6.7 MB and is never freed. Released ones are used again, also by later processes of the
-  same machine, so the server holds no more than were in use at one time. When it holds 8,000 it would give
-  out ids that are in use: then it is `ServerFull`.
-- Of text with a `[` in it, it reads what stands behind the last one: such a click or search does nothing.
-- A search whose first word is `<a>`, `<c>`, `<q>` or `<r>` is a command to it, and some of these crash it.
-  They are refused here.
+- The score is between 0 and 1: the share of the required attributes, options and price that the purchase
+  meets. Success is a score of 1, the rest is partial credit. AgentGym's server continues after a purchase and
+  pays for the next one; here the first ends the episode.
+- It has 1,000 products and 6,910 goals made of them, which are the tasks. A task's price limit is drawn
+  without a seed and may differ between environments of one server: `info["goal"]` contains it.
+- An environment takes 6.7 MB and is never freed. Released ones are reused, also by later processes of the
+  same machine, so the server has no more than were in use at one time. From 8,000 environments on it would
+  return ids that are in use: a reset then raises `ServerFull`.
+- It reads text with a `[` only after the last one: such a click or search does nothing.
+- A search whose first word is `<a>`, `<c>`, `<q>` or `<r>` is a command to the server, and some of these
+  crash it. They are refused here.
 - A page does not show which options were clicked.
-- `available_actions=True` puts what can be done into `info["available_actions"]`, at the price of one more
-  request for each turn."""
+- `available_actions=True` puts the possible actions into `info["available_actions"]`, for one more request
+  each turn."""
 
 _LOCAL_QUIRKS = """\
 - Its 1,000 products and 6,910 tasks are generated from a seed (`--seed`, 0 by default) and differ from
   AgentGym's, so scores are not comparable. A task is the same in every process, with its price limit. With
   `--data FOLDER` it plays the official files `items_shuffle*.json` and `items_ins_v2*.json`: the tasks have
-  the same ids as on AgentGym's server, but price limits of their own. The instructions of
-  `items_human_ins.json`, if that file exists, have the ids after them.
+  the same ids as on AgentGym's server, but other price limits. The instructions of `items_human_ins.json`, if
+  that file exists, have the ids after them.
 - The reward equals AgentGym's with two exceptions: it compares all words of two titles instead of their
   nouns, and the list of colours is our own. [The formula](../servers.md#webshops-reward) includes the name of
   an option, so x-large does not match a required size of large.

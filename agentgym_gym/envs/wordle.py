@@ -150,29 +150,27 @@ class WordleWire(LMRLWire):
 
 
 _QUIRKS = """\
-- One server serves Wordle and Maze. Its address may end in `/wordle`, as AgentGym's client needs it, or not.
-- A task id is a seed, and the server takes any. The ids here are as many as AgentGym has trajectories
-  (955) and evaluation tasks (25) of it; which seeds those have is not said.
-- The hidden word is drawn anew at each guess from the words that fit all answers so far, so the same seed
-  with other guesses leads to another word.
-- The server knows 40 words, which the rules list, as AgentGym's client does. Its list of the words that
-  are still possible, `/wordle/filtered_vocab`, is never asked for.
-- Whatever is not one of its words, in lower case, counts as one of the six tries.
+- One server serves Wordle and Maze. Its address may end in `/wordle`, which AgentGym's client requires.
+- A task id is a seed, and the server accepts any. There are as many ids here as AgentGym has trajectories
+  (955) and evaluation tasks (25), but AgentGym does not document their seeds.
+- At each guess the hidden word is drawn again from the words that are consistent with all feedback, so the
+  same seed with other guesses leads to another word.
+- The server accepts 40 words, which the rules list, as AgentGym's client does. This library never requests
+  the server's list of possible words, `/wordle/filtered_vocab`.
+- Any text except one of these words in lower case also counts as one of the six tries.
 - The server cannot free an environment."""
 
 _LOCAL_QUIRKS = """\
-- It serves Wordle alone: every route below `/maze` is 404.
-- It knows 1,748 common English words, or those of `words.txt` in the folder given by `--data`, one a line.
-  The first observation says so, behind `Let's start Wordle!`.
-- The hidden word is drawn from the seed at the reset, and stays the same through the game, whatever is
-  guessed. The tasks 0 to 979 hide 980 different words. Seeds that are equal modulo the number of words hide
-  the same.
+- It serves only Wordle: every route below `/maze` is 404.
+- It has 1,748 common English words, or the words in `words.txt`, one per line, in the folder of `--data`. The
+  first observation states this after `Let's start Wordle!`.
+- The hidden word is drawn from the seed at the reset, and does not depend on the guesses. The tasks 0 to 979
+  hide 980 different words. Seeds that are equal modulo the number of words hide the same word.
 - `/wordle/filtered_vocab` lists at most 40 words. More are summarized in one entry, `any common English word
   of five letters`, because AgentGym's client puts the list into its first message, and its Evaluator allows
   4,096 tokens. `?whole=true` lists all.
-- With `--twin` it has AgentGym's 40 words, draws the hidden word again at each guess, with the same draws for
-  the same seed, and has AgentGym's wording. None of the differences above is left then, except the missing
-  Maze.
+- With `--twin` it has AgentGym's 40 words and AgentGym's texts, and draws the hidden word again at each
+  guess, with the same draws for the same seed. The only remaining difference above is the missing Maze.
 - It has `/list_envs`, which lists the ids of its environments.
 - A look before the first reset returns an error message, where AgentGym's server names a part of its
   program."""

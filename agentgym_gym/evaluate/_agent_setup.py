@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._logging import logger
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.evaluate._agents import Agent, maker_from
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._figures.prices import Price, price_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate._chat.limits import RequestLimits
     from agentgym_gym.evaluate._engines import Engine
     from agentgym_gym.evaluate._run import Run
-    from agentgym_gym.rollout._messages import Message
+    from agentgym_gym.rollout._history import Message
 
 __all__ = ["AgentSetup", "model_name"]
 
@@ -60,23 +60,21 @@ class AgentSetup:
         """
         agent = run.agent
         if not isinstance(agent, (str, ChatOptions)) and not callable(agent):
-            raise BadOption(
-                Argument("agent"),
-                f"={agent!r:.80} should be a name, ChatOptions, or a callable that makes an agent",
-            )
+            raise BadOption("agent", agent, "a name, ChatOptions, or a callable that makes an agent")
         if not isinstance(agent, ChatOptions):
             named = agent if isinstance(agent, str) else getattr(agent, "name", None)
             return cls(run.name or str(named or getattr(agent, "__name__", agent)), agent, run.seed)
         if agent.launch is None:
             if agent.model_path is not None:
                 raise BadOption(
-                    Argument("model_path"),
-                    f"={agent.model_path!r:.80} needs ",
-                    Argument("launch"),
-                    ", which serves it",
+                    "model_path",
+                    agent.model_path,
+                    problem=("needs ", ArgumentName("launch"), ", which serves it"),
                 )
             if agent.model is None:
-                raise BadOption("a model needs a name, or an engine and a path: give ", Argument("model"))
+                raise BadOption(
+                    ("a model needs a name, or an engine and a path: give ", ArgumentName("model"))
+                )
             return cls(run.name or agent.model, agent, run.seed)
         key = (agent.launch, agent.model_path, tuple(agent.engine_arguments), agent.engine_python)
         if key not in engines:
@@ -196,10 +194,9 @@ class AgentSetup:
         twice = next((name for name in separate if name in options.sampling), None)
         if twice is not None:
             raise BadOption(
-                Argument(twice),
-                f"={separate[twice]}: given in ",
-                Argument("sampling"),
-                f"={options.sampling} too; give it once",
+                twice,
+                separate[twice],
+                problem=("is given in ", ArgumentName("sampling"), f"={options.sampling} too; give it once"),
             )
         arguments: dict[str, Any] = {
             # An engine started by this process requires no key, and must not receive the user's.
@@ -237,11 +234,10 @@ def _engine(agent: ChatOptions) -> Engine:
     from agentgym_gym.evaluate._engines import Engine, checkpoints  # noqa: PLC0415 - not always needed
 
     if agent.model_path is None or agent.launch is None:
-        raise BadOption(Argument("launch"), f"={agent.launch!r} needs ", Argument("model_path"))
+        raise BadOption("launch", agent.launch, problem=("needs ", ArgumentName("model_path")))
     paths = checkpoints(agent.model_path, merge=logger.info)
     if len(paths) > 1:
         raise BadOption(
-            Argument("model_path"),
-            f"={agent.model_path!r:.80} matches {len(paths)} models: make a run of each",
+            "model_path", agent.model_path, problem=f"matches {len(paths)} models: make a run of each"
         )
     return Engine(agent.launch, paths[0], arguments=agent.engine_arguments, python=agent.engine_python)

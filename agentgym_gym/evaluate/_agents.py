@@ -13,7 +13,7 @@ import numpy as np
 
 from agentgym_gym._imports import import_object
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate._reference_agent import ReferenceAgent, holds_references
 from agentgym_gym.evaluate._runs import EPISODES, find_runs
 from agentgym_gym.rollout import EpisodeRecord, StepRecord, read_records
@@ -121,7 +121,7 @@ class RandomAgent:
 
     def __init__(self, seed: int = 0) -> None:
         if seed < 0:
-            raise BadOption(Argument("seed"), f"={seed} should not be negative")
+            raise BadOption("seed", seed, problem="should not be negative")
         self.seed = seed
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
@@ -174,7 +174,7 @@ class ReplayAgent:
         self.path = path / EPISODES if path.is_dir() else path
         if path.is_dir() and find_runs(path) != [path]:
             found = ", ".join(str(each) for each in find_runs(path))
-            raise BadOption(f"{path} is not a run: choose one below it: {found:.400}")
+            raise BadFile(f"{path} is not a run: choose one below it: {found:.400}", path=path)
         self._samples: dict[tuple[str, int], dict[int, EpisodeRecord]] = {}
         self._by_goal: dict[tuple[str, str], set[int]] = {}
         for record in read_records(self.path)[0]:
@@ -190,24 +190,25 @@ class ReplayAgent:
         """Return the reason that a task id cannot be replayed, or None if it can."""
         if (env_id_of(env), task_id) in self._samples:
             return None
-        return f"{self.path} holds no complete episode of {env_id_of(env)} with task {task_id}"
+        return f"{self.path} has no complete episode of {env_id_of(env)} with task {task_id}"
 
     def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
         """Look up the episode of the task.
 
         Raises:
-            BadOption: The file holds no complete episode of the task, or none of this sample.
+            BadOption: The file has no complete episode of the task, or none of this sample.
         """
         where, task_id, goal = env_id_of(env), info.get("task_id", -1), goal_of(info)
         kept, sample = self._task(where, task_id, goal), int(info.get("sample", 0))
         if kept is None:
             task = f"task {task_id}" if goal is None else f"the goal {goal!r:.80} (task {task_id})"
-            raise BadOption(f"{self.path} holds no complete episode of {where} with {task}")
+            raise BadFile(f"{self.path} has no complete episode of {where} with {task}", path=self.path)
         samples = self._samples[where, kept]
         if sample not in samples:
-            raise BadOption(
-                f"{self.path} holds complete episodes of task {kept} of {where} only for the samples "
-                f"{sorted(samples)}, not for sample {sample}: play as many samples as the file has"
+            raise BadFile(
+                f"{self.path} has complete episodes of task {kept} of {where} only for the samples "
+                f"{sorted(samples)}, not for sample {sample}: play as many samples as the file has",
+                path=self.path,
             )
         record = samples[sample]
         self._left = iter(_replies(record))
@@ -317,7 +318,7 @@ def agent_from(spec: str, environment: Environment | None, seed: int = 0) -> Age
     if kind == "replay" and file:
         return ReferenceAgent(Path(file)) if holds_references(Path(file)) else ReplayAgent(Path(file))
     raise BadOption(
-        f"agent {spec!r:.80} is not one of 'oracle', '{_THOUGHTS}', 'random', 'replay:PATH' and 'MODULE:NAME'"
+        "agent", spec, f"one of 'oracle', '{_THOUGHTS}', 'random', 'replay:PATH' and 'MODULE:NAME'"
     )
 
 
@@ -340,8 +341,10 @@ def maker_from(spec: str, environment: Environment | None, seed: int = 0) -> Cal
     try:
         make_agent = import_object(spec)
     except Exception as error:  # a module may raise anything
-        raise BadOption(f"cannot import the agent {spec!r:.80}: {type(error).__name__}: {error}") from error
+        raise BadOption(
+            "agent", spec, problem=f"cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if not callable(make_agent):
-        raise BadOption(f"the agent {spec!r:.80} should be a class or a function that returns an agent")
+        raise BadOption("agent", spec, "a class or a function that returns an agent")
     own: Callable[[], Agent] = make_agent
     return own

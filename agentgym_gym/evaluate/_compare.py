@@ -8,10 +8,10 @@ from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._figures.by_task import TaskResult, by_task, mean
 from agentgym_gym.evaluate._figures.intervals import Interval, bootstrap
-from agentgym_gym.evaluate._figures.permutation import permutation_test
+from agentgym_gym.evaluate._figures.p_values import permutation_test
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._runs import RunResult
@@ -116,13 +116,15 @@ def compare_runs(a: RunResult, b: RunResult, *, names: tuple[str, str] = ("A", "
         BadOption: The runs are of different environments or worlds.
     """
     if a.env_id != b.env_id:
-        raise BadOption(
-            f"{a.path} is a run in {a.env_id}, and {b.path} in {b.env_id}: compare runs in one environment"
+        raise BadFile(
+            f"{a.path} is a run in {a.env_id}, and {b.path} in {b.env_id}: compare runs in one environment",
+            path=a.path,
         )
     if a.world != b.world:
-        raise BadOption(
+        raise BadFile(
             f"{a.path} was played in {a.env_label}, and {b.path} in {b.env_label}: scores on different "
-            "worlds are not compared"
+            "worlds are not compared",
+            path=a.path,
         )
     ours, theirs = _by_id(a), _by_id(b)
     reasons = {task: _reason(ours.get(task), theirs.get(task), names) for task in sorted({*ours, *theirs})}

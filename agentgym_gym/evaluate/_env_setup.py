@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._base_env import BaseTextEnv
+from agentgym_gym._env_options import EnvOptions
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
 from agentgym_gym._option import options_of
-from agentgym_gym._options import EnvOptions
 from agentgym_gym._text import redact
-from agentgym_gym.errors import AgentGymError, Argument, BadOption, SetupError
+from agentgym_gym.errors import ArgumentName, BadFile, BadOption
 from agentgym_gym.evaluate._episode_workers import Servers
 from agentgym_gym.evaluate._probe import require_one_world, require_server
 from agentgym_gym.evaluate._protocols.applying import UNRECORDED
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from agentgym_gym.evaluate._text_env import TextEnv
     from agentgym_gym.rollout import EnvFacts
 
-__all__ = ["ENV_TIMEOUT", "EnvSetup", "require_text", "text_of"]
+__all__ = ["ENV_TIMEOUT", "EnvSetup", "text_of"]
 
 ENV_TIMEOUT = 900.0
 """The timeout of each call to another library's environment, in seconds, so that no call blocks a run."""
@@ -152,17 +152,8 @@ class EnvSetup:
         return self._described
 
     async def _make_and_describe(self) -> EnvFacts:
-        try:
-            async with Pool(self.maker(tools=False), isolate=self.isolate, timeout=self.deadline) as pool:
-                facts = await pool.facts()
-                await require_text(pool, self.tasks[0])
-                return facts
-        except AgentGymError:
-            raise
-        except Exception as error:  # a foreign constructor may raise anything
-            kind = getattr(error, "kind", None)  # set on errors from another process
-            kind = kind if isinstance(kind, str) else type(error).__name__
-            raise BadOption(f"cannot create {self.chosen.id}: {kind}: {error}") from error
+        async with Pool(self.maker(tools=False), isolate=self.isolate, timeout=self.deadline) as pool:
+            return await pool.text_facts(self.tasks[0])
 
     def _sample(self, *, tools: bool) -> Any:
         """Return an AgentGym environment to read its attributes; it is never reset."""
@@ -206,22 +197,6 @@ _ARGUMENTS = {
 }
 
 
-async def require_text(pool: Pool, task: int) -> None:
-    """Reset an environment to check that its observations are text; other faults are ignored.
-
-    Args:
-        pool: The pool that creates the environment.
-        task: Number of the task, or the seed.
-
-    Raises:
-        SetupError: The observation is not text, or the setup has another problem that prevents episodes.
-    """
-    async with pool.episode(task=task) as episode:
-        error = episode.error
-    if isinstance(error, SetupError):
-        raise error
-
-
 def text_of(file: Path) -> str:
     """Return the text of a file that an option names, without the final newline.
 
@@ -231,28 +206,31 @@ def text_of(file: Path) -> str:
     try:
         text = file.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise BadOption(f"cannot read {file}: {error}") from error
+        raise BadFile(f"cannot read {file}: {error}", path=file) from error
     if not text.strip():
-        raise BadOption(f"{file} is empty")
+        raise BadFile(f"{file} is empty", path=file)
     return text.removesuffix("\n")  # the newline at the end of a text file is not content
 
 
 def _threshold(number: float | None) -> float | None:
     if number is None or math.isfinite(number):
         return None if number is None else float(number)
-    raise BadOption(Argument("success_at"), f"={number} should be a finite number")
+    raise BadOption("success_at", number, "a finite number")
 
 
 def _deadline(seconds: float | None, chosen: Chosen) -> float | None:
     if chosen.environment is not None:
         if seconds is not None:
             raise BadOption(
-                Argument("env_timeout"),
-                f"={seconds:g} is not for {chosen.id}, whose requests have a timeout: give ",
-                Argument("timeout"),
-                "=SECONDS instead",
+                "env_timeout",
+                seconds,
+                problem=(
+                    f"is not for {chosen.id}, whose requests have a timeout: give ",
+                    ArgumentName("timeout"),
+                    "=SECONDS instead",
+                ),
             )
         return None
     if seconds is not None and not 0 < seconds < math.inf:
-        raise BadOption(Argument("env_timeout"), f"={seconds} should be a number of seconds above 0")
+        raise BadOption("env_timeout", seconds, "a number of seconds above 0")
     return ENV_TIMEOUT if seconds is None else float(seconds)

@@ -5,32 +5,46 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable
-from contextlib import AsyncExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgym_gym._logging import logger
 from agentgym_gym._text import scrub
 from agentgym_gym._tool_calls import normalize_action, reply_text
 from agentgym_gym.actions import Action
-from agentgym_gym.errors import (
-    ActionError,
-    AgentCrashed,
-    AgentFault,
-    AgentGymError,
-    BadOption,
-    SetupError,
-)
+from agentgym_gym.errors import ActionError, AgentCrashed, AgentFault, AgentGymError, BadOption, SetupError
 from agentgym_gym.evaluate._agents import Agent, AgentReply
-from agentgym_gym.evaluate._running_calls import RunningCalls
 from agentgym_gym.rollout import Episode, StepRecord
 from agentgym_gym.rollout._env_facts import attribute_of, env_id_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import EpisodeRecord
-    from agentgym_gym.rollout._worker_source import Workers
+    from agentgym_gym.rollout._workers import Workers
 
-__all__ = ["AgentEpisode", "Caller", "call_here"]
+__all__ = ["AgentEpisode", "Caller", "RunningCalls", "call_here"]
+
+
+class RunningCalls:
+    """The running resets and steps of episodes."""
+
+    def __init__(self) -> None:
+        self._began: dict[object, float] = {}
+
+    @contextmanager
+    def noted(self, episode: object) -> Iterator[None]:
+        """Note that a call of an episode is running."""
+        self._began[episode] = time.monotonic()
+        try:
+            yield
+        finally:
+            del self._began[episode]
+
+    @property
+    def longest(self) -> float:
+        """The seconds that the longest of them has run; 0 without any. May be read by any thread."""
+        began = min(self._began.copy().values(), default=None)
+        return 0.0 if began is None else time.monotonic() - began
 
 
 class Caller(Protocol):

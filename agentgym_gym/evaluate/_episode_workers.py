@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from agentgym_gym._logging import logger
-from agentgym_gym.evaluate._episode import AgentEpisode, call_here
-from agentgym_gym.evaluate._running_calls import RunningCalls
+from agentgym_gym.evaluate._episode import AgentEpisode, RunningCalls, call_here
 from agentgym_gym.rollout import Isolation, Pool
-from agentgym_gym.rollout._threads import CallThread
+from agentgym_gym.rollout._call_thread import CallThread
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._agents import Agent

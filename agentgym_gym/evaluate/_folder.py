@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
+import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime, timezone
 from itertools import zip_longest
@@ -19,7 +21,7 @@ from filelock import FileLock, Timeout
 from agentgym_gym._files import replaces
 from agentgym_gym._logging import logger
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadOption, InUse
+from agentgym_gym.errors import ArgumentName, BadFile, InUse
 from agentgym_gym.evaluate._figures.metrics import Summary, counted, summarise
 from agentgym_gym.evaluate._figures.prices import Price
 from agentgym_gym.evaluate._run_metadata import git_state, versions
@@ -31,7 +33,7 @@ from agentgym_gym.rollout._writer import LineFile
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["RunFolder"]
+__all__ = ["RunFolder", "folder_name", "latest", "reserved"]
 
 # Facts that must not change when a run is resumed; otherwise its averages would be meaningless.
 _SAME = ("env_id", "protocol", "agent", "seed", "options")
@@ -107,7 +109,7 @@ class RunFolder:
                 self._lock.release()
                 raise
         except OSError as error:
-            raise BadOption(f"cannot write to {path}: {error.strerror or error}") from error
+            raise BadFile(f"cannot write to {path}: {error.strerror or error}", path=path) from error
 
     @property
     def summary(self) -> Summary:
@@ -200,9 +202,11 @@ class RunFolder:
         try:
             return LineFile(self._episodes, new=True)
         except FileExistsError:
-            raise BadOption(
-                f"{self._episodes} exists and is not overwritten: pass --resume to resume that run, or "
-                "choose another folder"
+            raise BadFile(
+                f"{self._episodes} exists and is not overwritten: set ",
+                ArgumentName("resume"),
+                " to continue that run, or choose another folder",
+                path=self._episodes,
             ) from None
 
     def _continue(self) -> LineFile:
@@ -225,18 +229,20 @@ class RunFolder:
             env_id = str(self.run.get("env_id"))
             worlds = [world_of(env_id, facts) for facts in (before, self.run) if "served_by" in facts]
         except (ValueError, TypeError, KeyError, AttributeError):
-            raise BadOption(f"{summary} is not the summary of a run") from None
+            raise BadFile(f"{summary} is not the summary of a run", path=summary) from None
         if different:
             key, old, new = _difference(different[0], before, self.run)
-            raise BadOption(
-                f"{self.path} holds a run with {key} {shown(old)}, not {shown(new)}: resume with the same, "
-                "or choose another folder"
+            raise BadFile(
+                f"{self.path} has a run with {key} {shown(old)}, not {shown(new)}: resume with the same, "
+                "or choose another folder",
+                path=self.path,
             )
         if len(set(worlds)) > 1:
             played, now = (in_world(env_id, world) for world in worlds)
-            raise BadOption(
-                f"{self.path} holds a run in {played}, not {now}: resume on the same world, or choose "
-                "another folder"
+            raise BadFile(
+                f"{self.path} has a run in {played}, not {now}: resume on the same world, or choose "
+                "another folder",
+                path=self.path,
             )
 
     def _write_summary(self, *, finished: bool) -> None:
@@ -309,3 +315,67 @@ def _lock_folder(folder: Path) -> FileLock:
             f"another run{by} writes into {folder}: wait until it ends, or choose another folder"
         ) from None
     return lock
+
+
+_RUNS = Path("runs")
+_STAMP = re.compile(r"-(\d{8}T\d{6}Z)(?:-(\d+))?$")
+
+
+def folder_name(text: str) -> str:
+    """Convert a text to a valid folder name."""
+    return re.sub(r"[^\w.-]+", "_", text).strip("._")[:120] or "run"
+
+
+@contextlib.contextmanager
+def reserved(name: str) -> Iterator[Path]:
+    """Create a new folder such as ``runs/NAME-20261125T221530Z``, and remove it at the end if it is empty.
+
+    No two runs get the same folder, since an existing one cannot be created: the next one gets ``-2``.
+
+    Args:
+        name: The name of the run, a valid folder name.
+
+    Raises:
+        BadOption: The folder cannot be created.
+    """
+    try:
+        _RUNS.mkdir(exist_ok=True)
+        folder = next(filter(_created, _candidates(f"{name}-{_now()}")))
+    except OSError as error:
+        raise BadFile(
+            f"cannot write to {_RUNS.absolute()}: {error.strerror or error}; give another folder by ",
+            ArgumentName("out"),
+            path=_RUNS.absolute(),
+        ) from error
+    try:
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # fails unless it is empty
+
+
+def latest(name: str) -> Path | None:
+    """Return the newest folder that `reserved` created for this name, or None."""
+    found: list[tuple[str, int, Path]] = []
+    for folder in _RUNS.glob("*"):
+        stamp = _STAMP.search(folder.name)
+        if stamp is not None and folder.name[: stamp.start()] == name:
+            found.append((stamp[1], int(stamp[2] or 1), folder))
+    return max(found)[-1] if found else None
+
+
+def _now() -> str:
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+
+
+def _candidates(stamped: str) -> Iterator[Path]:
+    yield _RUNS / stamped
+    yield from (_RUNS / f"{stamped}-{number}" for number in itertools.count(2))
+
+
+def _created(folder: Path) -> bool:
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._files import replaces
 from agentgym_gym._text import redact, scrub
-from agentgym_gym.errors import BadOption, MissingExtra, SetupError
+from agentgym_gym.errors import ArgumentName, BadFile, MissingExtra, SetupError
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 
 if TYPE_CHECKING:
@@ -56,15 +56,18 @@ def export_to_inspect(runs: Sequence[RunResult], out: Path, *, overwrite: bool =
     if not overwrite:
         existing = next((log.path for log in logs if log.path.exists()), None)
         if existing is not None:
-            raise BadOption(
-                f"{existing} exists and is not overwritten: pass --overwrite, or choose another folder"
+            raise BadFile(
+                f"{existing} exists and is not overwritten: set ",
+                ArgumentName("overwrite"),
+                ", or choose another folder",
+                path=existing,
             )
     try:
         out.mkdir(parents=True, exist_ok=True)
         for log in logs:
             log.write()
     except OSError as error:
-        raise BadOption(f"cannot write to {out}: {error.strerror or error}") from error
+        raise BadFile(f"cannot write to {out}: {error.strerror or error}", path=out) from error
     return list(dict.fromkeys(log.path for log in logs))
 
 
@@ -75,7 +78,7 @@ def _logs(run: RunResult, out: Path) -> Iterator[_Log]:
         BadOption: The run has no episodes.
     """
     if not run.records:
-        raise BadOption(f"{run.path} holds no episodes to export")
+        raise BadFile(f"{run.path} has no episodes to export", path=run.path)
     parts = list(_parts(run.records))
     for number, part in enumerate(parts):
         yield _Log(run, part, number, len(parts), out)
@@ -177,7 +180,7 @@ class _Log:
         )
 
     def _results(self) -> Any:
-        """Return the metrics of the episodes in this log. The metadata has those of the whole run."""
+        """Return the metrics of the episodes in this log. The metadata has the metrics of the whole run."""
         from inspect_ai.log import EvalMetric, EvalResults, EvalScore, HeadlineMetric  # noqa: PLC0415
 
         scored = [record for record in self._records if record.scored]

@@ -298,9 +298,9 @@ def _tool_call(call: Mapping[str, str], usual_id: str) -> ToolCall:
     text = scrub(call["arguments"])
     try:
         value = json.loads(text, parse_constant=no_constant)
-        error = None if isinstance(value, dict) else "the arguments are no JSON object"
+        error = None if isinstance(value, dict) else "the arguments are not a JSON object"
     except (ValueError, RecursionError) as failed:
-        value, error = None, f"the arguments are no JSON: {failed}"
+        value, error = None, f"the arguments are not JSON: {failed}"
     return ToolCall(
         id=scrub(call.get("id") or usual_id),
         function=scrub(call["name"]),

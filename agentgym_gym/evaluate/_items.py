@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.catalogue import environments
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import ArgumentName, BadFile, BadOption
 from agentgym_gym.evaluate._tasks import is_tasks, parse_tasks, tasks_of
 
 if TYPE_CHECKING:
@@ -91,26 +91,29 @@ def items_of(environment: Environment | Seeds, tasks: str = "all", split: str | 
         BadOption: The split or a task does not exist, or the file names tasks of another environment.
     """
     path = Path(tasks)
-    if not is_tasks(tasks) and not path.exists():
+    if not is_tasks(tasks) and not (tasks and path.exists()):
         raise BadOption(
-            Argument("tasks"),
-            f"={tasks!r:.80} should be a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or "
-            "the path of an existing file of item ids",
+            "tasks",
+            tasks,
+            "a selection such as '0:50', '3', '1,2,5', '10:' or 'all', or the path of an existing file of "
+            "item ids",
         )
     if is_tasks(tasks):
         if isinstance(environment, Seeds):
             return [Item(environment, seed) for seed in _seeds(environment, tasks, split)]
         return [Item(environment, task) for task in tasks_of(environment, tasks, split)]
     if isinstance(environment, Seeds):
-        raise BadOption(
-            f"{path} contains item ids, and {environment.id} has no numbered tasks: pass seeds, such as 0:50"
+        raise BadFile(
+            f"{path} contains item ids, and {environment.id} has no numbered tasks: pass seeds, such as 0:50",
+            path=path,
         )
     items = read_items(path, split)
     other = next((item for item in items if item.environment.name != environment.name), None)
     if other is not None:
-        raise BadOption(
+        raise BadFile(
             f"{path} contains tasks of {other.environment.name}, such as {other.task_id}; expected only "
-            f"tasks of {environment.name}"
+            f"tasks of {environment.name}",
+            path=path,
         )
     return list({item.key: item for item in items}.values())
 
@@ -135,19 +138,21 @@ def training_items(
     try:
         items = items_of(environment, tasks, training)
     except BadOption as error:
-        raise BadOption(
-            *error.args,
+        raise error.with_advice(
             f", in the split {training} of {environment.name}; to train on tasks of other splits, pass ",
-            Argument("split"),
+            ArgumentName("split"),
             "='all'",
         ) from None
     kept = [item for item in items if environment.held_out(item.task_id) is None]
     if not kept:
         raise BadOption(
-            Argument("tasks"),
-            f"={tasks!r:.80} of {environment.name} are all for evaluation; to train on them, pass ",
-            Argument("split"),
-            "='all'",
+            "tasks",
+            tasks,
+            problem=(
+                f"of {environment.name} are all for evaluation; to train on them, pass ",
+                ArgumentName("split"),
+                "='all'",
+            ),
         )
     return kept
 
@@ -208,14 +213,16 @@ def read_prompts(path: Path) -> dict[str, str]:
             continue  # AgentEval items have no conversations
         text = _first_message(record["conversations"])
         if text is None:
-            raise BadOption(
+            raise BadFile(
                 f"{file}: the conversations of item {item_id!r:.80} should begin with a message "
-                '{"from": "human", "value": "..."}'
+                '{"from": "human", "value": "..."}',
+                path=file,
             )
         if prompts.setdefault(name, text) != text:
-            raise BadOption(
+            raise BadFile(
                 f"{file}: the first messages of {firsts[name]!r:.80} and {item_id!r:.80} differ, so neither "
-                f"is the prompt of {name}; put the right one into a separate file"
+                f"is the prompt of {name}; put the right one into a separate file",
+                path=file,
             )
         firsts.setdefault(name, item_id)
     return prompts
@@ -239,7 +246,7 @@ def entries(path: Path) -> Iterator[tuple[Path, int, Any]]:
     if path.is_dir():
         files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
         if not files:
-            raise BadOption(f"there is no .json file in the folder {path}")
+            raise BadFile(f"there is no .json file in the folder {path}", path=path)
     else:
         files = [path]
     for file in files:
@@ -255,11 +262,11 @@ def _load(file: Path) -> list[Any]:
         else:
             loaded = json.loads(content)
     except OSError as error:
-        raise BadOption(f"cannot read {file}: {error.strerror or error}") from error
+        raise BadFile(f"cannot read {file}: {error.strerror or error}", path=file) from error
     except (ValueError, RecursionError) as error:
-        raise BadOption(f"{file} is not JSON: {error}") from error
+        raise BadFile(f"{file} is not JSON: {error}", path=file) from error
     if not isinstance(loaded, list) or not loaded:
-        raise BadOption(f'{file} should contain a JSON list such as [{{"item_id": "webshop_5238"}}]')
+        raise BadFile(f'{file} should contain a JSON list such as [{{"item_id": "webshop_5238"}}]', path=file)
     return loaded
 
 
@@ -277,25 +284,27 @@ def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
     """
     item_id = record.get("item_id") if isinstance(record, dict) else None
     if item_id is None:
-        raise BadOption(f"{file}: entry {at} has no item_id: {json.dumps(record):.80}")
+        raise BadFile(f"{file}: entry {at} has no item_id: {json.dumps(record):.80}", path=file)
     match = _ITEM_ID.fullmatch(item_id) if isinstance(item_id, str) else None
     if match is None:
-        raise BadOption(
-            f"{file}: item {item_id!r:.80} should name an environment and a task, such as 'webshop_5238'"
+        raise BadFile(
+            f"{file}: item {item_id!r:.80} should name an environment and a task, such as 'webshop_5238'",
+            path=file,
         )
     environment = _environment(match["prefix"])
     if environment is None:
         known = ", ".join(f"{_prefixes(each)[0]}_" for each in environments())
-        raise BadOption(
-            f"{file}: item {item_id!r:.80} names an unknown environment; items begin with {known}"
+        raise BadFile(
+            f"{file}: item {item_id!r:.80} names an unknown environment; items begin with {known}", path=file
         )
     task = int(match["task"])
     if not (environment.has_task(task) if split is None else task in environment.split(split)):
         chosen = environment.splits if split is None else {split: environment.split(split)}
         there = ", ".join(f"{min(ids)} to {max(ids)}" for ids in chosen.values())
         of = "" if split is None else f" in its split {split!r}"
-        raise BadOption(
-            f"{file}: item {item_id!r:.80}: {environment.name} has no task {task}{of}; it has {there}"
+        raise BadFile(
+            f"{file}: item {item_id!r:.80}: {environment.name} has no task {task}{of}; it has {there}",
+            path=file,
         )
     return Item(environment, task)
 
@@ -303,12 +312,11 @@ def item_of(record: Any, file: Path, at: int, split: str | None = None) -> Item:
 def _seeds(environment: Seeds, text: str, split: str | None) -> list[int]:
     if split is not None:
         raise BadOption(
-            Argument("split"), f"={split!r}: {environment.id} has no numbered tasks, so it has no splits"
+            "split", split, problem=f"does not apply: {environment.id} has no numbered tasks, so no splits"
         )
     if any(part.endswith(":") for part in text.replace(" ", "").split(",")):
         raise BadOption(
-            Argument("tasks"),
-            f"={text!r:.80}: {environment.id} has seeds, which have no end: give one, as in 0:50",
+            "tasks", text, problem=f"has no end, and {environment.id} has seeds: give one, as in 0:50"
         )
     return parse_tasks(f"0:{SEEDS}" if text == "all" else text, range(_MAX_SEEDS))
 

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgym_gym._logging import logger
 from agentgym_gym._option import check_options
-from agentgym_gym.errors import AgentFault, Argument, BadOption, SetupError
+from agentgym_gym.errors import AgentFault, ArgumentName, BadOption, SetupError
 from agentgym_gym.evaluate._agent_setup import AgentSetup
 from agentgym_gym.evaluate._chat.limits import Budget, BudgetUsedUp, Gate, RequestLimits
 from agentgym_gym.evaluate._env_setup import EnvSetup
 from agentgym_gym.evaluate._episode_workers import Job
 from agentgym_gym.evaluate._figures.prices import Price, read_prices
-from agentgym_gym.evaluate._folder import RunFolder
+from agentgym_gym.evaluate._folder import RunFolder, folder_name, latest, reserved
 from agentgym_gym.evaluate._interrupts import Interrupt, interruptible
-from agentgym_gym.evaluate._new_folders import folder_name, latest, reserved
-from agentgym_gym.evaluate._protocols.applying import apply_protocol
+from agentgym_gym.evaluate._protocols.applying import apply_protocols
 from agentgym_gym.evaluate._run import ChatOptions, Run, RunLimits
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs
 from agentgym_gym.evaluate._runs import EPISODES, RunResults, counting
@@ -65,7 +64,7 @@ def play(
     ray: str | None = None,
     on_episode: Callable[[EpisodeRecord], object] | None = None,
 ) -> RunResults:
-    """Play runs, each in its folder: all episodes of one, then those of the next, without idle time.
+    """Play runs, each in its folder: all episodes of one, then all of the next, without idle time.
 
     ::
 
@@ -79,10 +78,10 @@ def play(
     `RunResult.stopped_by` names the budget.
 
     Args:
-        runs: The runs. Those with the same environment share its servers, and those with the same model its
+        runs: The runs. Runs in the same environment share its servers, and runs with the same model share its
             engine.
         limits: The limits that all runs share.
-        out: Folder of a single run, or of the folders of several; a run's own ``folder`` takes precedence. By
+        out: Folder of a single run, or parent folder of several; a run's own ``folder`` takes precedence. By
             default a new folder below ``runs``.
         resume: Whether to resume runs in their folders; without a folder, the latest one of that name below
             ``runs``.
@@ -198,11 +197,13 @@ class _Listener:
     def confirm(self, episodes: int) -> None:
         if not self.confirmed:
             raise BadOption(
-                f"models would play {episodes:,} episodes, more than {MAX_UNASKED:,}: pass ",
-                Argument("confirmed"),
-                "=True to play them all, or ",
-                Argument("limit"),
-                "=N for the first N tasks",
+                (
+                    f"models would play {episodes:,} episodes, more than {MAX_UNASKED:,}: pass ",
+                    ArgumentName("confirmed"),
+                    "=True to play them all, or ",
+                    ArgumentName("limit"),
+                    "=N for the first N tasks",
+                )
             )
 
     def warn(self, text: str) -> None:
@@ -259,7 +260,7 @@ class PreparedRun:
         return self.own_folder or (out / self.folder_name if several else out)
 
     def left(self, folder: Path | None) -> int:
-        """Return the number of episodes to play, without those of the run that is resumed in a folder."""
+        """Return the number of episodes to play, without the played ones of a resumed run."""
         planned = len(self.env.tasks) * self.samples
         if folder is None or planned <= MAX_UNASKED or not (folder / EPISODES).exists():
             return planned
@@ -332,7 +333,7 @@ def prepare(runs: Sequence[Run]) -> list[PreparedRun]:
         check_options(run)
         if isinstance(run.agent, ChatOptions):
             check_options(run.agent)
-    for run, protocol in map(apply_protocol, runs):
+    for run, protocol in apply_protocols(runs):
         key = replace(run, agent="", name=None, folder=None, samples=None)
         env = next((env for known, env in envs if known == key), None)
         if env is None:
@@ -343,8 +344,10 @@ def prepare(runs: Sequence[Run]) -> list[PreparedRun]:
     twice = next((each for each in prepared if places.count(each.own_folder or each.folder_name) > 1), None)
     if twice is not None:
         raise BadOption(
-            f"two agents are called {twice.agent.name!r} in {twice.env.name}: give one of them another ",
-            Argument("name"),
+            (
+                f"two agents are called {twice.agent.name!r} in {twice.env.name}: give one of them another ",
+                ArgumentName("name"),
+            )
         )
     return prepared
 
@@ -515,13 +518,16 @@ class SharedLimits:
         given = {name: getattr(limits, name) for name in _LIMITS if getattr(limits, name) is not None}
         first = next(iter(given), None)
         if first is not None and not any(agent.is_model for agent in agents):
-            raise BadOption(Argument(first), f"={given[first]} is only for models: remove it")
+            raise BadOption(first, given[first], problem="is only for models: remove it")
         if first is not None and ray is not None:
             raise BadOption(
-                Argument(first),
-                f"={given[first]} cannot be enforced on a Ray cluster: remove it, or ",
-                Argument("ray"),
-                f"={ray!r}",
+                first,
+                given[first],
+                problem=(
+                    "cannot be enforced on a Ray cluster: remove it, or ",
+                    ArgumentName("ray"),
+                    f"={ray!r}",
+                ),
             )
         self.prices: Mapping[str, Price] = {} if limits.prices is None else read_prices(limits.prices)
         self.budget = Budget(limits.max_tokens_total, limits.max_cost)
@@ -532,9 +538,9 @@ class SharedLimits:
         self.unpriced = [name for name in models if self.price(by_name[name]) is None]
         if self.unpriced and limits.max_cost is not None:
             raise BadOption(
-                Argument("max_cost"),
-                f"={limits.max_cost:g} needs a price of {self.unpriced[0]}: give one by ",
-                Argument("prices"),
+                "max_cost",
+                limits.max_cost,
+                problem=(f"needs a price of {self.unpriced[0]}: give one by ", ArgumentName("prices")),
             )
         Gate(self._rate)  # reports an invalid rate before the run
 
@@ -611,13 +617,16 @@ def _cluster(address: str, limits: RunLimits, prepared: Sequence[PreparedRun]) -
     """
     if any(each.agent.engine is not None for each in prepared):
         raise BadOption(
-            Argument("ray"),
-            " and ",
-            Argument("launch"),
-            " exclude each other: the engine listens only on this machine. Start it yourself, and give ",
-            Argument("model"),
-            " and ",
-            Argument("base_url"),
+            "ray",
+            address,
+            problem=(
+                "and ",
+                ArgumentName("launch"),
+                " exclude each other: the engine listens only on this machine. Start it yourself, and give ",
+                ArgumentName("model"),
+                " and ",
+                ArgumentName("base_url"),
+            ),
         )
     from agentgym_gym.evaluate._on_ray import RayCluster  # noqa: PLC0415 - an extra
 
@@ -638,7 +647,7 @@ def _same_directory() -> Iterator[None]:
 
 
 def _allow_connections(concurrency: int) -> None:
-    """Raise the limit of open files if it is too low, as far as the system allows."""
+    """Raise the limit of open files if it is too low, if the system allows it."""
     try:
         import resource  # noqa: PLC0415 - not on every system
     except ImportError:

@@ -17,7 +17,7 @@ from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, Flow, Reply, at
 from agentgym_gym.catalogue import environments
-from agentgym_gym.errors import AgentGymError, BadOption, NoServer, WrongServer
+from agentgym_gym.errors import AgentGymError, ArgumentName, BadOption, NoServer, WrongServer
 from agentgym_gym.evaluate._world import is_agentgyms, world_label
 from agentgym_gym.wire import SERVER_HEADER, greeting_of
 
@@ -76,7 +76,7 @@ def probe(url: str, expected: Environment | None = None, headers: Mapping[str, s
     Args:
         url: Base URL of the server.
         expected: The environment that the server should serve; any by default.
-        headers: HTTP headers to send, in addition to those of `headers_for`.
+        headers: HTTP headers to send, in addition to the result of `headers_for`.
     """
     try:
         driver = SyncDriver(limits=Limits.of(PING_SECONDS), headers=headers_for(url, expected, headers))
@@ -127,14 +127,14 @@ def require_server(
     if all(result.problem for result in probes):
         problems = "; ".join(f"{result.url}: {result.problem}" for result in probes)
         raise NoServer(
-            f"no server of {environment.name} is available: {problems}; start it, or give another server by "
-            "--server"
+            f"no server of {environment.name} is available: {problems}; start it, or give another server by ",
+            ArgumentName("server"),
         )
     return probes
 
 
 def require_one_world(probes: Sequence[Probe]) -> None:
-    """Check that the servers of a run do not have different worlds, as far as these are known.
+    """Check that the servers of a run do not have different known worlds.
 
     Raises:
         BadOption: They do; the message names two of them.
@@ -144,7 +144,7 @@ def require_one_world(probes: Sequence[Probe]) -> None:
         first, other, *_ = (f"{url} has {world}" for world, url in known.items())
         raise BadOption(
             f"the servers have different worlds, whose scores are not averaged: {first}, and {other}; "
-            "evaluate each in a run of its own"
+            "evaluate each in a separate run"
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate._runs import EPISODES
 from agentgym_gym.literals import expression, plain_value
 from agentgym_gym.rollout._env_facts import env_id_of
@@ -68,8 +68,9 @@ class ReferenceAgent:
                 continue
             other = self._references.setdefault(reference.task_id, reference)
             if (other.tag, other.actions) != (reference.tag, reference.actions):
-                raise BadOption(
-                    f"{other.file} and {file} give task {reference.task_id} different sequences: keep one"
+                raise BadFile(
+                    f"{other.file} and {file} give task {reference.task_id} different sequences: keep one",
+                    path=file,
                 )
         self._left: Iterator[Action] = iter(())
 
@@ -96,10 +97,12 @@ class ReferenceAgent:
     def _actions(self, env: TextEnv, task_id: int) -> list[Action]:
         grammar: Grammar | None = getattr(env.unwrapped, "grammar", None)
         if grammar is None or not all(map(grammar.has_function, _EQUIVALENT.values())):
-            raise BadOption(f"{self.path} holds tasks of WebArena, which {env_id_of(env)} cannot play")
+            raise BadFile(
+                f"{self.path} contains tasks of WebArena, which {env_id_of(env)} cannot play", path=self.path
+            )
         reference = self._references.get(task_id)
         if reference is None:
-            raise BadOption(f"{self.path} holds no task {task_id} with a {_KEY}")
+            raise BadFile(f"{self.path} has no task {task_id} with a {_KEY}", path=self.path)
         return [_convert_action(action, reference, grammar) for action in reference.actions]
 
 
@@ -130,14 +133,16 @@ def _tasks(path: Path) -> Iterator[tuple[Path, int, Any]]:
     """Yield the file, the index in the file and the JSON value of every task."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
-        raise BadOption(f"{path} holds neither a run nor task files: there is no .json file in it")
+        raise BadFile(
+            f"{path} contains neither a run nor task files: there is no .json file in it", path=path
+        )
     for file in files:
         try:
             value = json.loads(file.read_bytes())
         except OSError as error:
-            raise BadOption(f"cannot read {file}: {error.strerror or error}") from error
+            raise BadFile(f"cannot read {file}: {error.strerror or error}", path=file) from error
         except (ValueError, RecursionError) as error:
-            raise BadOption(f"{file} is not JSON: {error}") from None
+            raise BadFile(f"{file} is not JSON: {error}", path=file) from None
         for at, task in enumerate(value if isinstance(value, list) else [value]):
             yield file, at, task
 
@@ -146,7 +151,9 @@ def _reference(file: Path, at: int, task: Any) -> _Reference | None:
     """Return the sequence of a task, or None if it has none, like most published tasks."""
     task_id = task.get("task_id") if isinstance(task, dict) else None
     if not isinstance(task_id, int) or isinstance(task_id, bool):
-        raise BadOption(f"{file}: entry {at} is no task of WebArena: it has no number under 'task_id'")
+        raise BadFile(
+            f"{file}: entry {at} is not a task of WebArena: it has no number under 'task_id'", path=file
+        )
     sequence = task.get(_KEY)
     if sequence is None:
         return None
@@ -162,9 +169,10 @@ def _reference(file: Path, at: int, task: Any) -> _Reference | None:
         or not isinstance(actions, list)
         or not all(isinstance(a, str) for a in actions)
     ):
-        raise BadOption(
+        raise BadFile(
             f"{file}: the {_KEY} of task {task_id} should have an 'action_set_tag', and an 'action_sequence' "
-            "of texts"
+            "of texts",
+            path=file,
         )
     return _Reference(file, task_id, tag, tuple(action.strip() for action in actions if action.strip()))
 
@@ -191,7 +199,7 @@ def _parse_playwright(code: str, grammar: Grammar) -> Action:
     """Parse a method call on the page, without executing it.
 
     Raises:
-        ValueError: The method is not one of those that need no element.
+        ValueError: The method needs an element.
         ActionError: The arguments are invalid.
     """
     call = expression(code)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from agentgym_gym._imports import import_object
 from agentgym_gym.catalogue import find
 from agentgym_gym.env import AgentGymEnv
-from agentgym_gym.errors import ActionError, Argument, BadOption, UnknownEnvironment
+from agentgym_gym.errors import ActionError, BadFile, BadOption, UnknownEnvironment
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord
 
 if TYPE_CHECKING:
-    from agentgym_gym._options import FormatName
+    from agentgym_gym._env_options import FormatName
     from agentgym_gym.actions import StepAction
     from agentgym_gym.catalogue import OnUnknown
     from agentgym_gym.evaluate._runs import RunResult
@@ -76,7 +76,7 @@ class Rescored:
 
     Attributes:
         records: The rescored episodes.
-        options: The parse options; those of the run if the replies were not parsed again.
+        options: The parse options; the run's own if the replies were not parsed again.
         replies: Number of replies that were parsed again.
         errors_before: Parse errors in these replies when they were played, by kind.
         errors_after: Parse errors in these replies now, by kind.
@@ -134,7 +134,7 @@ def rescore(
 ) -> Rescored:
     """Parse the replies of a run again, apply another score rule, or both.
 
-    Options that are None default to those of the run. If only ``score`` is given, the replies are not parsed
+    Options that are None default to the run's. If only ``score`` is given, the replies are not parsed
     again.
 
     An episode keeps its score if every reply parses to the action that was played. Any other episode is cut
@@ -175,13 +175,10 @@ def load_rule(path: str) -> ScoreRule:
         found: Any = import_object(path)
     except (Exception, SystemExit) as error:  # a module may raise anything
         raise BadOption(
-            Argument("score"), f"={path!r:.200} cannot be imported: {type(error).__name__}: {error}"
+            "score", path, problem=f"cannot be imported: {type(error).__name__}: {error}"
         ) from error
     if not callable(found):
-        raise BadOption(
-            Argument("score"),
-            f"={path!r:.200} should be a function of an episode, not {type(found).__name__}",
-        )
+        raise BadOption("score", path, f"a function of an episode, not {type(found).__name__}")
     rule: ScoreRule = found
     return rule
 
@@ -196,9 +193,10 @@ class _ParsedReply:
 
 def _parse_again(run: RunResult, before: Mapping[str, Any], after: Mapping[str, Any]) -> Rescored:
     if not before:
-        raise BadOption(
+        raise BadFile(
             f"{run.path} has no summary.json with its parse options, so its replies cannot be parsed again; "
-            "only another score rule can be applied"
+            "only another score rule can be applied",
+            path=run.path,
         )
     old_errors: Counter[str] = Counter()
     new_errors: Counter[str] = Counter()
@@ -210,7 +208,9 @@ def _parse_again(run: RunResult, before: Mapping[str, Any], after: Mapping[str, 
         new = old if after == before else readers.enter_context(_reader(run.env_id, after))
         for record in run.records:
             if record.turns > len(record.replies):
-                raise BadOption(f"{run.path}: task {record.task_id} has fewer replies than turns")
+                raise BadFile(
+                    f"{run.path}: task {record.task_id} has fewer replies than turns", path=run.path
+                )
             kept = _parse_replies(old, record)
             was = [_played(record, turn, reading) for turn, reading in enumerate(kept)]
             now = kept if new is old else _parse_replies(new, record)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 from agentgym_gym.catalogue import ENTRY_POINT, find
-from agentgym_gym.errors import AgentGymError, Argument, BadOption, UnknownEnvironment
+from agentgym_gym.errors import ArgumentName, BadOption, UnknownEnvironment
 from agentgym_gym.evaluate._items import Seeds, items_of
 from agentgym_gym.rollout import EnvMaker
+from agentgym_gym.rollout._makers import creation_errors
 from agentgym_gym.rollout._specs import Unregistered, find_spec, import_envs, split_id
 
 if TYPE_CHECKING:
@@ -88,12 +89,8 @@ class Chosen:
             BadOption: The environment cannot be created with these arguments.
         """
         arguments = self._arguments(env_kwargs, own, max_turns)
-        try:
+        with creation_errors(self.id):
             return gymnasium.make(find_spec(self.name), **{"disable_env_checker": True, **arguments})
-        except AgentGymError:
-            raise
-        except Exception as error:  # a foreign constructor may raise anything
-            raise BadOption(f"cannot create {self.id}: {type(error).__name__}: {error}") from error
 
     def maker(
         self, env_kwargs: Mapping[str, Any], own: Mapping[str, Any], max_turns: int | None
@@ -119,9 +116,7 @@ class Chosen:
             BadOption: The environment does not support an argument, or an argument is given twice.
         """
         if max_turns is not None and max_turns < 0:
-            raise BadOption(
-                Argument("max_turns"), f"={max_turns} should be a positive number of turns, or 0 for no limit"
-            )
+            raise BadOption("max_turns", max_turns, "a positive number of turns, or 0 for no limit")
         given = {name: value for name, value in own.items() if value is not None}
         refuse_twice([*given, *(["max_turns"] if max_turns is not None else [])], env_kwargs)
         if self.environment is None:
@@ -210,7 +205,9 @@ def refuse_twice(options: Collection[str], env_kwargs: Mapping[str, Any]) -> Non
     """
     twice = sorted(set(options) & set(env_kwargs))
     if twice:
-        raise BadOption(f"--env-kwargs gives {', '.join(twice)}, and so does an option: give it once")
+        raise BadOption(
+            "env_kwargs", problem=f"gives {', '.join(twice)}, and so does an option: give it once"
+        )
 
 
 def refuse_agentgym_options(options: Collection[str], env_id: str) -> None:
@@ -220,10 +217,9 @@ def refuse_agentgym_options(options: Collection[str], env_id: str) -> None:
         BadOption: There are such options.
     """
     if options:
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(options))
-        raise BadOption(
-            f"{named}: only for AgentGym's environments; give the arguments of {env_id} by --env-kwargs"
-        )
+        named = [part for name in sorted(options) for part in (", ", ArgumentName(name))][1:]
+        reason = f": only for AgentGym's environments; give the arguments of {env_id} by "
+        raise BadOption([*named, reason, ArgumentName("env_kwargs")])
 
 
 def find_modules_here() -> None:

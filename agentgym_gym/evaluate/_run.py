@@ -7,18 +7,18 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from agentgym_gym._option import (
+from agentgym_gym._env_options import (  # noqa: TC001 - read at run time
     ActionFormat,
     EnvTimeout,
     Isolate,
     MaxTurns,
     OnUnknown,
-    Option,
     Parser,
     Server,
     SuccessAt,
     Timeout,
 )
+from agentgym_gym._option import Option
 
 __all__ = ["ChatOptions", "Run", "RunLimits"]
 
@@ -31,6 +31,10 @@ class ChatOptions:
     """A model with an OpenAI-compatible chat API. Its server is given, or an engine is started for it.
 
     A setting that is None has the default of `ChatAgent`, or the value that the run's protocol states.
+
+    Attributes:
+        model: The model's name on its server.
+        model_path: Folder of the model or of a checkpoint, for `launch`.
     """
 
     model: str | None = None
@@ -50,15 +54,28 @@ class ChatOptions:
     ] = None
     launch: Annotated[
         Literal["sglang", "vllm", "transformers"] | None,
-        Option("inference engine to start for --model-path", _AGENT, usual=True),
+        Option("inference engine to start for --model-path", _AGENT, usual=True, argument="kind"),
     ] = None
     model_path: str | None = None
     engine_arguments: Annotated[
-        Sequence[str], Option("more arguments of the engine", _AGENT, metavar="'WORDS'", values="words")
+        Sequence[str],
+        Option(
+            "more arguments of the engine",
+            _AGENT,
+            metavar="'WORDS'",
+            values="words",
+            argument="arguments",
+        ),
     ] = ()
     engine_python: Annotated[
         str | None,
-        Option("path of the engine's Python interpreter", _AGENT, default="this one", metavar="PATH"),
+        Option(
+            "path of the engine's Python interpreter",
+            _AGENT,
+            default="this one",
+            metavar="PATH",
+            argument="python",
+        ),
     ] = None
     prompt: Annotated[
         Path | None,

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from agentgym_gym.errors import AgentFault, Argument, BadOption
+from agentgym_gym.errors import AgentFault, BadOption
 from agentgym_gym.evaluate._episode import AgentEpisode, call_here
 from agentgym_gym.evaluate._episode_workers import Job, LocalEpisodeWorker, Servers
 from agentgym_gym.rollout import CallerPool, Isolation, Pool
@@ -130,7 +130,7 @@ def episodes_of(tasks: Iterable[int], samples: int) -> list[tuple[int, int]]:
         BadOption: ``samples`` is less than 1.
     """
     if samples < 1:
-        raise BadOption(Argument("samples"), f"={samples} should be 1 or more")
+        raise BadOption("samples", samples, "1 or more")
     tasks = list(tasks)
     return [(task_id, sample) for sample in range(samples) for task_id in tasks]
 
@@ -256,7 +256,7 @@ async def play_jobs(
     import asyncio  # noqa: PLC0415 - importing the library must be cheap
 
     if concurrency < 1:
-        raise BadOption(Argument("concurrency"), f"={concurrency} should be 1 or more")
+        raise BadOption("concurrency", concurrency, "1 or more")
     queue = _Queue(jobs)
     watch = _FaultsInARow(max(_FAULTS_IN_A_ROW, concurrency))
     first = itertools.takewhile(bool, (queue.take(None) for _ in range(concurrency)))

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 from agentgym_gym.evaluate._figures.prices import Price
 from agentgym_gym.evaluate._protocols.applied import protocol_text
@@ -210,9 +210,11 @@ def find_runs(path: Path) -> list[Path]:
         return [folder]
     found = sorted(file.parent for file in folder.rglob(EPISODES)) if folder.is_dir() else []
     if not found and is_training(folder):
-        raise BadOption(f"{path} holds a training, not a run of agentgym eval: use agentgym report")
+        raise BadFile(
+            f"{path} contains a training, not a run of agentgym eval: use agentgym report", path=path
+        )
     if not found:
-        raise BadOption(f"no run in {path}: found no {EPISODES} in it or below")
+        raise BadFile(f"no run in {path}: found no {EPISODES} in it or below", path=path)
     return found
 
 
@@ -240,9 +242,9 @@ def read_run(path: Path) -> RunResult:
             written = json.loads(summary.read_bytes())
             facts, cost = written["run"], _cost(written)
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise BadOption(f"{summary} is not the summary of a run: {error}") from None
+            raise BadFile(f"{summary} is not the summary of a run: {error}", path=summary) from None
         if not isinstance(facts, dict):
-            raise BadOption(f"{summary} is not the summary of a run: 'run' should be an object")
+            raise BadFile(f"{summary} is not the summary of a run: 'run' should be an object", path=summary)
     return RunResult(folder, facts, tuple(counting(records)), cost)
 
 

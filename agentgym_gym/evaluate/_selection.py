@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._draw import draw
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.evaluate._tasks import parse_tasks
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def select_tasks(chosen: Chosen, run: Run, *, any_split: bool = False) -> Select
     try:
         available: Sequence[int] = chosen.tasks(text, split)
     except BadOption as error:
-        if run.split is None:
+        if run.split is None or error.argument != "tasks":
             raise
-        raise BadOption(
-            *error.args, "; for positions in the split, pass ", Argument("positions"), f"={text!r:.80}"
+        raise error.with_advice(
+            "; for positions in the split, pass ", ArgumentName("positions"), f"={text!r:.80}"
         ) from None
     tasks = list(available)
     if run.positions is not None:
@@ -99,17 +99,19 @@ def selection_text(tasks: str | Sequence[int] | None) -> str:
 def _check(run: Run) -> None:
     if run.sample is not None and run.limit is not None:
         raise BadOption(
-            Argument("limit"),
-            f"={run.limit} and ",
-            Argument("sample"),
-            f"={run.sample} exclude each other: remove one",
+            "limit",
+            run.limit,
+            problem=("and ", ArgumentName("sample"), f"={run.sample} exclude each other: remove one"),
         )
     if run.positions is not None and selection_text(run.tasks) != "all":
         raise BadOption(
-            Argument("positions"),
-            f"={run.positions!r:.80} are positions in a split, and ",
-            Argument("tasks"),
-            f"={selection_text(run.tasks)!r:.80} are ids: remove one",
+            "positions",
+            run.positions,
+            problem=(
+                "are positions in a split, and ",
+                ArgumentName("tasks"),
+                f"={selection_text(run.tasks)!r:.80} are ids: remove one",
+            ),
         )
 
 

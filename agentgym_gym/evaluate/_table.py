@@ -188,7 +188,7 @@ def table_of(runs: Iterable[RunResult], summaries: Sequence[Summary] | None = No
 
     Args:
         runs: The runs.
-        summaries: Their metrics; by default those of their records.
+        summaries: Their metrics; by default from their records.
     """
     rows: dict[_Key, list[RunRow]] = {}
     seen: Counter[tuple[str, _Key]] = Counter()

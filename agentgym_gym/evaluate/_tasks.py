@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -45,8 +45,7 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
         match = _match(part)
         if match is None:
             raise BadOption(
-                Argument("tasks"),
-                f"={text!r:.80} cannot be read; they look like '0:50', '3', '1,2,5', '10:' or 'all'",
+                "tasks", text, problem="cannot be read; they look like '0:50', '3', '1,2,5', '10:' or 'all'"
             )
         if match["one"]:
             start, stop = int(match["one"]), int(match["one"]) + 1
@@ -57,9 +56,7 @@ def parse_tasks(text: str, tasks: Sequence[int]) -> list[int]:
         those = range(start, stop) if counted and within else tasks
         found = [task for task in those if start <= task < stop] if within else []
         if not found:
-            raise BadOption(
-                Argument("tasks"), f"={part!r:.80} are not among those there are, {least} to {most}"
-            )
+            raise BadOption("tasks", part, problem=f"are not among those there are, {least} to {most}")
         chosen += found
     return list(dict.fromkeys(chosen))
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_origin, get_type_hints
 
 from agentgym_gym._option import members_of, options_of
-from agentgym_gym._text import shown
-from agentgym_gym._toml import read_toml
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile, BadOption
+from agentgym_gym.evaluate._toml import read_toml
 
-__all__ = ["checked", "read_table", "toml_keys"]
+__all__ = ["checked", "located", "read_table", "toml_keys"]
 
 
 def read_table(path: Path, what: str) -> dict[str, Any]:
@@ -28,9 +28,9 @@ def read_table(path: Path, what: str) -> dict[str, Any]:
     try:
         return read_toml(path.read_text("utf-8"), what)
     except OSError as error:
-        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
+        raise BadFile(f"cannot read {path}: {error.strerror or error}", path=path) from error
     except (ValueError, RecursionError) as error:
-        raise BadOption(f"{path} is not TOML: {error}") from None
+        raise BadFile(f"{path} is not TOML: {error}", path=path) from None
 
 
 def toml_keys(kind: type, *also: str) -> dict[str, tuple[type, ...]]:
@@ -44,25 +44,36 @@ def toml_keys(kind: type, *also: str) -> dict[str, tuple[type, ...]]:
     return {name: _toml_kinds(hints[name]) for name in (*also, *options_of(kind))}
 
 
-def checked(known: Mapping[str, tuple[type, ...]], values: dict[str, Any], where: str) -> dict[str, Any]:
+@contextlib.contextmanager
+def located(place: object) -> Iterator[None]:
+    """Add a place, such as ``[[agents]] of run.toml``, to an error about a value that was read there.
+
+    Raises:
+        BadOption: The block raised it.
+    """
+    try:
+        yield
+    except BadOption as error:
+        raise error.found_in(str(place)) from error.__cause__
+
+
+def checked(known: Mapping[str, tuple[type, ...]], values: dict[str, Any]) -> dict[str, Any]:
     """Validate the keys and types of a table, and return it.
 
     Args:
         known: The keys, with the types of their values.
         values: The table.
-        where: The name of the table in errors.
 
     Raises:
         BadOption: A key is unknown, or its value has the wrong type.
     """
     for key, value in values.items():
         if key not in known:
-            raise BadOption(f"{where}: there is no key {key!r}; the keys are {', '.join(known)}")
+            raise BadOption(f"there is no key {key!r}; the keys are {', '.join(known)}")
         kinds = known[key]
         valid = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
         if not valid or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
-            expected = " or ".join(_IN_TOML[each] for each in kinds)
-            raise BadOption(f"{where}: {key} should be {expected}, not {shown(value)}")
+            raise BadOption(key, value, " or ".join(_IN_TOML[each] for each in kinds))
     return values
 
 

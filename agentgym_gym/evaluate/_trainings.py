@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._runs import TRAINING_EPISODES, RunResult, is_training
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
 
@@ -47,7 +47,7 @@ def read_training(path: Path) -> list[RunResult]:
     """
     files = sorted(path.glob(TRAINING_EPISODES))
     if not files:
-        raise BadOption(f"{path} holds no training: there is no {TRAINING_EPISODES} in it")
+        raise BadFile(f"{path} has no training: there is no {TRAINING_EPISODES} in it", path=path)
     records = drop_superseded([record for file in files for record in read_records(file, torn_end=True)[0]])
     facts = {each["env_id"]: each for each in map(_facts, sorted(path.glob("run-*.json")))}
     groups: dict[tuple[str, bool | None], list[EpisodeRecord]] = {}
@@ -116,5 +116,5 @@ def _facts(path: Path) -> dict[str, Any]:
         if isinstance(facts["env_id"], str):
             return dict(facts)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BadOption(f"{path} is not a run file: {error!r}") from None
-    raise BadOption(f"{path} is not a run file: 'env_id' should be text")
+        raise BadFile(f"{path} is not a run file: {error!r}", path=path) from None
+    raise BadFile(f"{path} is not a run file: 'env_id' should be text", path=path)

@@ -45,7 +45,7 @@ _AGENTGYM_TITLE = "FastAPI"  # FastAPI's default; this project's servers have th
 
 
 def is_agentgyms(environment: str, description: Any) -> bool:
-    """Return whether an OpenAPI description is that of AgentGym's server.
+    """Return whether an OpenAPI description comes from AgentGym's server.
 
     Args:
         environment: The environment's name.

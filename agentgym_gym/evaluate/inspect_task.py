@@ -26,7 +26,7 @@ from agentgym_gym.catalogue import BUILT_IN, find
 from agentgym_gym.errors import BadOption, Fault
 from agentgym_gym.evaluate._tasks import tasks_of
 from agentgym_gym.evaluate._world import world_of
-from agentgym_gym.rollout._messages import NOT_CARRIED_OUT, played_call
+from agentgym_gym.rollout._history import NOT_CARRIED_OUT, played_call
 
 if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, ChatMessageAssistant
@@ -81,11 +81,13 @@ def environment_task(
     """
     known = find(environment)
     if tools not in ("text", "native"):
-        raise BadOption(f"tools={tools!r:.80} should be 'text' or 'native'")
+        raise BadOption("tools", tools, "'text' or 'native'")
     if server is not None and redact(server) != server:
         raise BadOption(
-            f"server={redact(server)!r} contains a password, and inspect_ai logs the arguments of tasks: "
-            f"set the environment variable {known.variable} instead"
+            "server",
+            redact(server),
+            problem="contains a password, and inspect_ai logs the arguments of tasks: set the environment "
+            f"variable {known.variable} instead",
         )
     if split is None and tasks == "all":
         split = known.evaluation_split
@@ -276,8 +278,10 @@ def _select_tasks(
     """
     if isinstance(tasks, int) and tasks >= _SEXAGESIMAL:
         raise BadOption(
-            f"tasks={tasks} may be a range such as 10:20, which YAML parses as the number 620: pass "
-            "a range or a single task in quotes that reach YAML, as '\"10:20\"'"
+            "tasks",
+            tasks,
+            problem="may be a range such as 10:20, which YAML parses as the number 620: pass a range or a "
+            "single task in quotes that reach YAML, as '\"10:20\"'",
         )
     text = str(tasks) if isinstance(tasks, (str, int)) else ",".join(map(str, tasks))
     return tasks_of(environment, text, split)

@@ -1,7 +1,7 @@
 """Reply formats: each defines how a model writes an action, and parses the replies.
 
-One object holds the instructions, their example and the parser, and the grammar supplies the list of actions,
-so the prompt and the parser always agree.
+One object contains the instructions, their example and the parser, and the grammar supplies the list of
+actions, so the prompt and the parser always agree.
 
 Parsing depends on marks in the reply, never on its prose, and takes linear time. Nothing that a model wrote
 is executed. Parsing raises only the four subclasses of :class:`~agentgym_gym.errors.ActionError`.
@@ -9,7 +9,7 @@ is executed. Parsing raises only the four subclasses of :class:`~agentgym_gym.er
 
 from __future__ import annotations
 
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
 from agentgym_gym.formats._base import Format, ParsedReply, ParseResult
 from agentgym_gym.formats.adapt import ADaPT
 from agentgym_gym.formats.agentgym import AgentGymFormat
@@ -59,6 +59,4 @@ def get_format(action_format: str | Format) -> Format:
     try:
         return formats[action_format]
     except (KeyError, TypeError):
-        raise BadOption(
-            Argument("action_format"), f"={action_format!r} is not one of {sorted(formats)}, or a Format"
-        ) from None
+        raise BadOption("action_format", action_format, f"one of {sorted(formats)}, or a Format") from None

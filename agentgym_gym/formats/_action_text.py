@@ -19,7 +19,7 @@ from agentgym_gym.formats._native import call_at, calls_behind
 if TYPE_CHECKING:
     from agentgym_gym.formats._answer import AnswerText
 
-__all__ = ["FENCES", "Found", "different", "line_end", "read_all", "read_from"]
+__all__ = ["FENCES", "MarkedAction", "different", "line_end", "read_all", "read_from"]
 
 _MOST_LINES = 64  # parsed between two tags
 _MOST_CUTS = 12  # candidate ends of an action within a line
@@ -40,23 +40,23 @@ _NO_INPUT = ("", "none", "None", "null", None)
 _PYTHON_CALL = re.compile(r"\[?[A-Za-z_][\w.]{0,80}[ \t]?\(.*\)\]?", re.DOTALL)
 
 
-class Found(NamedTuple):
+class MarkedAction(NamedTuple):
     """A marked text and the action in it.
 
     Attributes:
-        read: The action, or the error if the text is not an action.
+        result: The action, or the error if the text is not an action.
         start: Start of the text in the reply.
         end: End of the text.
         ignored: Texts of further native calls after it, which are not executed.
     """
 
-    read: Action | ActionError
+    result: Action | ActionError
     start: int
     end: int
     ignored: tuple[str, ...] = ()
 
 
-def read_from(reply: AnswerText, start: int, limit: int) -> Found | None:
+def read_from(reply: AnswerText, start: int, limit: int) -> MarkedAction | None:
     """Parse the action after a mark; return None if the mark is empty.
 
     The action is the rest of the line, or the next line that is not blank. If it starts with a fence or a
@@ -83,7 +83,7 @@ def read_from(reply: AnswerText, start: int, limit: int) -> Found | None:
         return found
     if (last or reply.style.lines) and end <= limit and "&" not in text[begin:end]:
         try:  # fast path: in nearly all replies the line is the action
-            return Found(reply.grammar.parse(text[begin:end].strip()), begin, end)
+            return MarkedAction(reply.grammar.parse(text[begin:end].strip()), begin, end)
         except ActionError:
             pass
     return _of_section(reply, begin, end, limit, below=begin > line_end(text, start))
@@ -106,7 +106,7 @@ def _next_line(text: str, start: int, limit: int) -> tuple[int, int]:
     return limit, limit
 
 
-def _of_section(reply: AnswerText, start: int, end: int, limit: int, *, below: bool) -> Found | None:
+def _of_section(reply: AnswerText, start: int, end: int, limit: int, *, below: bool) -> MarkedAction | None:
     """Parse the action at a position, in the style of the environment's actions.
 
     Args:
@@ -121,7 +121,7 @@ def _of_section(reply: AnswerText, start: int, end: int, limit: int, *, below: b
         limit = invented_turn(reply.shape, start, next_label(reply.shape, start, limit))
         end = reply.style.end(reply.text, start, limit)
     found = _of_text(reply, start, min(end, limit))
-    if below and found is not None and not isinstance(found.read, Action) and _is_label(reply, start):
+    if below and found is not None and not isinstance(found.result, Action) and _is_label(reply, start):
         return None
     return found
 
@@ -145,7 +145,7 @@ def _is_label(reply: AnswerText, start: int) -> bool:
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
-def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> Found | None:
+def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> MarkedAction | None:
     """Parse the whole text between two positions as one action; return None if it is empty.
 
     Args:
@@ -166,18 +166,18 @@ def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
             return fenced
     if "\n" not in text[start:end] or not reply.style.lines:
         found = _of_text(reply, start, end, marked=marked)
-        if found is None or isinstance(found.read, Action) or "\n" not in text[start:end]:
+        if found is None or isinstance(found.result, Action) or "\n" not in text[start:end]:
             return found
     return _of_lines(reply, start, end) if marked else None
 
 
-def _of_lines(reply: AnswerText, start: int, end: int) -> Found | None:
+def _of_lines(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     """Parse the one action in marked text of several lines; other lines are ignored."""
     text, style = reply.text, reply.style
     call = _as_call(reply, start, end) or _with_input(reply, start, line_end(text, start))
     if call is not None:
         return call
-    found: list[Found] = []
+    found: list[MarkedAction] = []
     place, tried = start, 0
     while place < end and tried < _MOST_LINES:
         stop = min(end, line_end(text, place)) if style.lines else style.end(text, place, end)
@@ -186,12 +186,12 @@ def _of_lines(reply: AnswerText, start: int, end: int) -> Found | None:
             line = _of_text(reply, place, stop)
             found += [line] if line else []
         place = stop + 1
-    read = [line for line in found if isinstance(line.read, Action)]
-    if not read:
+    valid = [line for line in found if isinstance(line.result, Action)]
+    if not valid:
         whole, _ = read_peeled(reply.piece(start, end), reply.grammar)
-        return Found(whole, start, end) if found else None
-    error = different([line.read for line in read], "the mark holds")
-    return Found(error, start, end) if error else read[0]
+        return MarkedAction(whole, start, end) if found else None
+    error = different([line.result for line in valid], "the mark holds")
+    return MarkedAction(error, start, end) if error else valid[0]
 
 
 def different(actions: list[Action | ActionError], where: str) -> ManyActions | None:
@@ -208,7 +208,7 @@ def different(actions: list[Action | ActionError], where: str) -> ManyActions | 
     return None
 
 
-def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> Found | None:
+def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> MarkedAction | None:
     """Parse the text between two positions as an action; return None if it has no content.
 
     Args:
@@ -219,32 +219,32 @@ def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
     """
     own = reply.style.mark.match(reply.text, start, end) if reply.style.mark else None
     tags = marked and (own is None or own.end() < end)  # otherwise the tags belong to the action
-    read, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=tags)
-    if isinstance(read, Action) or not marked:
-        return Found(read, start, end)
+    result, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=tags)
+    if isinstance(result, Action) or not marked:
+        return MarkedAction(result, start, end)
     if is_empty(plain):
         return None
     return (
         _as_call(reply, start, end)
         or _of_own_mark(reply, start, end)
         or _shortened(reply, start, end)
-        or Found(read, start, end)
+        or MarkedAction(result, start, end)
     )
 
 
-def _shortened(reply: AnswerText, start: int, end: int) -> Found | None:
+def _shortened(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     """Return the longest prefix of a line that is an action before punctuation; None if there is none."""
     if not reply.style.lines:
         return None
     cuts = [found.start() for found in islice(_CUT.finditer(reply.shape, start + 1, end), _MOST_CUTS)]
     for cut in reversed(cuts):
-        read, _ = read_peeled(reply.piece(start, cut), reply.grammar)
-        if isinstance(read, Action):
-            return Found(read, start, cut)
+        result, _ = read_peeled(reply.piece(start, cut), reply.grammar)
+        if isinstance(result, Action):
+            return MarkedAction(result, start, cut)
     return None
 
 
-def _of_own_mark(reply: AnswerText, start: int, end: int) -> Found | None:
+def _of_own_mark(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     """Return the action in the environment's own mark, if the text has exactly one; otherwise None."""
     if reply.style.mark is None:
         return None
@@ -252,10 +252,10 @@ def _of_own_mark(reply: AnswerText, start: int, end: int) -> Found | None:
     if len(spans) != 1 or spans[0] == (start, end):
         return None
     found = read_all(reply, *spans[0])
-    return found if found and isinstance(found.read, Action) else None
+    return found if found and isinstance(found.result, Action) else None
 
 
-def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -> Found | None:
+def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -> MarkedAction | None:
     """Parse the content of the fence at a position; an unclosed fence ends at the limit."""
     text = reply.text
     opening = _FENCE.match(text, start)
@@ -268,12 +268,12 @@ def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -
     elif (word := _LANGUAGE_WORD.match(text, begin, end)) and text[word.end() : end].strip():
         begin = word.end()
     inside = read_all(reply, begin, end, marked=marked)
-    if inside is None or isinstance(inside.read, Action):
+    if inside is None or isinstance(inside.result, Action):
         return inside
     return inside._replace(end=end if closing < 0 else closing + 3)
 
 
-def _with_input(reply: AnswerText, start: int, end: int) -> Found | None:
+def _with_input(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     """Return the call from a function name and ``Action Input:`` on the next line; None if there is none.
 
     Args:
@@ -297,22 +297,24 @@ def _with_input(reply: AnswerText, start: int, end: int) -> Found | None:
             raise NotJson("text follows the object on its line", meant=False)
     except NotJson as error:
         if error.meant and text[place : place + 1] in {"{", "｛", "["}:
-            return Found(BadArguments(f"the JSON of `Action Input:` cannot be read: {error}"), start, line)
+            return MarkedAction(
+                BadArguments(f"the JSON of `Action Input:` cannot be read: {error}"), start, line
+            )
         arguments, end = reply.piece(label.end(), line), line
     try:
         arguments = {} if arguments in _NO_INPUT else arguments_of(arguments, name, grammar)
-        return Found(grammar.from_call(name, arguments), start, end)
+        return MarkedAction(grammar.from_call(name, arguments), start, end)
     except ActionError as error:
-        return Found(error, start, end)
+        return MarkedAction(error, start, end)
 
 
-def _as_call(reply: AnswerText, start: int, end: int) -> Found | None:
+def _as_call(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     """Return the call at a position in JSON, a native notation or Python; None if there is none."""
     if (call := call_at(reply.text, start, end, reply.grammar)) is not None:
         others = calls_behind(call, reply.text, reply.grammar, invented_turn(reply.shape, call.end))
-        return Found(call.read, call.start, call.end, others)
+        return MarkedAction(call.result, call.start, call.end, others)
     piece = reply.piece(start, end).strip("*_` \t.;")
     if piece.endswith((")", ")]")) and _PYTHON_CALL.fullmatch(piece):
         called = single_call(piece, reply.grammar)
-        return None if called is None else Found(called, start, end)
+        return None if called is None else MarkedAction(called, start, end)
     return None

@@ -27,7 +27,7 @@ class AnswerText:
         grammar: The actions that the reply may contain.
 
     Attributes:
-        text: The answer; its positions are those of the reply.
+        text: The answer, with the same positions as in the reply.
         unclosed: The opening mark of reasoning that never closes; empty if there is none.
         grammar: The actions.
         style: The syntax of the actions.

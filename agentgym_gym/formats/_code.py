@@ -57,7 +57,7 @@ _TRACEBACK = re.compile(r"^[ \t]*(?:File \"[^\"\n]*\", line \d+|Traceback \()", 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _WRAPPINGS = 3  # `print(await get())`
 _MOST = 200  # statements that are parsed
-_NEAR = 80  # characters beside a fence that are examined
+_NEAR = 80  # characters next to a fence that are examined
 _CONTROL = re.compile(
     r"(?:return|raise|break|continue|assert|yield|if|for|while|with|def|class|try|else|elif|except|finally|match|async)\b"
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from agentgym_gym._json import NotJson, decode
@@ -17,10 +18,12 @@ from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.errors import BadArguments
 
 __all__ = [
+    "DIALECTS",
     "MODULES",
     "OPENING",
     "PYTHON",
     "PYTHON_END",
+    "Dialect",
     "Head",
     "TaggedCall",
     "gemma_call",
@@ -43,64 +46,115 @@ _HEAD_CHARS = 200  # characters before a JSON object that are searched for the n
 _NAME = r"(?P<name>[A-Za-z_][\w.-]{0,80})"
 _TAG = r"(?:[\w｜|]{1,30}[:｜|])?"  # such as `minimax:`
 
-# The text before the JSON object of arguments, by model family. Gaps match in one way only, which keeps the
-# time linear.
 _SEPARATOR = r"<[｜|]tool[▁_]sep[｜|]>"
 _LABEL = r"(?:(?:function|tool)(?:[ _]name)?|✿FUNCTION✿)"
 _INPUT_LABEL = r"(?:(?:function|tool)[ _]input|arguments|args|input|parameters|✿ARGS✿)"
-_HEADS = (
-    # DeepSeek V3 and R1, with a fence; V3.1, without one
-    rf"<[｜|]tool[▁_]call[▁_]begin[｜|]>(?:function{_SEPARATOR})?{_NAME}(?:\s|```\w*|{_SEPARATOR})*",
-    rf"(?:\A|\n)function ?(?:{_SEPARATOR})?{_NAME}\n```(?:json)?\s*",
-    # Kimi K2
-    rf"functions?\.{_NAME}:\d{{1,6}}(?:\s|<\|tool_call_argument_begin\|>)*",
-    rf"<\|tool_call_begin\|>\s*{_NAME}(?::\d{{1,6}})?(?:\s|<\|tool_call_argument_begin\|>)*",
-    # Mistral, since version 11 of its tokenizer
-    rf"\[TOOL_CALLS\]\s*{_NAME}(?:\s|\[CALL_ID\]\s*\w+|\[ARGS\])*",
-    rf"\b{_NAME}(?:\[CALL_ID\]\w{{1,40}})?\[ARGS\]\s*",
-    # gpt-oss
-    (
-        r"\bto=(?:functions?\.)?(?P<name>[A-Za-z_][\w.-]{0,80}?)"
-        r"(?:\s|commentary|json|code|<\|(?:channel|constrain|message)\|>)*"
-    ),
-    # Hunyuan
-    rf"<tool_call>\s*(?:function)?(?:<tool_sep>)?\s*{_NAME}\s*```(?:json)?\s*",
-    # Llama 3, in tags
-    rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*[>(]\s*",
-    rf"<{_TAG}(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_NAME}[\"']\s*>\s*",
-    # a tag around the name, and optionally one around the arguments
-    (
-        rf"<(?:tool|tool_name|name|function|function_name)>\s*{_NAME}\s*</\w{{1,20}}>"
-        r"(?:\s|<(?:args|arguments|parameters|input|tool_input)>)*"
-    ),
-    # the agents of Qwen and LangChain, and others that write labels
-    (
-        rf"(?:\A|\n)[ \t>*_`#-]*{_LABEL}[ \t*_`]*[:：][ \t*`]*{_NAME}"
-        rf"(?:[\s*`()#]|with\b)*{_INPUT_LABEL}(?:[*_:：\s]|`+(?:json)?)*"
-    ),
-)
-_HEAD_AT_END = re.compile(
-    "(?:" + "|".join(h.replace("<name>", f"<n{i}>") for i, h in enumerate(_HEADS)) + r")\Z", re.IGNORECASE
-)
 
-# A name on a line of its own, or just before the brace: GLM-4, Functionary, and output without special
+
+class Dialect(NamedTuple):
+    """The opening of a call in the notation of some models, as regular expressions.
+
+    Gaps match in one way only, which keeps the time linear. Each row has one of the three kinds.
+
+    Attributes:
+        models: The models that write it.
+        head: A name before a JSON object of arguments.
+        tag: A tag with a name, before arguments in tags.
+        python: Tokens or tags before Python.
+    """
+
+    models: str
+    head: str = ""
+    tag: str = ""
+    python: str = ""
+
+
+DIALECTS = (
+    Dialect(
+        "DeepSeek V3 and R1, with a fence; V3.1, without one",
+        head=rf"<[｜|]tool[▁_]call[▁_]begin[｜|]>(?:function{_SEPARATOR})?{_NAME}(?:\s|```\w*|{_SEPARATOR})*",
+    ),
+    Dialect(
+        "DeepSeek without special tokens",
+        head=rf"(?:\A|\n)function ?(?:{_SEPARATOR})?{_NAME}\n```(?:json)?\s*",
+    ),
+    Dialect("Kimi K2", head=rf"functions?\.{_NAME}:\d{{1,6}}(?:\s|<\|tool_call_argument_begin\|>)*"),
+    Dialect(
+        "Kimi K2 without the namespace",
+        head=rf"<\|tool_call_begin\|>\s*{_NAME}(?::\d{{1,6}})?(?:\s|<\|tool_call_argument_begin\|>)*",
+    ),
+    Dialect(
+        "Mistral, since version 11 of its tokenizer",
+        head=rf"\[TOOL_CALLS\]\s*{_NAME}(?:\s|\[CALL_ID\]\s*\w+|\[ARGS\])*",
+    ),
+    Dialect("Mistral without its first token", head=rf"\b{_NAME}(?:\[CALL_ID\]\w{{1,40}})?\[ARGS\]\s*"),
+    Dialect(
+        "gpt-oss",
+        head=(
+            r"\bto=(?:functions?\.)?(?P<name>[A-Za-z_][\w.-]{0,80}?)"
+            r"(?:\s|commentary|json|code|<\|(?:channel|constrain|message)\|>)*"
+        ),
+    ),
+    Dialect("Hunyuan", head=rf"<tool_call>\s*(?:function)?(?:<tool_sep>)?\s*{_NAME}\s*```(?:json)?\s*"),
+    Dialect("Llama 3", head=rf"<function\s*=\s*[\"']?{_NAME}[\"']?\s*[>(]\s*"),
+    Dialect(
+        "models with a name in an attribute of a tag",
+        head=rf"<{_TAG}(?:function|invoke|tool|tool_call)\s+name\s*=\s*[\"']{_NAME}[\"']\s*>\s*",
+    ),
+    Dialect(
+        "models with a tag around the name, and optionally one around the arguments",
+        head=(
+            rf"<(?:tool|tool_name|name|function|function_name)>\s*{_NAME}\s*</\w{{1,20}}>"
+            r"(?:\s|<(?:args|arguments|parameters|input|tool_input)>)*"
+        ),
+    ),
+    Dialect(
+        "agents of Qwen and LangChain, and others that write labels",
+        head=(
+            rf"(?:\A|\n)[ \t>*_`#-]*{_LABEL}[ \t*_`]*[:：][ \t*`]*{_NAME}"
+            rf"(?:[\s*`()#]|with\b)*{_INPUT_LABEL}(?:[*_:：\s]|`+(?:json)?)*"
+        ),
+    ),
+    Dialect(
+        "Claude, DeepSeek V3.2, MiniCPM, MiniMax, Step 3",
+        tag=(
+            rf"<{_TAG}(?:invoke|function|tool|tool_call|function_call)\s+name\s*=\s*"
+            r"[\"'](?P<name>[^\"'<>\n]{1,80})[\"'][^<>]{0,80}>"
+        ),
+    ),
+    Dialect("Qwen3-Coder, Seed-OSS", tag=r"<function\s*=\s*[\"']?(?P<name>[^\"'<>\n]{1,80}?)[\"']?\s*>"),
+    Dialect(
+        "GLM-4.5",
+        tag=(r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?:<tool_sep>\s*)?(?=<arg_key>|</tool_call>)"),
+    ),
+    Dialect("Claude 2", tag=r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>"),
+    Dialect("Llama 3 and 4", python=r"<\|python_(?:tag|start)\|>"),
+    Dialect("LFM2", python=r"<\|tool_call_start\|>"),
+    Dialect("OLMo 3", python="<function_calls>"),
+    Dialect("models with Hermes's tag", python="<tool_call>"),
+    Dialect("Gemini, Gemma", python=r"```tool_(?:code|call)\b"),
+    Dialect("CodeAct and other agents", python="<(?:tool_code|execute|code|python)>"),
+    Dialect("models with Mistral's brackets", python=r"\[PYTHON\]"),
+    Dialect("gpt-oss", python=r"\bto=python\b[^<\n]{0,40}<\|message\|>"),
+)
+"""The native notations, except Llama's list of calls, FunctionGemma's calls and bare names."""
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    """Return a pattern of alternatives, in which each group ``name`` gets a number."""
+    return "|".join(pattern.replace("<name>", f"<n{i}>") for i, pattern in enumerate(filter(None, patterns)))
+
+
+_HEAD_AT_END = re.compile(rf"(?:{_any_of(each.head for each in DIALECTS)})\Z", re.IGNORECASE)
+
+# A name on a separate line, or just before the brace: GLM-4, Functionary, and output without special
 # tokens.
 _BARE_HEAD = re.compile(
     r"(?:\A|[\n>\]])[ \t]*(?:>>>|all)?(?:function[ \t:]*)?(?P<name>[A-Za-z_][\w.-]*)"
     r"(?::\d{1,6})?[ \t]*\n?[ \t]*\Z"
 )
 
-# Tags with the name of a function around tagged arguments.
-_TAGS = (
-    (
-        rf"<{_TAG}(?:invoke|function|tool|tool_call|function_call)\s+name\s*=\s*"
-        r"[\"'](?P<name>[^\"'<>\n]{1,80})[\"'][^<>]{0,80}>"
-    ),
-    r"<function\s*=\s*[\"']?(?P<name>[^\"'<>\n]{1,80}?)[\"']?\s*>",
-    r"<tool_call>\s*(?P<name>[A-Za-z_][\w.-]{0,80})\s*(?:<tool_sep>\s*)?(?=<arg_key>|</tool_call>)",
-    r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>",
-)
-_TAGGED = re.compile("|".join(tag.replace("<name>", f"<n{i}>") for i, tag in enumerate(_TAGS)))
+_TAGGED = re.compile(_any_of(each.tag for each in DIALECTS))
 
 OPENING = re.compile(r"[{｛]|" + _TAGGED.pattern + r"|\bcall:[A-Za-z_][\w.-]{0,80}\{")
 """Possible starts of a call: a brace, a tag with a function name, or FunctionGemma's ``call:NAME{``."""
@@ -113,13 +167,11 @@ _NATIVE = re.compile(
 _NATIVE_CHARS = 120
 
 PYTHON = re.compile(
-    r"(?:<\|python_(?:tag|start)\|>|<\|tool_call_start\|>|<function_calls>|<tool_call>|```tool_(?:code|call)\b"
-    r"|<(?:tool_code|execute|code|python)>|\[PYTHON\]|\bto=python\b[^<\n]{0,40}<\|message\|>)"
-    r"\s*(?=[A-Za-z_\[])"
+    rf"(?:{_any_of(each.python for each in DIALECTS)})\s*(?=[A-Za-z_\[])"
     r"|^[ \t]*(?=\[[A-Za-z_][\w.]{0,80}\()",
     re.MULTILINE,
 )
-"""Start of Python between tokens or tags, or of a list of calls: Llama, Gemma, LFM2, OLMo, CodeAct."""
+"""Start of Python between tokens or tags, or of Llama's list of calls."""
 
 PYTHON_END = re.compile(r"<|```|\[/PYTHON\]|\Z")
 """End of Python between tokens or tags; a list of calls ends with its line."""

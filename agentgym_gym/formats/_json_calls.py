@@ -34,30 +34,14 @@ _MOST_ENCODED = 3  # times that arguments may be encoded as JSON
 
 # Known keys, in lower case and without underscores.
 _NAMES = (
-    "functionname",
-    "name",
-    "function",
-    "toolname",
-    "tool",
-    "action",
-    "actionname",
-    "command",
-    "recipientname",
-    "func",
-    "method",
+    *("functionname", "name", "function", "toolname", "tool", "action", "actionname", "command"),
+    *("recipientname", "func", "method"),
 )
 _ARGUMENTS = (
     *("arguments", "parameters", "args", "input", "kwargs", "actioninput", "params", "toolinput", "inputs"),
-    *(
-        "toolargs",
-        "toolarguments",
-        "toolparameters",
-        "functionargs",
-        "functionarguments",
-        "argument",
-        "parameter",
-    ),
-    *("actionargs", "actionarguments", "actionparameters", "functionparameters", "functioninput"),
+    *("toolargs", "toolarguments", "toolparameters", "functionargs", "functionarguments", "argument"),
+    *("parameter", "actionargs", "actionarguments", "actionparameters", "functionparameters"),
+    "functioninput",
 )
 _AROUND = (
     *("toolcalls", "toolcall", "functioncall", "functioncalls", "function", "tooluse", "tooluses", "tool"),
@@ -75,15 +59,15 @@ class WrittenCall(NamedTuple):
     """A call as written in a reply.
 
     Attributes:
-        read: The action, or the error if the call is not an action.
+        result: The action, or the error if the call is not an action.
         name: The name of the function; empty if the call cannot be parsed.
         arguments: Its arguments as written, or the text of a call that cannot be parsed.
         start: Start of the call in the reply.
         end: End of the call.
-        native: Whether it is in a native notation, in which a message may have several calls.
+        native: Whether it is in a native notation, where a message may have several calls.
     """
 
-    read: Action | ActionError
+    result: Action | ActionError
     name: str
     arguments: Any
     start: int
@@ -92,8 +76,8 @@ class WrittenCall(NamedTuple):
 
     def __str__(self) -> str:
         """Return the action; if there is none, the call as JSON or, if it cannot be parsed, its text."""
-        if not isinstance(self.read, ActionError):
-            return str(self.read)
+        if not isinstance(self.result, ActionError):
+            return str(self.result)
         if not self.name:
             return str(self.arguments)
         call = {"name": self.name, "arguments": self.arguments}
@@ -233,12 +217,12 @@ def _action_text(value: Any, grammar: Grammar) -> Action | None:
 
 
 def _written(call: _Named, end: int, grammar: Grammar, *, native: bool) -> WrittenCall:
-    read: Action | ActionError
+    result: Action | ActionError
     try:
-        read = grammar.from_call(call.name, call.arguments)
+        result = grammar.from_call(call.name, call.arguments)
     except ActionError as error:
-        read = error
-    return WrittenCall(read, call.name, call.arguments, call.start, end, native)
+        result = error
+    return WrittenCall(result, call.name, call.arguments, call.start, end, native)
 
 
 def _calls_in(found: Any, grammar: Grammar, depth: int) -> list[tuple[str, Any]]:

@@ -52,23 +52,23 @@ def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Act
     """
     style = grammar.style
     escaped = style.lines and "&" in piece and _ENTITY.search(piece) is not None
-    read = _parsed(piece, grammar)
-    if isinstance(read, Action) and not escaped:
-        return read, piece
+    result = _parsed(piece, grammar)
+    if isinstance(result, Action) and not escaped:
+        return result, piece
     plain = piece if piece.isascii() else _BLANKS.sub(" ", _INVISIBLE.sub("", piece)).strip()
     plain = unescape(plain) if escaped else plain
     for _ in range(_LAYERS):
         if plain is not piece and plain:
-            inner_read = _parsed(plain, grammar)
-            if isinstance(inner_read, Action):
-                return inner_read, plain
-            if not isinstance(inner_read, UnknownAction) or isinstance(read, UnknownAction):
-                read = inner_read  # otherwise it starts like an action, and its markup belongs to it
+            inner_result = _parsed(plain, grammar)
+            if isinstance(inner_result, Action):
+                return inner_result, plain
+            if not isinstance(inner_result, UnknownAction) or isinstance(result, UnknownAction):
+                result = inner_result  # otherwise it starts like an action, and its markup belongs to it
         inner = _without_layer(plain, tags=tags, sentence=style.lines) if plain else plain
         if inner == plain or not inner:
             break
         plain = inner
-    return read, plain
+    return result, plain
 
 
 def _parsed(text: str, grammar: Grammar) -> Action | ActionError:

@@ -27,7 +27,7 @@ _OPENING = re.compile(
 
 
 def calls_in(text: str, grammar: Grammar) -> list[WrittenCall]:
-    """Return the calls in a reply in order, including those that cannot be parsed."""
+    """Return the calls in a reply in order, including unparsable ones."""
     found: list[WrittenCall] = []
     if "{" in text or "<" in text or "｛" in text:
         found += json_calls(text, grammar)
@@ -75,8 +75,8 @@ def _only(call: WrittenCall, others: Iterator[WrittenCall], end: int) -> Written
     for other in others:
         if other.start >= end:
             break
-        if other.read != call.read and not isinstance(other.read, ActionError):
-            return call._replace(read=ManyActions(f"the mark holds more than one call: {call} and {other}"))
+        if other.result != call.result and not isinstance(other.result, ActionError):
+            return call._replace(result=ManyActions(f"the mark holds more than one call: {call} and {other}"))
     return call
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
-from agentgym_gym.formats._action_text import FENCES, Found, different, read_all, read_from
+from agentgym_gym.formats._action_text import FENCES, MarkedAction, different, read_all, read_from
 from agentgym_gym.formats._answer import AnswerText
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
@@ -43,7 +43,7 @@ class Marked(NamedTuple):
     mark: int
     start: int
     end: int
-    found: Found | None = None
+    found: MarkedAction | None = None
     closed: bool = False
 
 
@@ -67,8 +67,8 @@ class MarkedReply(AnswerText):
         if empty:
             return NoAction(f"no action is in the {looked_for}: {shown(text)}")
         line = None if "\n" in text else read_all(self, 0, len(self.text))
-        if line is not None and isinstance(line.read, (BadArguments, ManyActions)):
-            return NoAction(f"the reply has no {looked_for}; {line.read}")  # it starts like an action
+        if line is not None and isinstance(line.result, (BadArguments, ManyActions)):
+            return NoAction(f"the reply has no {looked_for}; {line.result}")  # it starts like an action
         return NoAction(f"the reply has no {looked_for}: {shown(text)}")
 
     def labelled(self) -> ParseResult | None:
@@ -113,8 +113,8 @@ class MarkedReply(AnswerText):
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
         found = read_all(self, 0, end, marked=False)
-        if found is not None and isinstance(found.read, Action) and self._is_all(found, end):
-            return ParseResult(found.read, "whole reply", found.start, found.end)
+        if found is not None and isinstance(found.result, Action) and self._is_all(found, end):
+            return ParseResult(found.result, "whole reply", found.start, found.end)
         called = None
         code = text.strip("`*. \n")
         if _CALL.match(code) or calls_known(code.replace("（", "("), self.grammar):
@@ -126,7 +126,7 @@ class MarkedReply(AnswerText):
         start = len(self.text) - len(self.text.lstrip())
         return ParseResult(called, "whole reply", start, start + len(text))
 
-    def _is_all(self, found: Found, end: int) -> bool:
+    def _is_all(self, found: MarkedAction, end: int) -> bool:
         """Return whether no text follows an action of several lines."""
         if self.style.lines or self.text.lstrip().startswith(FENCES):
             return True
@@ -143,12 +143,12 @@ class MarkedReply(AnswerText):
             return None
         limit = invented_turn(self.shape, found[0].end)
         found = [call for call in found if call.start < limit]
-        read = [call for call in found if isinstance(call.read, Action)]
-        if not read and not own and not any(call.name or self._names_function(call.start) for call in found):
+        valid = [call for call in found if isinstance(call.result, Action)]
+        if not valid and not own and not any(call.name or self._names_function(call.start) for call in found):
             return None
-        if not read:
-            return _result(Found(found[0].read, found[0].start, found[0].end), "call")
-        first = read[0]
+        if not valid:
+            return _result(MarkedAction(found[0].result, found[0].start, found[0].end), "call")
+        first = valid[0]
         if self.grammar.exclusive and len(found) > 1:
             raise ManyActions("the reply has more than one call")
         if any(call.native for call in found):
@@ -156,8 +156,8 @@ class MarkedReply(AnswerText):
             played = found.index(first)
         else:
             ignored, played = (), 0
-            _check_one(read)
-        return ParseResult(first.read, "call", first.start, first.end, ignored, played)  # type: ignore[arg-type]
+            _check_one(valid)
+        return ParseResult(first.result, "call", first.start, first.end, ignored, played)  # type: ignore[arg-type]
 
     def _names_function(self, start: int) -> bool:
         """Return whether the text just after a position contains the name of a known function."""
@@ -173,7 +173,7 @@ class MarkedReply(AnswerText):
         """
         if not any(fence in self.text for fence in FENCES):
             return None
-        found: list[Found] = []
+        found: list[MarkedAction] = []
         limit: int | None = None
         for block in blocks(self.unquoted)[:_MOST_MARKS]:
             if (
@@ -189,9 +189,11 @@ class MarkedReply(AnswerText):
             try:
                 calls = calls_in_code(block.code, self.grammar)
             except ActionError as error:
-                found.append(Found(error, block.start, block.end))
+                found.append(MarkedAction(error, block.start, block.end))
             else:
-                found += [Found(action_of(call, self.grammar), block.start, block.end) for call in calls]
+                found += [
+                    MarkedAction(action_of(call, self.grammar), block.start, block.end) for call in calls
+                ]
         return _one(found, "code", exclusive=self.grammar.exclusive)
 
     def one_of(self, marks: Iterable[Marked], kind: str) -> ParseResult | None:
@@ -200,7 +202,7 @@ class MarkedReply(AnswerText):
         Raises:
             ActionError: None of the marks is a valid action, or several are different actions.
         """
-        found: dict[str, Found] = {}
+        found: dict[str, MarkedAction] = {}
         limit = None
         for mark in islice(marks, _MOST_MARKS):
             if found:
@@ -214,7 +216,7 @@ class MarkedReply(AnswerText):
         return _one([*found.values()], kind, exclusive=self.grammar.exclusive)
 
 
-def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | None:
+def _one(found: list[MarkedAction], kind: str, *, exclusive: bool) -> ParseResult | None:
     """Return the one action in several marks; None if there is no mark.
 
     Args:
@@ -227,26 +229,26 @@ def _one(found: list[Found], kind: str, *, exclusive: bool) -> ParseResult | Non
     """
     if not found:
         return None
-    read = [each for each in found if isinstance(each.read, Action)]
-    if not read:
+    valid = [each for each in found if isinstance(each.result, Action)]
+    if not valid:
         return _result(found[0], kind)
-    if exclusive and len(read) < len(found):
+    if exclusive and len(valid) < len(found):
         raise ManyActions("the reply has more than one mark")
-    _check_one(read)
-    return _result(read[0], kind)
+    _check_one(valid)
+    return _result(valid[0], kind)
 
 
-def _check_one(read: Sequence[Found | WrittenCall]) -> None:
+def _check_one(valid: Sequence[MarkedAction | WrittenCall]) -> None:
     """Check that several marks contain the same action.
 
     Raises:
         ManyActions: Two of the actions differ.
     """
-    if len(read) > 1 and (error := different([each.read for each in read], "the reply marks")):
+    if len(valid) > 1 and (error := different([each.result for each in valid], "the reply marks")):
         raise error
 
 
-def _result(found: Found, kind: str) -> ParseResult:
+def _result(found: MarkedAction, kind: str) -> ParseResult:
     """Return the action of a mark as a result.
 
     Raises:
@@ -274,8 +276,8 @@ def other_mark(reply: MarkedReply, own: str) -> ParseResult | None:
     Raises:
         ActionError: Marks of that kind contain several actions, or no valid one.
     """
-    for kind, read in _KINDS:
-        if kind != own and (found := read(reply)) is not None:
+    for kind, parse in _KINDS:
+        if kind != own and (found := parse(reply)) is not None:
             return found
     return None
 

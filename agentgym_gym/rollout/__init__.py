@@ -30,13 +30,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout._adapter import TextAdapter
-    from agentgym_gym.rollout._answers import TurnResult
     from agentgym_gym.rollout._env_facts import (
         EnvFacts,
     )
     from agentgym_gym.rollout._episode import Episode
-    from agentgym_gym.rollout._makers import EnvMaker
-    from agentgym_gym.rollout._messages import (
+    from agentgym_gym.rollout._history import (
         NOT_CARRIED_OUT,
         Conversation,
         History,
@@ -44,9 +42,11 @@ if TYPE_CHECKING:
         drop_blank_system,
         row_messages,
     )
+    from agentgym_gym.rollout._makers import EnvMaker
     from agentgym_gym.rollout._pool import CallerPool, Pool, close_all, shared_pool
     from agentgym_gym.rollout._process import EnvProcessDied
     from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, read_records
+    from agentgym_gym.rollout._results import TurnResult
     from agentgym_gym.rollout._specs import Unregistered, find_spec, split_id
     from agentgym_gym.rollout._workers import Isolation
     from agentgym_gym.rollout._writer import EpisodeWriter, writer_at
@@ -81,11 +81,11 @@ __all__ = [
 
 _LAZY = {
     "_adapter": ("TextAdapter",),
-    "_answers": ("TurnResult",),
+    "_results": ("TurnResult",),
     "_episode": ("Episode",),
     "_env_facts": ("EnvFacts",),
     "_makers": ("EnvMaker",),
-    "_messages": (
+    "_history": (
         "NOT_CARRIED_OUT",
         "Conversation",
         "History",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
@@ -14,10 +15,9 @@ from gymnasium.utils import RecordConstructorArgs
 from agentgym_gym._text import shown
 from agentgym_gym._text_space import TextSpace, refuse_mask
 from agentgym_gym.rollout import _json_actions
-from agentgym_gym.rollout._observation_text import observation_text
+from agentgym_gym.rollout._env_facts import system_prompt_of
 
 if TYPE_CHECKING:
-    import numpy as np
     from gymnasium import Space
 
 __all__ = ["ActionText", "TextAdapter"]
@@ -41,8 +41,8 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         act: Converts text to an action, or raises ValueError. A mapping from names to actions accepts the
             names in upper or lower case. By default the text is JSON that fits the action space, such as
             ``2`` for `Discrete`; for a text space it is the action itself.
-        system_prompt: Instructions for the agent; by default those of ``env``, if any, and one sentence that
-            describes the actions.
+        system_prompt: Instructions for the agent; by default the instructions of ``env``, if any, and one
+            sentence that describes the actions.
 
     Attributes:
         system_prompt: Instructions for the agent.
@@ -68,15 +68,14 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
             self, _disable_deepcopy=True, observe=observe, act=act, system_prompt=system_prompt
         )
         gymnasium.Wrapper.__init__(self, env)
-        self._observe = observation_text if observe is None else observe
+        self._observe = _observation_text if observe is None else observe
         self._act = act if callable(act) else None
         self._actions: dict[str, Any] | None = None
         self._expected = ""  # description of valid text, for parse errors
         self.observation_space = TextSpace()
         self.action_space = TextSpace()
         space, sentence = env.action_space, "Reply with one action and nothing else."
-        own = env.get_wrapper_attr("system_prompt") if env.has_wrapper_attr("system_prompt") else None
-        own = own if isinstance(own, str) else ""
+        own = system_prompt_of(env)
         if isinstance(act, dict):
             self._actions = _checked_actions(space, act)
             names = [name.strip() for name in act]
@@ -195,7 +194,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     def _parse_error(self, text: str, error: Exception) -> tuple[str, dict[str, Any]]:
         try:
             info = copy.deepcopy(self._info)  # a new object for each turn
-        except Exception:  # noqa: BLE001 - it may hold any object
+        except Exception:  # noqa: BLE001 - it may contain any object
             info = dict(self._info)
         reason = " ".join(str(error).split())[:_MAX_REASON]
         line = f"{shown(text)} is not an action{': ' if reason else ''}{reason}"
@@ -290,3 +289,59 @@ def _checked_actions(space: Space[Any], act: Mapping[str, Any]) -> dict[str, Any
     if not actions:
         raise ValueError("act is an empty mapping: name at least one action")
     return actions
+
+
+def _observation_text(observation: Any) -> str:
+    """Convert an observation to text; equal observations have equal texts.
+
+    Args:
+        observation: Text, numbers, arrays, or mappings, tuples and lists of these.
+
+    Raises:
+        TypeError: The observation has another type.
+    """
+    if isinstance(observation, tuple) and hasattr(observation, "_asdict"):  # such as a graph
+        observation = observation._asdict()
+    if isinstance(observation, np.ndarray) and observation.ndim:
+        return _array_text(observation)
+    if isinstance(observation, Mapping):
+        return _lines({key: _observation_text(value) for key, value in observation.items()})
+    if isinstance(observation, (tuple, list)):
+        items = [_observation_text(item) for item in observation]
+        if any("\n" in item for item in items):
+            return _lines(dict(enumerate(items)))
+        return f"({', '.join(items)})"
+    return _scalar_text(observation)
+
+
+def _scalar_text(value: Any) -> str:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.item()
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return str(int(value))  # for an IntEnum too
+    if isinstance(value, float):
+        return f"{value + 0.0:.6g}"  # -0.0 is equal to 0.0
+    raise TypeError(f"an observation of type {type(value).__name__} has no default text; pass observe=")
+
+
+def _array_text(array: np.ndarray[Any, Any]) -> str:
+    if array.ndim == 1:
+        return _row_text(array)
+    rows = ",\n ".join(map(_row_text, array))
+    return f"[{rows}]"
+
+
+def _row_text(array: np.ndarray[Any, Any]) -> str:
+    return f"[{', '.join(map(_row_text if array.ndim > 1 else _scalar_text, array))}]"
+
+
+def _lines(texts: Mapping[Any, str]) -> str:
+    lines = []
+    for key, text in texts.items():
+        indented = "\n" + text if "\n" in text else f" {text}"
+        lines.append(f"{key}:{indented}".replace("\n", "\n  "))
+    return "\n".join(lines)

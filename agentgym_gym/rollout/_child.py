@@ -11,10 +11,10 @@ import sys
 import threading
 from typing import IO, Any
 
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout._call_thread import as_exception
 from agentgym_gym.rollout._env_facts import attribute_of, describe_env
 from agentgym_gym.rollout._process import PipeMessage, RemoteError, read_message, write_message
-from agentgym_gym.rollout._threads import as_exception
 from agentgym_gym.rollout._workers import BlockingEnv
 
 __all__ = ["main"]
@@ -62,9 +62,10 @@ def _make(pickled: bytes) -> tuple[Any, Any]:
         make_env, memory_limit = pickle.loads(pickled)  # noqa: S301 - of our own process
     except (AttributeError, ImportError) as error:  # defined in a script or a notebook
         raise BadOption(
-            Argument("isolate"),
-            f"='process' cannot import the maker of the environment: {error}; define it in a module, "
-            "or use the environment's id with its module",
+            "isolate",
+            "process",
+            problem=f"cannot import the maker of the environment: {error}; define it in a module, or use the "
+            "environment's id with its module",
         ) from error
     if memory_limit is not None:
         import resource  # noqa: PLC0415 - not on every system

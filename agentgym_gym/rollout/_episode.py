@@ -11,7 +11,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import scrub
-from agentgym_gym.rollout._answers import (
+from agentgym_gym.rollout._call_thread import as_exception, cancelled_by_caller
+from agentgym_gym.rollout._env_facts import EnvCounters, tools_of
+from agentgym_gym.rollout._history import system_message
+from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
+from agentgym_gym.rollout._results import (
     TurnResult,
     check_reset,
     error_of_part,
@@ -20,19 +24,13 @@ from agentgym_gym.rollout._answers import (
     stated_fault,
     step_facts,
 )
-from agentgym_gym.rollout._env_counters import EnvCounters
-from agentgym_gym.rollout._env_facts import tools_of
-from agentgym_gym.rollout._messages import system_message
-from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
 from agentgym_gym.rollout._specs import Unregistered
-from agentgym_gym.rollout._threads import as_exception, cancelled_by_caller
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym.rollout._env_facts import EnvFacts
-    from agentgym_gym.rollout._worker_source import Workers
-    from agentgym_gym.rollout._workers import Worker
+    from agentgym_gym.rollout._workers import Worker, Workers
 
 __all__ = ["Episode"]
 
@@ -63,7 +61,7 @@ class Episode:
         truncated: Whether a turn limit or a fault ended the episode.
         over: Whether no further step is possible.
         fault: ``kind`` and ``message`` of the environment's failure, or None. An episode with a fault has no
-            score and is no evidence about the agent.
+            score, and does not count for or against the agent.
         error: The exception that caused the fault, if there is one.
         transient: Whether a retry of the task may succeed: False if the exception has an attribute
             ``transient`` that is False, or the environment sets ``info["fault"]["transient"]`` to False.

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from agentgym_gym.errors import AgentGymError, BadOption
 from agentgym_gym.rollout._env_facts import EnvFacts, describe_env
 from agentgym_gym.rollout._release import release_at_end
-from agentgym_gym.rollout._specs import find_spec
+from agentgym_gym.rollout._results import fault_of
+from agentgym_gym.rollout._specs import find_spec, split_id
 from agentgym_gym.rollout._workers import close_env
 
-__all__ = ["EnvMaker", "WrongArguments", "creator_of", "metadata_of"]
+__all__ = ["EnvMaker", "WrongArguments", "creation_errors", "creator_of", "metadata_of"]
 
 
 class WrongArguments(TypeError):
@@ -67,11 +70,10 @@ class EnvMaker:
         """Create the environment, read its properties and close it. Do not call it in an event loop.
 
         Raises:
-            Unregistered: No environment is registered under the id.
-            WrongArguments: The environment does not accept an argument, or requires another one.
-            Exception: The error of its constructor.
+            BadOption: The environment cannot be created.
         """
-        env = self()
+        with creation_errors(self.env_id):
+            env = self()
         try:
             return describe_env(env)
         finally:
@@ -96,6 +98,26 @@ class EnvMaker:
         env = create(**{**copy.deepcopy(spec.kwargs), **arguments})
         env.spec = replace(spec, kwargs={}, max_episode_steps=limit)  # without headers and other credentials
         return env
+
+
+@contextlib.contextmanager
+def creation_errors(env_id: str) -> Iterator[None]:
+    """Convert the errors of another library's constructor, which may raise anything.
+
+    Args:
+        env_id: The id of the environment, with or without its module.
+
+    Raises:
+        BadOption: The environment cannot be created.
+    """
+    try:
+        yield
+    except AgentGymError:
+        raise
+    except Exception as error:
+        fault = fault_of(error)
+        message = f"cannot create {split_id(env_id)[1]}: {fault['kind']}: {fault['message']}"
+        raise BadOption(message) from error
 
 
 def creator_of(spec: EnvSpec) -> Any:

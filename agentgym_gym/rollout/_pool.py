@@ -14,9 +14,9 @@ from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, after_fork_in_child, at_exit
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadOption, SetupError
 from agentgym_gym.rollout._episode import Episode
-from agentgym_gym.rollout._makers import EnvMaker
+from agentgym_gym.rollout._makers import EnvMaker, creation_errors
 from agentgym_gym.rollout._process import ProcessWorker
 from agentgym_gym.rollout._specs import split_id
 from agentgym_gym.rollout._workers import (
@@ -123,6 +123,24 @@ class Pool:
         if self._facts is None:  # pragma: no cover - acquire has set it
             raise RuntimeError("the pool has no environment")
         return self._facts
+
+    async def text_facts(self, task: int = 0) -> EnvFacts:
+        """Return the properties of the environments, after a reset that checks that observations are text.
+
+        Args:
+            task: Number of the task, or the seed. A fault of its reset is ignored.
+
+        Raises:
+            SetupError: The environment cannot be created, the observation is not text, or another mistake
+                in the setup prevents episodes.
+        """
+        with creation_errors(self.env_id):
+            facts = await self.facts()
+        async with self.episode(task=task) as episode:
+            error = episode.error
+        if isinstance(error, SetupError):
+            raise error
+        return facts
 
     async def acquire(self) -> Worker:
         """Return an unused environment; waits while the pool is at capacity.
@@ -332,7 +350,7 @@ def shared_pool(
 
 
 def close_all() -> None:
-    """Close the idle environments, including those of other event loops; also called at exit.
+    """Close the idle environments of all event loops; also called at exit.
 
     Waits at most `CLOSE_SECONDS`. Called in an event loop, it does not wait for the environments that run on
     that loop.
@@ -365,7 +383,7 @@ def _take_idle(pool: Pool, loop: asyncio.AbstractEventLoop | None) -> Worker | N
 
 
 def _put_idle(pool: Pool, worker: Worker) -> list[tuple[Pool, Worker]]:
-    """Add an environment to the idle ones; return those beyond `MAX_IDLE`."""
+    """Add an environment to the idle ones; return the ones beyond `MAX_IDLE`."""
     with _lock:
         _idle.append((pool, worker))
         surplus, _idle[:] = _idle[:-MAX_IDLE], _idle[-MAX_IDLE:]

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym._lifecycle import after_fork_in_child
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout._workers import ThreadWorker
 
 if TYPE_CHECKING:
@@ -82,9 +82,10 @@ class ProcessEnv:
             pickled = pickle.dumps((make_env, memory_limit))
         except Exception as error:
             raise BadOption(
-                Argument("isolate"),
-                f"='process' cannot send {make_env!r:.200} to another process: {error}; use a "
-                "function of a module, or the environment's id with its module",
+                "isolate",
+                "process",
+                problem=f"cannot send {make_env!r:.200} to another process: {error}; use a function of a "
+                "module, or the environment's id with its module",
             ) from error
         self._process = _start()
         assert self._process.stdin is not None and self._process.stdout is not None  # noqa: S101, PT018 - pipes

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile, BadOption
 
 __all__ = ["EpisodeRecord", "StepRecord", "goal_of", "read_records"]
 
@@ -201,7 +201,7 @@ def read_records(path: Path, *, torn_end: bool = False) -> tuple[list[EpisodeRec
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
+        raise BadFile(f"cannot read {path}: {error.strerror or error}", path=path) from error
     whole = content.rfind(b"\n") + 1 if torn_end else len(content)
     records = []
     for number, line in enumerate(content[:whole].split(b"\n"), start=1):
@@ -210,7 +210,7 @@ def read_records(path: Path, *, torn_end: bool = False) -> tuple[list[EpisodeRec
         try:
             records.append(EpisodeRecord.from_json(json.loads(line)))
         except (ValueError, RecursionError) as error:
-            raise BadOption(f"{path}, line {number}: {error}") from None
+            raise BadFile(f"{path}, line {number}: {error}", path=path) from None
     return records, whole
 
 
@@ -317,9 +317,9 @@ _CHECKS: dict[str, _Check] = {
 """Validation of each field of a record in JSON."""
 
 _OPTIONAL = frozenset({"step", "validation", "session", "ended", "served_by"})
-"""Fields that are left out if they are None: those of a training, and the world of a local server."""
+"""Fields that are left out if they are None: fields of a training, and the world of a local server."""
 
 _ADDED = _OPTIONAL | {
     *("counters", "sample", "agent_fault", "ending", "agent_seconds", "env_seconds", "steps"),
 }
-"""Fields that may be missing in a file: those that are left out, and those added in later versions."""
+"""Fields that may be missing in a file: optional ones, and the ones added in later versions."""

@@ -1,7 +1,7 @@
 """Release environments after this process was killed, through a helper process that outlives it.
 
 Ray kills its workers when a run ends, and a killed process closes nothing. Therefore the first environment in
-this process that holds a resource elsewhere, such as a lease on a server, starts a small helper process. The
+this process with a resource elsewhere, such as a lease on a server, starts a small helper process. The
 helper waits until this process ends, for any reason, and then releases the resource.
 
 The environment's class names the release function in ``metadata["release_entry_point"]``, such as

@@ -1,4 +1,4 @@
-"""Workers: each holds one environment and makes one call to it at a time.
+"""Workers: each owns one environment and makes one call to it at a time.
 
 ============  ==================================================================================
 isolation     where the environment is created, used and closed
@@ -18,12 +18,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from agentgym_gym._logging import logger
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout._call_thread import CallOutcome, CallThread, as_exception
 from agentgym_gym.rollout._env_facts import EnvFacts, describe_env
-from agentgym_gym.rollout._threads import CallOutcome, CallThread, as_exception
 
 __all__ = [
     "CLOSE_SECONDS",
@@ -33,6 +33,7 @@ __all__ = [
     "LoopWorker",
     "ThreadWorker",
     "Worker",
+    "Workers",
     "check_isolation",
     "close_env",
     "isolation_of",
@@ -102,7 +103,7 @@ class Worker(ABC):
 
     @property
     def busy(self) -> bool:
-        """Whether an abandoned call still runs, possibly forever."""
+        """Whether an abandoned call still runs, possibly indefinitely."""
         return False
 
     def fits(self, loop: asyncio.AbstractEventLoop | None) -> bool:
@@ -128,6 +129,27 @@ class Worker(ABC):
         if error is not None:
             raise error
         return value
+
+
+class Workers(Protocol):
+    """Source of an episode's environment, such as a `Pool`.
+
+    Attributes:
+        env_id: The gymnasium id of the environment.
+    """
+
+    @property
+    def env_id(self) -> str:
+        """The gymnasium id of the environment."""
+
+    async def acquire(self) -> Worker:
+        """Return an unused environment."""
+
+    def release(self, worker: Worker) -> None:
+        """Return an environment for reuse."""
+
+    async def discard(self, worker: Worker) -> None:
+        """Close an environment that cannot be reused."""
 
 
 class CallerWorker(Worker):
@@ -357,7 +379,7 @@ def isolation_of(text: str | None) -> Isolation | None:
     kinds = get_args(Isolation)
     if text is None or text in kinds:
         return text  # type: ignore[return-value]
-    raise BadOption(Argument("isolate"), f"={text!r:.80} should be one of {', '.join(kinds)}")
+    raise BadOption("isolate", text, f"one of {', '.join(kinds)}")
 
 
 def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
@@ -368,9 +390,10 @@ def check_isolation(isolate: str | None, facts: EnvFacts) -> None:
     """
     if isolate == "loop" and not facts.awaited:
         raise BadOption(
-            Argument("isolate"),
-            f"='loop' awaits reset and step, and those of {facts.env_id} are no coroutine functions: "
-            "use 'thread' or 'process'",
+            "isolate",
+            "loop",
+            problem=f"awaits reset and step, and {facts.env_id} has no coroutine functions: use "
+            "'thread' or 'process'",
         )
 
 
@@ -392,7 +415,7 @@ async def _outcome(call: Coroutine[Any, Any, Any]) -> CallOutcome:
 
 
 def _in_thread(work: Callable[[], None]) -> None:
-    """Run a function in a thread of its own, or in this one if the program is exiting."""
+    """Run a function in a new thread, or in this one if the program is exiting."""
     try:
         threading.Thread(target=work, name="agentgym-close", daemon=True).start()
     except RuntimeError:

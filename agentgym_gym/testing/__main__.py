@@ -73,7 +73,7 @@ def _is_pipe() -> bool:
 
 
 def _at_end_of_input(stop: threading.Event) -> None:
-    # Not `sys.stdin`: Python aborts at exit if a thread holds the lock of its buffer.
+    # Not `sys.stdin`: Python aborts at exit if a thread has the lock of its buffer.
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass

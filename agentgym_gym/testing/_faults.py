@@ -98,9 +98,9 @@ class Faults:
         delay: float = 1.0,
     ) -> None:
         if not 0 <= share <= 1:
-            raise BadOption(f"share={share!r} should be from 0 to 1")
+            raise BadOption("share", share, "from 0 to 1")
         if delay < 0:
-            raise BadOption(f"delay={delay!r} should be a number of seconds")
+            raise BadOption("delay", delay, "a number of seconds")
         self.share = share
         self.kinds: tuple[Kind, ...] = _known("kinds", kinds, KINDS)
         self.stages: tuple[Stage, ...] = _known("stages", stages, STAGES)
@@ -144,5 +144,5 @@ def _known(name: str, given: Collection[T], known: tuple[T, ...]) -> tuple[T, ..
     """
     unknown = [each for each in given if each not in known]
     if isinstance(given, str) or unknown or not given:
-        raise BadOption(f"{name}={given!r} should be a list of one or more of {', '.join(map(str, known))}")
+        raise BadOption(name, given, f"a list of one or more of {', '.join(map(str, known))}")
     return tuple(given)

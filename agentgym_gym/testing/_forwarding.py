@@ -16,7 +16,7 @@ from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
 from agentgym_gym.testing._created_envs import Created, Journal
 from agentgym_gym.testing._faults import ARRIVES, ERROR, PAGE, Faults, stage_of
-from agentgym_gym.testing._messages import HttpMessage, read_reply, read_request, redirected_to
+from agentgym_gym.testing._http_messages import HttpMessage, read_reply, read_request, redirected_to
 
 __all__ = ["MAX_HEAD_BYTES", "Address", "Forwarder"]
 
@@ -48,7 +48,7 @@ class Address:
     def __init__(self, server: str) -> None:
         url, *more = parse_urls(server, "server")
         if more or "@" in url:
-            raise BadOption(f"server={redact(server)!r} should be one URL, without a user name")
+            raise BadOption("server", redact(server), "one URL, without a user name")
         origin = origin_of(url)
         self.host = urlsplit(url).netloc.encode("latin-1")
         self.prefix = origin.path.encode("latin-1")

@@ -68,7 +68,7 @@ class FaultyProxy:
         port: int = 0,
     ) -> None:
         if not 0 <= port <= _MAX_PORT:
-            raise BadOption(f"port {port} is out of range; 0 takes any free one")
+            raise BadOption("port", port, "from 0 to 65535; 0 takes any free port")
         self.faults = Faults(share, kinds=kinds, stages=stages, seed=seed, delay=delay)
         self._address = Address(server)
         self._forwarder = Forwarder(self._address, self.faults)

@@ -95,7 +95,9 @@ class FaultyTransport(httpx.BaseTransport):
             if limit is not None and self.faults.delay >= limit:
                 raise httpx.ReadTimeout("injected: the reply is late", request=request)
             time.sleep(self.faults.delay)
-        body = _Cut(content[: len(content) // 2]) if kind == "truncate" else httpx.ByteStream(content)
+        body = (
+            _TruncatedBody(content[: len(content) // 2]) if kind == "truncate" else httpx.ByteStream(content)
+        )
         return httpx.Response(
             response.status_code, headers=_plain(response.headers), stream=body, request=request
         )
@@ -105,7 +107,7 @@ class FaultyTransport(httpx.BaseTransport):
         self._inner.close()
 
 
-class _Cut(httpx.SyncByteStream):
+class _TruncatedBody(httpx.SyncByteStream):
     """A response body that ends with an error."""
 
     def __init__(self, content: bytes) -> None:

@@ -136,7 +136,7 @@ def episodes(
         BadOption: The format does not exist, or ``max_turns`` is below 1.
     """
     if max_turns < 1:
-        raise BadOption(f"max_turns={max_turns} should be 1 or more")
+        raise BadOption("max_turns", max_turns, "1 or more")
     st = strategies()
     good = replies(environment, action_format)
     mixed = st.one_of(good, good, broken_replies(environment, action_format))

@@ -1,6 +1,6 @@
-"""The twelve actions of WebArena, read from what a model wrote.
+"""The twelve actions of WebArena, read from a model's reply.
 
-A reply holds the action between two fences of three backticks. Each error's message is what AgentGym's server
+A reply has the action between two fences of three backticks. Each error's message is what AgentGym's server
 shows for it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["Command", "NotAnAction", "read_action", "read_command"]
+__all__ = ["BrowserAction", "NotAnAction", "read_action", "read_command"]
 
 _FENCED = re.compile(r"```(.*?)```", re.DOTALL)
 _MOST_SHOWN = 500  # characters of a reply in an error message
@@ -34,7 +34,7 @@ class NotAnAction(Exception):
 
 
 @dataclass(frozen=True)
-class Command:
+class BrowserAction:
     """An action.
 
     Attributes:
@@ -59,7 +59,7 @@ class Command:
         return f"{'page_focus' if self.verb == 'tab_focus' else self.verb} [{self.text}]"
 
 
-def read_action(reply: str) -> Command:
+def read_action(reply: str) -> BrowserAction:
     """Return the action between the first two fences of a reply.
 
     Raises:
@@ -72,7 +72,7 @@ def read_action(reply: str) -> Command:
     return read_command(match.group(1))
 
 
-def read_command(action: str) -> Command:
+def read_command(action: str) -> BrowserAction:
     """Return an action from its text without fences.
 
     Raises:
@@ -83,10 +83,10 @@ def read_command(action: str) -> Command:
         raise NotAnAction("list index out of range")
     verb = (action.split("[")[0] if "[" in action else action.split()[0]).strip()
     if verb in _BARE:
-        return Command(verb)
+        return BrowserAction(verb)
     if verb == "stop":
         answer = _STOP.search(action)
-        return Command("stop", text="" if answer is None else answer.group(1))
+        return BrowserAction("stop", text="" if answer is None else answer.group(1))
     if verb not in _ARGUMENTS:
         raise NotAnAction(f"Invalid action {action[:_MOST_SHOWN]}")
     if verb == "type" and not action.endswith(("[0]", "[1]")):
@@ -97,11 +97,11 @@ def read_command(action: str) -> Command:
     return _command(verb, found.groups())
 
 
-def _command(verb: str, values: tuple[str, ...]) -> Command:
+def _command(verb: str, values: tuple[str, ...]) -> BrowserAction:
     if verb in {"click", "hover"}:
-        return Command(verb, values[0])
+        return BrowserAction(verb, values[0])
     if verb == "type":
-        return Command(verb, values[0], values[1], enter=values[2] == "1")
+        return BrowserAction(verb, values[0], values[1], enter=values[2] == "1")
     if verb == "tab_focus" and len(values[0]) > _MOST_DIGITS:
         raise NotAnAction("Exceeds the limit (9 digits) of the number of a tab")
-    return Command(verb, text=values[0])
+    return BrowserAction(verb, text=values[0])

@@ -22,7 +22,7 @@ _ANSWER_SECONDS = 20.0  # on a busy machine
 
 
 class Chromium:
-    """One browser process, which starts on first use, and again after a crash of it or of its driver.
+    """One browser process, which starts on first use, and again after it or its driver has crashed.
 
     The driver is a process of `playwright`. It ends the browser when this process ends, however it ends.
 
@@ -39,7 +39,7 @@ class Chromium:
     async def context(
         self, headers: dict[str, str] | None = None, storage: StorageState | str | None = None
     ) -> BrowserContext:
-        """Open a context: cookies, storage and tabs of its own.
+        """Open a context, which has its own cookies, storage and tabs.
 
         Args:
             headers: Headers of each of its requests.

@@ -13,7 +13,7 @@ __all__ = ["HeldTabs"]
 
 
 class HeldTabs:
-    """Closes the tabs of an environment, also those of one that the server forgets since it was idle.
+    """Closes the tabs of an environment, also after the server has dropped the environment as idle.
 
     Made in the event loop of the browser.
     """

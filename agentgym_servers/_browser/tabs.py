@@ -15,9 +15,9 @@ from agentgym_servers._browser.tree import Element, Numbers, PageText, page_text
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page
 
-    from agentgym_servers._browser.actions import Command
+    from agentgym_servers._browser.actions import BrowserAction
 
-__all__ = ["ActionFailed", "Seen", "Tabs"]
+__all__ = ["ActionFailed", "TabPage", "Tabs"]
 
 _SHARES = (0.5, 0.25, 0.75, 0.1, 0.9)
 """Where an element may be clicked, as shares of its width and height; the middle first."""
@@ -43,7 +43,7 @@ class ActionFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Seen:
+class TabPage:
     """The current tab.
 
     Attributes:
@@ -97,7 +97,7 @@ class Tabs:
         self._numbers: dict[Page, Numbers] = {}
         self._last_number = 0
         self.page: Page | None = None
-        self._seen: Seen | None = None
+        self._seen: TabPage | None = None
         # Otherwise a call on a page that has crashed would wait for its time limit.
         context.on("page", lambda page: page.on("crash", self._end))
 
@@ -119,7 +119,7 @@ class Tabs:
             await self.visit(url)
 
     async def ended(self) -> bool:
-        """Return whether the current page can answer no more: it was closed, or the browser has ended."""
+        """Return whether the current page no longer responds: it was closed, or the browser has ended."""
         browser = self.context.browser
         return self.shown.is_closed() or (browser is not None and not await answers(browser))
 
@@ -142,7 +142,7 @@ class Tabs:
             ) from error
         return 0 if response is None else response.status
 
-    async def act(self, command: Command) -> None:
+    async def act(self, command: BrowserAction) -> None:
         """Carry out an action, and wait until the page is loaded.
 
         Raises:
@@ -154,7 +154,7 @@ class Tabs:
             raise ActionFailed(error.message.splitlines()[0]) from error
         await self._settle()
 
-    async def _act(self, command: Command) -> None:
+    async def _act(self, command: BrowserAction) -> None:
         page = self.shown
         watch = await self._watch(page)
         watch.loaded.clear()
@@ -174,7 +174,7 @@ class Tabs:
         else:
             await self._change_tab(verb, text)
 
-    async def _point(self, page: Page, command: Command) -> None:
+    async def _point(self, page: Page, command: BrowserAction) -> None:
         element = self._seen.page.elements.get(command.element) if self._seen else None
         if element is None:
             raise ActionFailed(repr(command.element))
@@ -194,7 +194,7 @@ class Tabs:
     async def _place(self, page: Page, element: Element) -> tuple[float, float]:
         """Scroll to an element, also inside a part of the page, and return a point where nothing covers it.
 
-        That is the middle of its first line, if possible.
+        If possible, it is the middle of the first line.
         """
         node = {"backendNodeId": element.node}
         send = (await self._watch(page)).session.send
@@ -251,7 +251,7 @@ class Tabs:
         if self._settle_seconds:
             await asyncio.sleep(self._settle_seconds)
 
-    async def see(self) -> Seen:
+    async def see(self) -> TabPage:
         """Read the current tab.
 
         Raises:
@@ -264,7 +264,7 @@ class Tabs:
                 await self._settle()
         return await self._see()
 
-    async def _see(self) -> Seen:
+    async def _see(self) -> TabPage:
         page, pages = self.shown, self.context.pages
         watch = await self._watch(page)
         send = watch.session.send
@@ -281,7 +281,7 @@ class Tabs:
         shown = page_text(tree["nodes"], snapshot, numbers, detailed=self._detailed)
         self._last_number = numbers.last
         names = [f"Tab {n}{' (current)' * (pages[n] is page)}: {title}" for n, title in enumerate(titles)]
-        self._seen = Seen(f"{' | '.join(names)}\n\n{shown.text}", shown, page.url, content)
+        self._seen = TabPage(f"{' | '.join(names)}\n\n{shown.text}", shown, page.url, content)
         return self._seen
 
     async def picture(self) -> bytes:

@@ -1,4 +1,4 @@
-"""A page as text: its accessibility tree, as far as it is inside the window."""
+"""A page as text: the part of its accessibility tree that is inside the window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentgym_servers._browser.chromium import VIEWPORT
-from agentgym_servers._browser.clickable import click_labels
 
 __all__ = ["Element", "Numbers", "PageText", "page_text"]
 
@@ -17,6 +16,10 @@ _HIDDEN_PROPERTIES = {"focusable", "editable", "readonly", "level", "settable", 
 # Roles without information where the element has neither a name nor a property.
 _BARE_ROLES = {"generic", "img", "list", "strong", "paragraph", "banner", "navigation", "listitem"}
 _BARE_ROLES |= {"Section", "LabelText", "Legend"}
+
+_LABELLING = ("title", "alt", "class", "id")  # the first attribute that an element has is its label
+_MAX_LABEL = 60  # characters
+_WHOLE_PAGE = {"HTML", "BODY", "#document"}
 
 _ROOT_BOX = (0.0, 0.0, 10.0, 10.0)
 _STATIC = re.compile(r"\[\d+\] StaticText (.+)", re.DOTALL)
@@ -61,8 +64,8 @@ class PageText:
 class Numbers:
     """The numbers of elements: counted from 1 in an episode, so that they are the same in each process.
 
-    The browser's own depend on what else its process has shown. An element keeps its number as long as its
-    document is shown.
+    The browser's own numbers depend on what else its process has shown. An element keeps its number as long
+    as its document is shown.
     """
 
     last: int = 0
@@ -99,10 +102,10 @@ def page_text(
             fields, with the elements without a role that respond to clicks, each by its class or id, and with
             each text that is not the name of the element around it.
     """
-    by_id = {node["nodeId"]: node for node in reversed(nodes)}  # the first of those that are there twice
+    by_id = {node["nodeId"]: node for node in reversed(nodes)}  # if an id occurs twice, the first node
     boxes = _boxes(snapshot)
     if detailed:
-        walk: _Walk = _DetailedWalk(by_id, boxes, numbers, click_labels(snapshot))
+        walk: _Walk = _DetailedWalk(by_id, boxes, numbers, _click_labels(snapshot))
     else:
         walk = _Walk(by_id, boxes, numbers)
     walk.add(nodes[0]["nodeId"])
@@ -167,7 +170,7 @@ class _Walk:
 
 
 class _DetailedWalk(_Walk):
-    """Collects the lines of a detailed text; `labels` are those of `click_labels`."""
+    """Collects the lines of a detailed text; `labels` come from `_click_labels`."""
 
     def __init__(
         self,
@@ -249,3 +252,27 @@ def _without_repeats(lines: Sequence[str]) -> list[str]:
                 continue
         kept.append(line)
     return kept
+
+
+def _click_labels(snapshot: Mapping[str, Any]) -> dict[int, str]:
+    """Return a label for each element that responds to clicks, by its number in the browser.
+
+    Some of these elements have no name in the accessibility tree.
+
+    Args:
+        snapshot: The page, by ``DOMSnapshot.captureSnapshot``.
+    """
+    strings: Sequence[str] = snapshot["strings"]
+    nodes = snapshot["documents"][0]["nodes"]
+    return {
+        nodes["backendNodeId"][index]: _label(strings, nodes, index)
+        for index in nodes.get("isClickable", {}).get("index", ())
+        if strings[nodes["nodeName"][index]] not in _WHOLE_PAGE
+    }
+
+
+def _label(strings: Sequence[str], nodes: Mapping[str, Any], index: int) -> str:
+    flat = [strings[each] for each in nodes["attributes"][index]]
+    attributes = dict(zip(flat[::2], flat[1::2], strict=True))
+    label = next((attributes[name] for name in _LABELLING if attributes.get(name, "").strip()), "")
+    return label.strip()[:_MAX_LABEL] or strings[nodes["nodeName"][index]].lower()

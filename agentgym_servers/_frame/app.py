@@ -22,6 +22,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from agentgym_gym.errors import JudgeFailed
 from agentgym_gym.local_servers import ServedWorld, ServerOptions
 from agentgym_gym.wire import SERVER_HEADER
+from agentgym_servers._frame.request_limits import LimitBody
 from agentgym_servers._frame.version import WORLDS_VERSION
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Full(Failed):
 
     def __init__(self, envs: int, keep_seconds: float) -> None:
         super().__init__(
-            f"This server holds {envs} environments, which is its limit, and each was used in the last "
+            f"This server has {envs} environments, which is its limit, and each was used in the last "
             f"{keep_seconds:g} s. Close some, or start it with a higher limit: --max-envs, or "
             "ServerKind.create_app(max_envs=...)."
         )
@@ -74,7 +75,7 @@ class CannotJudge(Failed):
 
 
 def judge_failure(failure: CannotJudge, response: Response) -> Response:
-    """Mark a response as that of a task that cannot be judged, so that clients do not score the episode."""
+    """Mark a response so that clients do not score the episode: its task cannot be judged."""
     logger.warning("%s", failure)
     response.headers[JudgeFailed.header] = "failed"
     return response
@@ -110,7 +111,7 @@ def new_app(
     """
     # The API documentation pages make a browser load scripts from other sites.
     app = FastAPI(title=title, docs_url=None, redoc_url=None, default_response_class=_Json)
-    app.add_middleware(_LimitBody, limit=options.max_body_bytes)
+    app.add_middleware(LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
     seed = None if one_world or data else options.seed
     world = ServedWorld(title, WORLDS_VERSION, seed, data=data, twin=options.twin)
@@ -240,39 +241,3 @@ class _AnyPrefix:
             self._known = self._paths()
         known = self._known
         return next((each for each in (self._prefix + short, short) if each in known), path)
-
-
-class _LimitBody:
-    """Reads each body before the application does, and responds 413 as soon as the body is too large."""
-
-    def __init__(self, app: ASGIApp, limit: int) -> None:
-        self._app = app
-        self._limit = limit
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        body = bytearray()
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > self._limit:
-                await self._refusal(scope, receive, send)
-                return
-        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-        async def replay() -> Message:
-            return whole.pop() if whole else await receive()
-
-        await self._app(scope, replay, send)
-
-    @property
-    def _refusal(self) -> Response:
-        detail = f"The request body is larger than {self._limit} bytes, the most that this server reads."
-        # The rest of the body would be read as the next request, so the connection is closed here.
-        return _Json({"detail": detail}, status_code=413, headers={"connection": "close"})

@@ -1,4 +1,4 @@
-"""Bodies of requests that several of AgentGym's servers read; each server has those of its own."""
+"""Bodies of requests that several of AgentGym's servers read; each server defines its others."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class HeldEnvs(Generic[E]):
         return env_id in self._held
 
     def add(self, make: Callable[[int], E]) -> int:
-        """Add an environment, and drop those that have been idle for too long.
+        """Add an environment, and drop the environments that have been idle for too long.
 
         Args:
             make: Creates the environment from the number of environments created before it.

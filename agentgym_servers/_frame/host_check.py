@@ -25,10 +25,10 @@ _HOST = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[^:/@\[\]\s]+))(?::[
 class CheckHost:
     """An application that responds 421, misdirected request, unless it accepts ``Host``.
 
-    It accepts loopback names, and those of a list.
+    It accepts loopback names and a list of others.
 
     Args:
-        app: The application behind it.
+        app: The application.
         allowed: Further host names or addresses, without ports, ignoring case.
     """
 

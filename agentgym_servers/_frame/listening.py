@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 from agentgym_gym.errors import BadOption
-from agentgym_servers._frame.request_limits import REQUEST_LIMITS, RequestLimits, limited_protocol
+from agentgym_servers._frame.request_limits import INCOMING_LIMITS, IncomingLimits, limited_protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ KEEP_ALIVE_SECONDS = 3600
 """How long an idle connection is kept open, in seconds.
 
 This is as long as `ServerOptions` keeps an idle environment: an update of a large model takes many minutes,
-in which no client sends anything. The end of a client's process closes its connections.
+during which no client sends anything. The end of a client's process closes its connections.
 """
 
 MAX_FILES = 65_536
@@ -50,17 +50,15 @@ def listen(host: str, port: int) -> socket.socket:
         BadOption: The port is in use or out of range, or the host is not an address of this machine.
     """
     if not 0 <= port <= MAX_PORT:
-        raise BadOption(
-            f"port {port} is out of range; it must be from 0, which takes any free one, to {MAX_PORT}"
-        )
+        raise BadOption("port", port, f"0 to {MAX_PORT}; 0 takes any free port")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise BadOption(
-                f"port {port} of {host} is in use; stop what listens there, or choose another port "
-                "(0 takes any free one)"
+                f"cannot listen on port {port} of {host}: it is in use; stop the program that listens there, "
+                "or choose another port (0 takes any free one)"
             ) from error
         raise BadOption(f"cannot listen on port {port} of {host}: {error.strerror or error}") from error
     # The protocol is given as TCP because asyncio would otherwise not turn off Nagle's algorithm, and each
@@ -80,7 +78,7 @@ def run_until_stopped(
     *,
     title: str,
     exit_with_parent: bool,
-    limits: RequestLimits = REQUEST_LIMITS,
+    limits: IncomingLimits = INCOMING_LIMITS,
 ) -> None:
     """Serve until SIGINT, SIGTERM or, optionally, the end of standard input.
 

@@ -1,4 +1,4 @@
-"""Limits on unfinished requests of clients: their time, number and size.
+"""Limits on requests: the size of a body, and the time, number and size of unfinished requests.
 
 uvicorn has none of these limits: half a request would stay until its client closes the connection.
 """
@@ -9,19 +9,24 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import JSONResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 if TYPE_CHECKING:
     import asyncio
 
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 __all__ = [
     "BODY_SECONDS",
     "HEAD_SECONDS",
+    "INCOMING_LIMITS",
     "MAX_HEAD_BYTES",
     "MAX_UNFINISHED",
     "MAX_UNFINISHED_BYTES",
-    "REQUEST_LIMITS",
-    "RequestLimits",
+    "IncomingLimits",
+    "LimitBody",
     "limited_protocol",
 ]
 
@@ -51,7 +56,7 @@ _LATE_SECONDS = 1.0  # a timer that is later than this was delayed by the server
 
 
 @dataclass(frozen=True, kw_only=True)
-class RequestLimits:
+class IncomingLimits:
     """Limits on unfinished requests; the constants of this module explain the defaults."""
 
     head_seconds: float = HEAD_SECONDS
@@ -61,11 +66,53 @@ class RequestLimits:
     max_unfinished_bytes: int = MAX_UNFINISHED_BYTES
 
 
-REQUEST_LIMITS = RequestLimits()
+INCOMING_LIMITS = IncomingLimits()
 """The limits of every server."""
 
 
-def limited_protocol(limits: RequestLimits) -> type[HttpToolsProtocol]:
+class LimitBody:
+    """Middleware that reads each body before the application does, and responds 413 if it is too large.
+
+    Args:
+        app: The application.
+        limit: Maximum size of a body in bytes, `ServerOptions.max_body_bytes`.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request as an ASGI application."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self._limit:
+                await self._refusal(scope, receive, send)
+                return
+        whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def replay() -> Message:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, replay, send)
+
+    @property
+    def _refusal(self) -> Response:
+        detail = f"The request body is larger than {self._limit} bytes, the most that this server reads."
+        # The rest of the body would be read as the next request, so the connection is closed here.
+        return JSONResponse({"detail": detail}, status_code=413, headers={"connection": "close"})
+
+
+def limited_protocol(limits: IncomingLimits) -> type[HttpToolsProtocol]:
     """Return uvicorn's HTTP protocol with limits, which all its connections share."""
 
     class Protocol(_LimitedProtocol):
@@ -77,7 +124,7 @@ def limited_protocol(limits: RequestLimits) -> type[HttpToolsProtocol]:
 class _Unfinished:
     """The connections with unfinished requests, in the order in which these began."""
 
-    def __init__(self, limits: RequestLimits) -> None:
+    def __init__(self, limits: IncomingLimits) -> None:
         self.limits = limits
         self._sizes: dict[_LimitedProtocol, int] = {}
         self._total = 0
@@ -150,7 +197,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes, and count those of an unfinished request."""
+        """Parse bytes, and count the bytes of an unfinished request."""
         self._chunk_size = len(data)
         self._size += len(data)
         super().data_received(data)

@@ -1,4 +1,4 @@
-"""A thread for work that would hold up the requests of other environments."""
+"""A thread for work that would delay the requests of other environments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class SerialThread:
-    """One thread, in which each environment has at most one call waiting or running.
+    """One thread for the calls of all environments, at most one waiting or running per environment.
 
     Many requests for one environment delay another by one call only. It is one thread because Python runs
     one at a time, and each busy thread delays the event loop by some milliseconds. With 40 clients that reset

@@ -40,8 +40,7 @@ class SolutionOracle:
         """Look up the solution of a task.
 
         Raises:
-            BadOption: The task is not from this project's own server, or its world was not generated from a
-                seed.
+            BadOption: The task is not from this project's own server, or comes from a user's data.
         """
         self._remaining = iter(self._solution(seed_of(info, self._title), info["task_id"]))
 

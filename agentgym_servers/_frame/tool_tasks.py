@@ -19,6 +19,7 @@ __all__ = [
     "Question",
     "QuestionBuilder",
     "Unfit",
+    "listed",
     "require",
     "single_best",
     "yes_or_no",
@@ -73,7 +74,7 @@ class Draft(Question):
     """A question with the calls that find its answer.
 
     Attributes:
-        calls: The calls before ``finish``: those that look up data and those that change it.
+        calls: The calls before ``finish``, which look up or change data.
     """
 
     calls: tuple[FunctionCall, ...]
@@ -152,3 +153,8 @@ def single_best(items: Iterable[T], value: Callable[[T], Any]) -> T:
 def yes_or_no(condition: bool) -> str:
     """Return an answer in the form that the questions require."""
     return "Yes" if condition else "No"
+
+
+def listed(values: Iterable[object]) -> str:
+    """Return values separated by commas."""
+    return ", ".join(map(str, values))

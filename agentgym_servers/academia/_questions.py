@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
-from agentgym_servers._frame.tool_tasks import Draft, yes_or_no
+from agentgym_servers._frame.tool_tasks import Draft, listed, yes_or_no
 from agentgym_servers.academia._question_builder import (
     Kind,
     QuestionSubjects,
@@ -25,16 +24,12 @@ _LIST = "Answer with a list: ['name 1', 'name 2', ...]."
 _MOST = 7  # nodes to look up one by one, so that a solution stays within the turn limit
 
 
-def _listed(values: Iterable[object]) -> str:
-    return ", ".join(map(str, values))
-
-
 def _mutual(subjects: QuestionSubjects) -> Draft | None:
     """How many coauthors do two authors have in common?"""
     one, other = subjects.two_writers()
     common = [each for each in subjects.network.coauthors[one] if each in subjects.network.coauthors[other]]
     goal = f"With how many authors have both {one} and {other} written papers? {_NUMBER}"
-    reason = f"In both lists: {_listed(common)}. These are {len(common)}."
+    reason = f"In both lists: {listed(common)}. These are {len(common)}."
     return Draft(goal, len(common), neighbours("AuthorNet", one, other), reason=reason) if common else None
 
 
@@ -44,7 +39,7 @@ def _most_cited_together(subjects: QuestionSubjects) -> Draft | None:
     papers = subjects.network.papers_of(one, other)
     best = one_best((each.title, each.citations) for each in papers)
     goal = f"Which of the papers that {one} and {other} wrote together has the most citations? {_TITLE}"
-    reason = f"The citations: {_listed(each.citations for each in papers)}. The most is '{best}'."
+    reason = f"The citations: {listed(each.citations for each in papers)}. The most is '{best}'."
     return Draft(goal, best, edge(one, other), reason=reason) if best else None
 
 
@@ -61,7 +56,7 @@ def _coauthors_of_most_cited(subjects: QuestionSubjects) -> Draft | None:
     calls = (*neighbours("AuthorNet", writer), *edge(writer, *others), look.because(most, look.thought))
     goal = f"With whom did {writer} write the paper that has the most citations of all by {writer}? {_LIST}"
     answer = sorted(each for each in best_paper.authors if each != writer)
-    return Draft(goal, answer, calls, reason=f"Its authors except {writer}: {_listed(answer)}.")
+    return Draft(goal, answer, calls, reason=f"Its authors except {writer}: {listed(answer)}.")
 
 
 def _citations_together(subjects: QuestionSubjects) -> Draft | None:
@@ -82,7 +77,7 @@ def _closest(subjects: QuestionSubjects) -> Draft | None:
     best = one_best(counts)
     goal = f"With which author has {writer} written the most papers? Answer with the name alone."
     calls = neighbours("AuthorNet", writer) + edge(writer, *coauthors)
-    reason = f"The papers: {_listed(f'{name} {count}' for name, count in counts)}."
+    reason = f"The papers: {listed(f'{name} {count}' for name, count in counts)}."
     return Draft(goal, best, calls, reason=reason) if best and len(coauthors) <= _MOST else None
 
 
@@ -96,7 +91,7 @@ def _organizations(subjects: QuestionSubjects) -> Draft | None:
         "is named once: ['organization 1', ...]."
     )
     calls = paper(subject) + author(*subject.authors)
-    reason = f"The organizations: {_listed(found)}."
+    reason = f"The organizations: {listed(found)}."
     return Draft(goal, organizations, calls, reason=reason) if len(organizations) > 1 else None
 
 
@@ -122,7 +117,7 @@ def _authors(subjects: QuestionSubjects) -> Draft:
         f"Who are the authors of '{subject.title}'? {_LIST}",
         sorted(subject.authors),
         paper(subject),
-        reason=f"The authors: {_listed(subject.authors)}.",
+        reason=f"The authors: {listed(subject.authors)}.",
     )
 
 
@@ -134,7 +129,7 @@ def _overlap(subjects: QuestionSubjects) -> Draft | None:
     if common is not subjects.yes:
         return None
     goal = f"Do '{one.title}' and '{other.title}' have an author in common? {_YES_OR_NO}"
-    reason = f"Authors of both: {_listed(shared) or 'none'}."
+    reason = f"Authors of both: {listed(shared) or 'none'}."
     return Draft(goal, yes_or_no(common), paper(one, other), reason=reason)
 
 
@@ -234,7 +229,7 @@ def _coauthors(subjects: QuestionSubjects, *, same: bool) -> Draft | None:
     which = "the same organization as" if same else "another organization than"
     goal = f"Which of the authors that wrote papers with {writer} work for {which} {writer}? {_LIST}"
     which = "The same" if same else "Another"
-    reason = f"{writer} works for {organizations[writer]}. {which}: {_listed(matches)}."
+    reason = f"{writer} works for {organizations[writer]}. {which}: {listed(matches)}."
     return Draft(goal, matches, neighbours("AuthorNet", writer) + author(writer, *coauthors), reason=reason)
 
 
@@ -246,7 +241,7 @@ def _cited_by_both(subjects: QuestionSubjects) -> Draft | None:
         f"Which papers are cited both by '{one.title}' and by '{other.title}'? Answer with a list of their "
         "titles: ['title 1', ...]."
     )
-    reason = f"In both lists: {_listed(titles)}."
+    reason = f"In both lists: {listed(titles)}."
     calls = neighbours("PaperNet", one.title, other.title)
     return Draft(goal, titles, calls, reason=reason) if titles else None
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from agentgym_servers.alfworld._texts import NOTHING, feedback, welcome
 
 if TYPE_CHECKING:
-    from agentgym_servers.alfworld._tasks import Task
+    from agentgym_servers.alfworld._tasks import HouseTask
 
-__all__ = ["MAX_STEPS", "Game", "GameTurn"]
+__all__ = ["MAX_STEPS", "HouseGame", "HouseTurn"]
 
 MAX_STEPS = 50
 """The number of actions after which a game ends."""
 
 
 @dataclass(frozen=True)
-class GameTurn:
+class HouseTurn:
     """The result of one action.
 
     Attributes:
@@ -33,7 +33,7 @@ class GameTurn:
     done: bool = False
 
 
-class Game:
+class HouseGame:
     """One game in play.
 
     Args:
@@ -43,15 +43,15 @@ class Game:
         last: The result of the last action; before the first action, the first observation.
     """
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: HouseTask) -> None:
         self._house = task.house
         self._goal = task.goal
         self._state = task.start
         self._commands = task.house.commands(task.start)
         self._steps = 0
-        self.last = GameTurn(welcome(task.house, task.goal.text), tuple(self._commands))
+        self.last = HouseTurn(welcome(task.house, task.goal.text), tuple(self._commands))
 
-    def play(self, action: str) -> GameTurn:
+    def play(self, action: str) -> HouseTurn:
         """Play one action, which may be any text.
 
         Args:
@@ -72,5 +72,5 @@ class Game:
             observation = feedback(self._house, self._state, command)
         won = self._goal.is_met(self._house, self._state)
         done = won or self._steps >= MAX_STEPS
-        self.last = GameTurn(observation, tuple(self._commands), float(won), done)
+        self.last = HouseTurn(observation, tuple(self._commands), float(won), done)
         return self.last

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from agentgym_servers.alfworld._house import CLEAN, COOL, HOT, TOGGLED
-from agentgym_servers.alfworld._things import TOOLS, kind_of
+from agentgym_servers.alfworld._object_kinds import TOOLS, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from agentgym_servers.alfworld._house import House, State
 
-__all__ = ["LOOK", "TYPES", "Goal", "TaskType"]
+__all__ = ["LOOK", "TYPES", "HouseGoal", "TaskType"]
 
 
 class TaskType(NamedTuple):
@@ -35,7 +35,7 @@ class TaskType(NamedTuple):
 
 
 LOOK = "look_at_obj_in_light"
-"""The one type whose object is to be held under a lamp."""
+"""The one type with an object to hold under a lamp."""
 
 TYPES: dict[str, TaskType] = {
     "pick_and_place_simple": TaskType(790, ("put a {} in {}", "put some {} on {}")),
@@ -57,7 +57,7 @@ _MARKS = {"clean": CLEAN, "heat": HOT, "cool": COOL}
 
 
 @dataclass(frozen=True)
-class Goal:
+class HouseGoal:
     """A goal.
 
     Attributes:
@@ -74,7 +74,7 @@ class Goal:
 
     @property
     def is_look(self) -> bool:
-        """Whether the object is to be held under a lamp, and is not to be laid down."""
+        """Whether the object must be held under a lamp, not put down."""
         return self.type == LOOK
 
     @property
@@ -106,7 +106,7 @@ class Goal:
         return any(count >= self.count for count in Counter(self._done(house, state)).values())
 
     def _done(self, house: House, state: State) -> Iterable[str]:
-        """Return the receptacle of each object that is as it must be, and where it belongs."""
+        """Return the receptacle of each object that meets the goal."""
         for name, place in zip(house.objects, state.places, strict=True):
             fits = kind_of(name) == self.object and kind_of(place) == self.receptacle
             if fits and (not self.mark or (name, self.mark) in state.marks):

@@ -1,8 +1,8 @@
 """A house in play, as values: its state, the commands of a state, and what each command does.
 
-A command is executed exactly if it is listed. The conditions of commands are those of ALFWorld's games:
-everything is done at the place of the agent, a closed receptacle hides what it holds, and a hand holds one
-object. A microwave, fridge or sink basin treats the object in the hand.
+A command is executed exactly if it is listed. Commands have the same conditions as in ALFWorld's games:
+everything is done at the place of the agent, a closed receptacle hides its contents, and the agent carries at
+most one object. A microwave, fridge or sink basin treats the carried object.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from agentgym_servers.alfworld._things import LAMP, OPENABLE, TOOLS, can_hold, kind_of, thing
+from agentgym_servers.alfworld._object_kinds import LAMP, OPENABLE, TOOLS, can_hold, kind_of, object_kind
 
-__all__ = ["CLEAN", "COOL", "HOT", "SLICED", "TOGGLED", "Command", "House", "State"]
+__all__ = ["CLEAN", "COOL", "HOT", "SLICED", "TOGGLED", "House", "HouseCommand", "State"]
 
 HOT, COOL, CLEAN, SLICED, TOGGLED = "hot", "cool", "clean", "sliced", "toggled"
 
@@ -25,10 +25,10 @@ class State:
     """A state of a house.
 
     Attributes:
-        places: The receptacle of each object, in the order of `House.objects`; empty for the one held.
+        places: The receptacle of each object, in the order of `House.objects`; empty for the carried object.
         at: The place of the agent: a receptacle; empty in the middle of the room.
-        held: The object in the hand; empty if there is none.
-        opened: The receptacles that are open, of those that can be closed.
+        held: The carried object; empty if there is none.
+        opened: The receptacles that can be closed and are open.
         marks: The results of treatments: pairs of an object and a mark, such as `HOT`.
     """
 
@@ -39,11 +39,11 @@ class State:
     marks: frozenset[tuple[str, str]] = frozenset()
 
     def is_closed(self, receptacle: str) -> bool:
-        """Return whether a receptacle hides what it holds."""
+        """Return whether a receptacle hides its contents."""
         return kind_of(receptacle) in OPENABLE and receptacle not in self.opened
 
 
-class Command(NamedTuple):
+class HouseCommand(NamedTuple):
     """A command: its verb, and the object and the receptacle that it names."""
 
     verb: str
@@ -64,49 +64,51 @@ class House:
     objects: tuple[str, ...]
 
     def inside(self, state: State, receptacle: str) -> list[str]:
-        """Return the objects that a receptacle holds, whether or not it is open."""
+        """Return the objects in or on a receptacle, whether or not it is open."""
         return [name for name, place in zip(self.objects, state.places, strict=True) if place == receptacle]
 
-    def commands(self, state: State) -> dict[str, Command]:
+    def commands(self, state: State) -> dict[str, HouseCommand]:
         """Return the commands that can be executed, by their texts, in alphabetical order."""
         listed = {
-            f"go to {each}": Command("go", receptacle=each) for each in self.receptacles if each != state.at
+            f"go to {each}": HouseCommand("go", receptacle=each)
+            for each in self.receptacles
+            if each != state.at
         }
-        listed |= {verb: Command(verb) for verb in ("help", "inventory", "look")}
+        listed |= {verb: HouseCommand(verb) for verb in ("help", "inventory", "look")}
         if state.held:
-            listed[f"examine {state.held}"] = Command("examine", state.held)
+            listed[f"examine {state.held}"] = HouseCommand("examine", state.held)
         if state.at:
             listed.update(self._commands_here(state))
         return dict(sorted(listed.items()))
 
-    def _commands_here(self, state: State) -> Iterator[tuple[str, Command]]:
+    def _commands_here(self, state: State) -> Iterator[tuple[str, HouseCommand]]:
         at, held = state.at, state.held
-        yield f"examine {at}", Command("examine", receptacle=at)
+        yield f"examine {at}", HouseCommand("examine", receptacle=at)
         if kind_of(at) in OPENABLE:
             verb = "open" if state.is_closed(at) else "close"
-            yield f"{verb} {at}", Command(verb, receptacle=at)
+            yield f"{verb} {at}", HouseCommand(verb, receptacle=at)
         inside = [] if state.is_closed(at) else self.inside(state, at)
         for each in inside:
             if kind_of(each) == LAMP:
-                yield f"use {each}", Command("use", each)
+                yield f"use {each}", HouseCommand("use", each)
             elif not held:
-                yield f"take {each} from {at}", Command("take", each, at)
+                yield f"take {each} from {at}", HouseCommand("take", each, at)
         if held:
             yield from self._commands_with_held(state, inside)
 
-    def _commands_with_held(self, state: State, inside: list[str]) -> Iterator[tuple[str, Command]]:
+    def _commands_with_held(self, state: State, inside: list[str]) -> Iterator[tuple[str, HouseCommand]]:
         at, held = state.at, state.held
         if not state.is_closed(at) and can_hold(kind_of(at), kind_of(held)):
-            yield f"put {held} in/on {at}", Command("put", held, at)
+            yield f"put {held} in/on {at}", HouseCommand("put", held, at)
         for verb, tool in TOOLS.items():
-            if kind_of(at) == tool and verb in thing(kind_of(held)).treatments:
-                yield f"{verb} {held} with {at}", Command(verb, held, at)
+            if kind_of(at) == tool and verb in object_kind(kind_of(held)).treatments:
+                yield f"{verb} {held} with {at}", HouseCommand(verb, held, at)
         if kind_of(held) in _KNIVES:
             for each in inside:
-                if "slice" in thing(kind_of(each)).treatments:
-                    yield f"slice {each} with {held}", Command("slice", each)
+                if "slice" in object_kind(kind_of(each)).treatments:
+                    yield f"slice {each} with {held}", HouseCommand("slice", each)
 
-    def after(self, state: State, command: Command) -> State:
+    def after(self, state: State, command: HouseCommand) -> State:
         """Return the state after a command that can be executed."""
         verb, name, receptacle = command
         if verb == "go":

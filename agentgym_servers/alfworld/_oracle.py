@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_servers._frame.solution_oracle import SolutionOracle
-from agentgym_servers.alfworld._player import searching
+from agentgym_servers.alfworld._solution import searching
 from agentgym_servers.alfworld._tasks import task_of
 
 if TYPE_CHECKING:

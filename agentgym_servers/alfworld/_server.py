@@ -1,6 +1,6 @@
-"""The ALFWorld server: AgentGym's protocol over the games of `_game`, or over those of ALFWorld's folders.
+"""The ALFWorld server: AgentGym's protocol over the games of `_game`, or over ALFWorld's own games.
 
-Requests and responses are those of AgentGym's own server, including errors: HTTP 200 with ``{"error": str}``.
+Requests and responses equal AgentGym's, including errors: HTTP 200 with ``{"error": str}``.
 `agentgym_gym.envs.alfworld` lists the differences. As on AgentGym's server, ``world_type`` is checked and has
 no effect, and once a game is over, every request except a reset fails; a refused reset leaves the game
 unchanged.
@@ -17,7 +17,7 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.alfworld._game import Game, GameTurn
+from agentgym_servers.alfworld._game import HouseGame, HouseTurn
 from agentgym_servers.alfworld._tasks import TASKS, task_of
 from agentgym_servers.alfworld._textworld import OfficialGames
 
@@ -38,9 +38,9 @@ class _ResetBody(BaseModel):
 class _PlayedGame(Protocol):
     """A game in play."""
 
-    last: GameTurn
+    last: HouseTurn
 
-    async def play(self, action: str) -> GameTurn: ...
+    async def play(self, action: str) -> HouseTurn: ...
 
 
 class _Games(Protocol):
@@ -53,11 +53,11 @@ class _Games(Protocol):
 class _OwnGame:
     """A game of this project."""
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: HouseGame) -> None:
         self._game = game
         self.last = game.last
 
-    async def play(self, action: str) -> GameTurn:
+    async def play(self, action: str) -> HouseTurn:
         self.last = self._game.play(action)
         return self.last
 
@@ -71,9 +71,9 @@ class _OwnGames:
     async def start(self, env_id: int, task_id: int) -> tuple[str, _OwnGame]:
         """Start a task; return its name and its game."""
         if task_id not in range(TASKS):
-            raise Failed(f"There is no such game: they go from 0 to {TASKS - 1}.")
+            raise Failed(f"Game index out of range: 0 to {TASKS - 1}.")
         task = task_of(self._seed, task_id)
-        return task.name, _OwnGame(Game(task))
+        return task.name, _OwnGame(HouseGame(task))
 
 
 class _ServedEnv:
@@ -106,7 +106,7 @@ class _ServedEnv:
         return {"world_type": world_type, "game": task_id, **_shown(self.game.last), "deleted": False}
 
 
-def _shown(last: GameTurn) -> dict[str, Any]:
+def _shown(last: HouseTurn) -> dict[str, Any]:
     return {
         "observation": last.observation,
         "reward": last.reward,

@@ -1,4 +1,4 @@
-"""The observations: sentences of the same structure as those of ALFWorld's games."""
+"""The observations: sentences of the same structure as in ALFWorld's games."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agentgym_servers.alfworld._house import CLEAN, COOL, HOT, SLICED
-from agentgym_servers.alfworld._things import OPENABLE, kind_of
+from agentgym_servers.alfworld._object_kinds import OPENABLE, kind_of
 
 if TYPE_CHECKING:
-    from agentgym_servers.alfworld._house import Command, House, State
+    from agentgym_servers.alfworld._house import House, HouseCommand, State
 
 __all__ = ["NOTHING", "feedback", "welcome"]
 
@@ -52,7 +52,7 @@ def welcome(house: House, goal: str) -> str:
     return f"{_in_the_middle(house.receptacles)}\nYour task is to: {goal}."
 
 
-def feedback(house: House, state: State, command: Command) -> str:
+def feedback(house: House, state: State, command: HouseCommand) -> str:
     """Return the observation after a command.
 
     Args:
@@ -94,7 +94,7 @@ def _condition(state: State, name: str) -> str:
     clean, sliced = CLEAN in marks, SLICED in marks
     heat = "hot" if HOT in marks else "cool" if COOL in marks else ""
     if heat == "cool" and not clean and not sliced:
-        heat = "cold"  # ALFWorld has another word where it is the only one
+        heat = "cold"  # ALFWorld uses another word if it is the only one
     words = " and ".join(word for word in (heat, "clean" * clean) if word)
     words = " ".join(word for word in (words, "sliced" * sliced) if word)
     return f"This is a {words} {name}." if words else f"There's nothing special about {name}."

@@ -1,4 +1,7 @@
-"""Plays ALFWorld's own games in child processes: each has a part of the environments."""
+"""ALFWorld's own games: finds them in the user's folder, and plays them in child processes by TextWorld.
+
+Each process plays the games of some of the environments.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,19 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.errors import MissingExtra
+from agentgym_gym.envs.alfworld import ALFWORLD
+from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_servers._frame.app import CannotJudge, Failed
-from agentgym_servers.alfworld._game import MAX_STEPS, GameTurn
-from agentgym_servers.alfworld._official import games_of
+from agentgym_servers.alfworld._game import MAX_STEPS, HouseTurn
 
-__all__ = ["OfficialGames", "TextWorldGame"]
+__all__ = ["OfficialGames", "TextWorldGame", "games_of"]
 
 logger = logging.getLogger("agentgym_servers")
+
+_GAME_FILE = "game.tw-pddl"
+_DATA = "json_2.1.1"
+_SPLITS = ("train", "valid_seen", "valid_unseen")
+_UNPLAYABLE = ("movable", "Sliced")  # ALFWorld leaves out the games whose folders are named so
 
 _WORKER = Path(__file__).with_name("_textworld_worker.py")
 _WAIT_SECONDS = 120.0  # for one response, on a busy machine; starting a process included
@@ -30,13 +38,51 @@ _ENDED = "The process that played this game has ended: reset the environment."
 _AT_LOCATION = "You arrive at loc "
 
 
+def games_of(folder: Path) -> dict[int, Path]:
+    """Return the files of ALFWorld's games by task id.
+
+    The ids of ``train``, ``test_seen`` and ``test_unseen`` play the first games of ALFWorld's folders
+    ``train``, ``valid_seen`` and ``valid_unseen``. Each of these folders also has ids for all of its games.
+    The games are in the order of their paths.
+
+    Args:
+        folder: ALFWorld's folder of data, or its folder ``json_2.1.1``.
+
+    Raises:
+        BadOption: The folder has no games.
+    """
+    root = folder / _DATA if (folder / _DATA).is_dir() else folder
+    files = {split: _files(root / split) for split in _SPLITS}
+    if not any(files.values()):
+        where = ", ".join(str(root / split) for split in _SPLITS)
+        raise BadOption(f"there is no {_GAME_FILE} below any of {where}; give ALFWorld's folder of data")
+    games: dict[int, Path] = {}
+    for split, selections in {
+        "train": ("train", "official_train"),
+        "valid_seen": ("test_seen", "valid_seen"),
+        "valid_unseen": ("test_unseen", "valid_unseen"),
+    }.items():
+        for selection in selections:
+            games.update(zip(ALFWORLD.split(selection), files[split], strict=False))
+    return games
+
+
+def _files(folder: Path) -> list[Path]:
+    return [
+        file
+        for file in sorted(folder.rglob(_GAME_FILE))
+        if not any(word in part for part in file.parent.parts for word in _UNPLAYABLE)
+        and '"solvable": false' not in file.read_text("utf-8")
+    ]
+
+
 class _Child:
     """A process that plays games; it starts on first use, and again after it has ended."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
-        self._games: set[int] = set()  # those of the running process
+        self._games: set[int] = set()  # of the running process
         self._dropped: list[int] = []
 
     async def exchange(self, game: int, **request: str) -> dict[str, Any]:
@@ -113,7 +159,7 @@ class TextWorldGame:
         last: The result of the last action; before the first action, the first observation.
     """
 
-    def __init__(self, child: _Child, number: int, task_id: int, last: GameTurn) -> None:
+    def __init__(self, child: _Child, number: int, task_id: int, last: HouseTurn) -> None:
         self._child = child
         self._number = number
         self._task_id = task_id
@@ -121,7 +167,7 @@ class TextWorldGame:
         self.last = last
         weakref.finalize(self, child.drop, number)
 
-    async def play(self, action: str) -> GameTurn:
+    async def play(self, action: str) -> HouseTurn:
         """Play one action, which may be any text.
 
         Raises:
@@ -135,7 +181,7 @@ class TextWorldGame:
         if observation.startswith(_AT_LOCATION):
             observation = observation.partition(". ")[2]
         done = state["won"] or self._steps >= MAX_STEPS
-        self.last = GameTurn(observation, tuple(state["available_actions"]), float(state["won"]), done)
+        self.last = HouseTurn(observation, tuple(state["available_actions"]), float(state["won"]), done)
         return self.last
 
 
@@ -178,5 +224,7 @@ class OfficialGames:
         _check_judged(task_id, state)
         # The first paragraph is TextWorld's greeting.
         observation = "\n".join(state["observation"].split("\n\n")[1:])
-        game = TextWorldGame(child, number, task_id, GameTurn(observation, tuple(state["available_actions"])))
+        game = TextWorldGame(
+            child, number, task_id, HouseTurn(observation, tuple(state["available_actions"]))
+        )
         return "/".join(path.parts[-3:-1]), game

@@ -1,56 +1,36 @@
 """One task of BabyAI in play, without a server.
 
-The observations equal those of AgentGym's server to the letter; `agentgym_gym.envs.babyai` lists the
-differences. Rules, reward and move limit are those of `minigrid`.
+The observations equal AgentGym's to the letter; `agentgym_gym.envs.babyai` lists the differences. `minigrid`
+defines the rules, the reward and the move limit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_servers.babyai._choices import Choices
+from agentgym_servers._frame.game_turn import GameTurn
+from agentgym_servers.babyai._available_actions import AvailableActions
 from agentgym_servers.babyai._levels import new_level
 from agentgym_servers.babyai._sight import look_around
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from agentgym_servers.babyai._available_actions import MinigridMove
 
-    from agentgym_servers.babyai._choices import MinigridMove
-
-__all__ = ["Game", "GameTurn"]
+__all__ = ["BabyAIGame"]
 
 _OVER = "\n The task is completed."  # also follows a failure
 _LEAST_END_REWARD = 0.5  # AgentGym's server takes back an end with this reward or less
 
 
-@dataclass(frozen=True)
-class GameTurn:
-    """The result of one action.
-
-    Attributes:
-        observation: The observation, without the list of available actions.
-        reward: 1 - 0.9 * moves / limit when the goal is reached, as in `minigrid`; else 0. As a twin, the
-            last reward again for an action that makes no move.
-        done: Whether the game is over: won, failed, or out of moves. As a twin, only if it is won with a
-            reward above 0.5.
-    """
-
-    observation: str
-    reward: float = 0
-    done: bool = False
-
-
-class Game:
+class BabyAIGame:
     """One task in play.
 
     Args:
         task: The task id, 0 or greater.
         seed: The seed of the world.
-        twin: Whether rewards and the end are those of AgentGym's server.
+        twin: Whether rewards and the end follow AgentGym's server.
 
     Attributes:
         level: Its level in the current state.
@@ -72,7 +52,7 @@ class Game:
     @property
     def actions(self) -> Sequence[str]:
         """The actions that are available now."""
-        return list(self._choices.moves)
+        return list(self._available.moves)
 
     @property
     def text(self) -> str:
@@ -82,7 +62,7 @@ class Game:
 
     def moves_of(self, action: str) -> Sequence[MinigridMove]:
         """Return the moves of one of `actions`."""
-        return self._choices.moves[action]
+        return self._available.moves[action]
 
     def play(self, action: str) -> GameTurn:
         """Play one action, which may be any text.
@@ -90,13 +70,19 @@ class Game:
         Args:
             action: One of `actions`, in any case. Any other text costs no move and changes nothing.
 
+        Returns:
+            The result. Its observation lacks the list of available actions. Its reward is 1 - 0.9 * moves /
+            limit when the goal is reached, as in `minigrid`; else 0. The game is over when it is won, failed
+            or out of moves. As a twin, an action that makes no move repeats the last reward, and the game is
+            over only when it is won with a reward above 0.5.
+
         Raises:
             ValueError: The game is over.
         """
         if self.last.done:
             raise ValueError("the game is over")
         action = action.lower().strip()
-        moves = self._choices.moves.get(action)
+        moves = self._available.moves.get(action)
         if moves:
             self.last = self._move_as_twin(moves) if self._twin else self._move(moves)
         elif "check" in action:
@@ -105,13 +91,8 @@ class Game:
             self.last = self._without_move("No change in state.")
         else:
             unknown = "The action is not recognized. Please check valid actions."
-            self.last = self._without_move(self._choices.refusals.get(action, unknown))
+            self.last = self._without_move(self._available.refusals.get(action, unknown))
         return self.last
-
-    def picture(self) -> NDArray[np.uint8]:
-        """Draw the level: rows of pixels of red, green and blue."""
-        level = self.level
-        return level.get_frame(highlight=level.highlight, tile_size=level.tile_size)
 
     def _without_move(self, observation: str) -> GameTurn:
         return GameTurn(observation, self.last.reward if self._twin else 0)
@@ -120,7 +101,7 @@ class Game:
         """Make moves until one changes nothing visible, or no move is left.
 
         The remaining moves are made even if one of them ends the game: it may be a step through the door that
-        the task requires to open. The outcome is that of the first end, because a goal that is reached stays
+        the task requires to open. The first end decides the outcome, because a goal that is reached stays
         reached.
         """
         reward: Any = 0
@@ -150,4 +131,4 @@ class Game:
 
     def _see(self) -> None:
         self._sight = look_around(self.level, self._image.tolist())
-        self._choices = Choices(self._sight, twin=self._twin)
+        self._available = AvailableActions(self._sight, twin=self._twin)

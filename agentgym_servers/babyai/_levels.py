@@ -6,13 +6,15 @@ on every machine, independently of the tasks played before.
 
 from __future__ import annotations
 
+import io
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-# Only pygame reads this, when minigrid imports it; otherwise pygame prints a line on standard output.
+# Otherwise pygame prints a line on standard output when it is imported.
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
 
+import pygame
 from minigrid.core.roomgrid import RoomGrid
 from minigrid.envs import babyai
 from minigrid.envs.babyai.core.roomgrid_level import RejectSampling
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from minigrid.core.grid import Grid
     from numpy.typing import NDArray
 
-__all__ = ["LEVELS", "SEEDS", "Image", "Level", "level_of", "new_level"]
+__all__ = ["LEVELS", "SEEDS", "Image", "Level", "level_of", "new_level", "picture"]
 
 Image: TypeAlias = "NDArray[np.uint8]"
 """The agent's view: kind, colour and state of each cell, as numbers, by column and row."""
@@ -156,6 +158,15 @@ def new_level(task: int, seed: int = 0) -> tuple[Level, Image]:
     return level, seen["image"]
 
 
+def picture(level: Level) -> bytes:
+    """Return a picture of a level, as PNG."""
+    points = level.get_frame(highlight=level.highlight, tile_size=level.tile_size)
+    height, width, _ = points.shape
+    png = io.BytesIO()
+    pygame.image.save(pygame.image.frombuffer(points.tobytes(), (width, height), "RGB"), png, "level.png")
+    return png.getvalue()
+
+
 class _Quiet:
     """A mixin for `minigrid` levels: prints nothing, limits the attempts, and keeps no state between them."""
 
@@ -167,7 +178,7 @@ class _Quiet:
         Raises:
             ValueError: No attempt succeeded.
         """
-        draw_rooms: Any = RoomGrid._gen_grid  # noqa: SLF001 - what the level's own method begins with
+        draw_rooms: Any = RoomGrid._gen_grid  # noqa: SLF001 - as the level's own method begins
         for _ in range(_ATTEMPTS):
             # minigrid 3.1 keeps the locked room of a failed attempt; 3.2 does not.
             self.locked_room = None

@@ -1,12 +1,13 @@
 """The BabyAI server: AgentGym's protocol over the games of `_game`.
 
-Requests and responses are those of AgentGym's server, including errors: HTTP 200 with ``{"error": str}``.
+Requests and responses equal AgentGym's, including errors: HTTP 200 with ``{"error": str}``.
 `agentgym_gym.envs.babyai` lists the differences.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.local_servers import ServerOptions
@@ -14,8 +15,8 @@ from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers._frame.serial_thread import SerialThread
-from agentgym_servers.babyai._game import Game
-from agentgym_servers.babyai._picture import data_url
+from agentgym_servers.babyai._game import BabyAIGame
+from agentgym_servers.babyai._levels import picture
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -25,11 +26,11 @@ __all__ = ["create_app"]
 _MOST_TASKS = 10**30  # a bound that keeps integers small enough for arithmetic
 
 
-class _Table:
+class _ServedEnv:
     """One environment: its game after the first reset.
 
     Attributes:
-        dealt: The game.
+        current: The game.
         score: The reward of the last step; as a twin, the sum of the rewards of all steps.
         closable: Whether closing frees it; only as a twin it may not be.
         turn: Held while a level or a picture of the environment is drawn.
@@ -38,29 +39,29 @@ class _Table:
     def __init__(self, env_id: int, *, twin: bool) -> None:
         self._id = env_id
         self._twin = twin
-        self.dealt: Game | None = None
+        self.current: BabyAIGame | None = None
         self.score: float = 0
         self.closable = True
         self.turn = asyncio.Lock()
 
     @property
-    def game(self) -> Game:
+    def game(self) -> BabyAIGame:
         """The current game, which is not over."""
-        if self.dealt is None:
+        if self.current is None:
             raise Failed(
                 str(self._id)
                 if self._twin
                 else f"The environment {self._id} has no task yet: reset it first."
             )
-        if self.dealt.last.done:
+        if self.current.last.done:
             raise Failed(f"The task with environment {self._id} has finished.")
-        return self.dealt
+        return self.current
 
-    def deal(self, game: Game) -> None:
+    def start(self, game: BabyAIGame) -> None:
         """Start a game."""
-        self.dealt, self.score = game, 0
+        self.current, self.score = game, 0
 
-    def play(self, action: str) -> Game:
+    def play(self, action: str) -> BabyAIGame:
         """Play an action of the current game."""
         game = self.game
         reward = game.play(action).reward
@@ -69,77 +70,77 @@ class _Table:
 
     def close(self) -> bool:
         """Return whether closing frees the environment: not if a twin was closed before its first reset."""
-        self.closable = self.closable and not (self._twin and self.dealt is None)
+        self.closable = self.closable and not (self._twin and self.current is None)
         return self.closable
 
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet."""
-    tables = HeldEnvs[_Table](options)
+    envs = HeldEnvs[_ServedEnv](options)
     app = new_app("BabyAI", options, greeting="This is environment BabyAI.")
-    _add_play(app, tables, options)
-    _add_views(app, tables)
+    _add_play(app, envs, options)
+    _add_views(app, envs)
     return app
 
 
-def _drawn(game: Game) -> str:
-    return data_url(game.picture())
+def _picture(game: BabyAIGame) -> str:
+    return "data:image/png;base64," + base64.b64encode(picture(game.level)).decode("ascii")
 
 
-def _add_play(app: FastAPI, tables: HeldEnvs[_Table], options: ServerOptions) -> None:
+def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], options: ServerOptions) -> None:
     worker = SerialThread()
 
     @app.post("/create", response_model=None)
     async def create() -> dict[str, Any]:
-        return {"id": tables.add(lambda env_id: _Table(env_id, twin=options.twin))}
+        return {"id": envs.add(lambda env_id: _ServedEnv(env_id, twin=options.twin))}
 
     @app.post("/reset", response_model=None)
     async def reset(body: ResetBody) -> dict[str, Any]:
-        table = tables.get(body.id)
+        env = envs.get(body.id)
         if body.data_idx >= _MOST_TASKS:
             raise Failed("There is no such task: its id is too large.")
         try:
-            game = await worker.run(table.turn, Game, body.data_idx, options.seed, twin=options.twin)
+            game = await worker.run(env.turn, BabyAIGame, body.data_idx, options.seed, twin=options.twin)
         except ValueError as error:
             raise Failed(str(error)) from None
-        table.deal(game)
-        return _shown(table, game, deleted=False)
+        env.start(game)
+        return _shown(env, game, deleted=False)
 
     @app.post("/step", response_model=None)
     async def step(body: StepBody) -> dict[str, Any]:
-        table = tables.get(body.id)
-        game = table.play(body.action)
-        return {"observation": game.text, **_paid(table, game)}
+        env = envs.get(body.id)
+        game = env.play(body.action)
+        return {"observation": game.text, **_paid(env, game)}
 
     @app.post("/close", response_model=None)
     async def close(body: IdBody) -> bool:
-        return body.id in tables and tables.get(body.id).close() and tables.close(body.id)
+        return body.id in envs and envs.get(body.id).close() and envs.close(body.id)
 
 
-def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
-    pictures = SerialThread()  # another than that of resets, which are not to wait for pictures
+def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
+    pictures = SerialThread()  # a second thread, so that resets do not wait for pictures
 
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
-        return tables.ids()
+        return envs.ids()
 
     @app.get("/observation", response_model=None)
     async def observation(env_id: EnvId) -> dict[str, Any]:
-        table = tables.get(env_id)
-        if table.dealt is None:
+        env = envs.get(env_id)
+        if env.current is None:
             nothing = {"observation": "Environment not initialized", "reward": 0, "score": 0, "done": False}
             return {**nothing, "deleted": False}
-        return _shown(table, table.game, deleted=False)
+        return _shown(env, env.game, deleted=False)
 
     @app.post("/render", response_model=None)
     async def render(body: IdBody) -> str:
-        table = tables.get(body.id)
-        return await pictures.run(table.turn, _drawn, table.game)
+        env = envs.get(body.id)
+        return await pictures.run(env.turn, _picture, env.game)
 
 
-def _shown(table: _Table, game: Game, **more: Any) -> dict[str, Any]:
-    return {"observation": f"Your goal: {game.goal}\n{game.text}", **_paid(table, game), **more}
+def _shown(env: _ServedEnv, game: BabyAIGame, **more: Any) -> dict[str, Any]:
+    return {"observation": f"Your goal: {game.goal}\n{game.text}", **_paid(env, game), **more}
 
 
-def _paid(table: _Table, game: Game) -> dict[str, Any]:
-    return {"reward": game.last.reward, "score": table.score, "done": game.last.done}
+def _paid(env: _ServedEnv, game: BabyAIGame) -> dict[str, Any]:
+    return {"reward": game.last.reward, "score": env.score, "done": game.last.done}

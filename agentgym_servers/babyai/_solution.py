@@ -10,8 +10,8 @@ import heapq
 import itertools
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_servers.babyai._choices import Choices, MinigridMove
-from agentgym_servers.babyai._game import Game
+from agentgym_servers.babyai._available_actions import AvailableActions, MinigridMove
+from agentgym_servers.babyai._game import BabyAIGame
 from agentgym_servers.babyai._levels import new_level
 from agentgym_servers.babyai._sight import AHEAD, Cell, look_around
 from agentgym_servers.babyai._strategy import Deed, after, strategies
@@ -69,7 +69,7 @@ def _winning(task: int, seed: int, plan: Sequence[str], *, twin: bool) -> list[s
 
     The agent may reach the goal before it has done all planned deeds.
     """
-    game = Game(task, seed)
+    game = BabyAIGame(task, seed)
     for number, action in enumerate(plan):
         if action not in game.actions:
             return None
@@ -84,8 +84,8 @@ def _winning(task: int, seed: int, plan: Sequence[str], *, twin: bool) -> list[s
     return None
 
 
-def _endings(game: Game, action: str) -> list[list[str]]:
-    """Return other ways to play an action, of which AgentGym's server pays only for the last move."""
+def _endings(game: BabyAIGame, action: str) -> list[list[str]]:
+    """Return other ways to play an action; AgentGym's server pays only for its last move."""
     moves = list(game.moves_of(action))
     singly = [_SINGLE_MOVES[move] for move in moves if move in _SINGLE_MOVES]
     endings = [[action], singly]
@@ -97,7 +97,7 @@ def _endings(game: Game, action: str) -> list[list[str]]:
 
 def _win_as_twin(task: int, seed: int, actions: Sequence[str]) -> list[str] | None:
     """Return the beginning of some actions that wins by the rules of AgentGym's server; None if none does."""
-    game = Game(task, seed, twin=True)
+    game = BabyAIGame(task, seed, twin=True)
     for number, action in enumerate(actions, 1):
         if action not in game.actions:
             return None
@@ -188,8 +188,8 @@ class _Search:
         return plan[::-1]
 
     def _following(self, pose: _Pose) -> Iterator[tuple[str, _Pose]]:
-        choices = Choices(look_around(self._level, self._seen(pose).tolist()))
-        for action, moves in choices.moves.items():
+        available = AvailableActions(look_around(self._level, self._seen(pose).tolist()))
+        for action, moves in available.moves.items():
             reached = self._moved(pose, moves)
             if reached is not None and reached != pose:
                 yield action, reached

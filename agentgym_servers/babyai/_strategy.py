@@ -2,8 +2,8 @@
 
 Each part of the instruction names things. The planner takes the nearest match of each and plans the path to
 it: it opens doors on the path, and moves obstacles aside. The agent can fetch the key of a locked door before
-it goes to the door, or once it is at the door: each is a separate strategy. So is each order of parts whose
-order is free.
+it goes to the door, or once it is at the door. Each choice is a separate strategy, as is each order of parts
+whose order is free.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from minigrid.envs.babyai.core.verifier import (
     PutNextInstr,
 )
 
-from agentgym_servers.babyai._choices import MinigridMove
+from agentgym_servers.babyai._available_actions import MinigridMove
 from agentgym_servers.babyai._sight import AHEAD, Cell
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class _Planner:
 
         Args:
             target: The cell.
-            keep: The things that the agent must hold at the end.
+            keep: The things that the agent must carry at the end.
         """
         while True:
             way = self._way({target})[:-1]

@@ -17,7 +17,7 @@ _THING = re.compile(
 _CARRYING = re.compile(r"You are carrying a ([a-z ]+)\.")
 _GOAL = re.compile(r"Your goal: (.*)")
 _OF_A_THING = re.compile(r"(pickup|go to|toggle and go through|go through) (.+) (\d+)")
-# Where the game starts, so it does not hold in later observations.
+# Where the thing is at the start, which later observations do not match.
 _PLACE = re.compile(r" (?:in front of you|behind you|on your left|on your right)$")
 
 
@@ -109,7 +109,7 @@ class Commentary:
         return action == "drop" and _fits(part.thing, carried) and self._is_ahead_next_to(part.beside)
 
     def _is_ahead_next_to(self, thing: str) -> bool:
-        """Return whether the cell ahead is next to a thing, as far as it is visible."""
+        """Return whether the cell ahead is next to a visible thing."""
         return any(
             abs(each.ahead - 1) + abs(each.aside) == 1 for each in self._seen if _fits(thing, each.name)
         )
@@ -210,7 +210,7 @@ def _facing(things: Iterable[_Thing]) -> list[_Thing]:
 
 
 def _fits(thing: str, name: str) -> bool:
-    """Return whether a thing of the goal, such as ``a red door``, may be that of an observation."""
+    """Return whether a thing of the goal, such as ``a red door``, may be one of an observation's."""
     _, *colour, kind = thing.split()
     words = name.split()
     return bool(words) and kind in {"object", words[-1]} and set(colour) <= set(words)

@@ -4,17 +4,19 @@ There is one maze, LMRL-Gym's double T, with one goal. A task is a starting cell
 left or right until it reaches the goal or has used its 50 steps: the next step fails the game, with any
 action.
 
-Every observation equals that of AgentGym's Maze server to the letter.
+Every observation equals AgentGym's to the letter.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
-__all__ = ["ACTIONS", "MAX_STEPS", "TASKS", "Game", "GameTurn"]
+from agentgym_servers._frame.game_turn import GameTurn
 
-_Position: TypeAlias = tuple[int, int]  # row and column, both from 0
+__all__ = ["ACTIONS", "MAX_STEPS", "TASKS", "MazeGame", "Position", "beside"]
+
+Position: TypeAlias = tuple[int, int]
+"""Row and column, both from 0."""
 
 _MAP = (
     "#############",
@@ -33,7 +35,7 @@ _GOAL = (8, 6)
 
 # By task id. The order is AgentGym's: the top row, the path from its left half to the goal, and the path from
 # its right half to the junction of the two, in this direction.
-_STARTS: tuple[_Position, ...] = (
+_STARTS: tuple[Position, ...] = (
     *((1, column) for column in (1, 2, 3, 4, 5, 7, 8, 9, 10, 11)),
     *((row, 3) for row in (2, 3, 4, 5)),
     *((5, column) for column in (4, 5, 6)),
@@ -42,14 +44,14 @@ _STARTS: tuple[_Position, ...] = (
     *((row, 9) for row in (4, 3, 2)),
 )
 
-_MOVES: dict[str, _Position] = {
+_MOVES: dict[str, Position] = {
     "move left": (0, -1),
     "move right": (0, 1),
     "move up": (-1, 0),
     "move down": (1, 0),
 }
 
-_SIDES: dict[str, _Position] = {
+_SIDES: dict[str, Position] = {
     "to your right": (0, 1),
     "to your left": (0, -1),
     "above you": (-1, 0),
@@ -66,22 +68,7 @@ MAX_STEPS = 50
 """The maximum number of steps; the next one fails the game."""
 
 
-@dataclass(frozen=True)
-class GameTurn:
-    """The result of one action.
-
-    Attributes:
-        observation: The observation.
-        reward: 1 at the goal, -1 for the step that fails the game, else 0.
-        done: Whether the game is over.
-    """
-
-    observation: str
-    reward: float = 0
-    done: bool = False
-
-
-class Game:
+class MazeGame:
     """One game in play.
 
     Args:
@@ -93,7 +80,7 @@ class Game:
 
     def __init__(self, task: int) -> None:
         if task not in range(TASKS):
-            raise ValueError(f"there is no task {task}: they go from 0 to {TASKS - 1}")
+            raise ValueError(f"there is no task {task}: task ids are 0 to {TASKS - 1}")
         self._position = _STARTS[task]
         self._steps = 0
         self.last = GameTurn(_description(self._position))
@@ -104,6 +91,9 @@ class Game:
         Args:
             action: One of `ACTIONS`, to the letter. Any other text costs a step, like a move into a wall, and
                 changes nothing.
+
+        Returns:
+            The result. Its reward is 1 at the goal, -1 for the step that fails the game, else 0.
 
         Raises:
             ValueError: The game is over.
@@ -117,7 +107,7 @@ class Game:
         if self._steps == MAX_STEPS:
             return GameTurn("Failure\n", reward=-1.0, done=True)
         self._steps += 1
-        there = _beside(self._position, _MOVES.get(action, (0, 0)))
+        there = beside(self._position, _MOVES.get(action, (0, 0)))
         if not _is_wall(there):
             self._position = there
         if self._position == _GOAL:
@@ -125,16 +115,17 @@ class Game:
         return GameTurn(_description(self._position))
 
 
-def _description(position: _Position) -> str:
-    walls = [side for side, step in _SIDES.items() if _is_wall(_beside(position, step))]
+def _description(position: Position) -> str:
+    walls = [side for side, step in _SIDES.items() if _is_wall(beside(position, step))]
     near = f"There is a wall {walls[0]}." if len(walls) == 1 else f"There are walls {', '.join(walls)}."
     goal, here = (f"at position {row}, {column}" for row, column in (_GOAL, position))
     return f"The goal is {goal}. Your current position is {here}. {near}"
 
 
-def _is_wall(position: _Position) -> bool:
+def _is_wall(position: Position) -> bool:
     return _MAP[position[0]][position[1]] == "#"
 
 
-def _beside(position: _Position, step: _Position) -> _Position:
+def beside(position: Position, step: Position) -> Position:
+    """Return the position that a step leads to."""
     return position[0] + step[0], position[1] + step[1]

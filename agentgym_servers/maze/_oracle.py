@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import deque
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.envs.maze import Move
+from agentgym_servers.maze._game import Position, beside
 
 if TYPE_CHECKING:
     import gymnasium
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from agentgym_gym.actions import Action
 
 __all__ = ["MazeOracle"]
-
-_Position: TypeAlias = tuple[int, int]
 
 _POSITIONS = re.compile(
     r"The goal is at position (\d+), (\d+)\. Your current position is at position (\d+), (\d+)\."
@@ -38,7 +37,7 @@ class MazeOracle:
     blocking = False
 
     def __init__(self) -> None:
-        self._walls: set[_Position] = set()
+        self._walls: set[Position] = set()
         self._thought = ""
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
@@ -53,7 +52,7 @@ class MazeOracle:
             return None
         goal, here = (int(match[1]), int(match[2])), (int(match[3]), int(match[4]))
         walls = observation[match.end() :]
-        self._walls |= {_beside(here, step) for side, (_, step) in _SIDES.items() if side in walls}
+        self._walls |= {beside(here, step) for side, (_, step) in _SIDES.items() if side in walls}
         path = self._path(here, goal)
         if not path:
             return None
@@ -66,14 +65,14 @@ class MazeOracle:
         """Return where the goal is, which directions are free, and the path around the known walls."""
         return self._thought
 
-    def _path(self, here: _Position, goal: _Position) -> list[str]:
+    def _path(self, here: Position, goal: Position) -> list[str]:
         """Return the directions of a shortest path; empty without one."""
-        came: dict[_Position, tuple[_Position, str]] = {here: (here, "")}
+        came: dict[Position, tuple[Position, str]] = {here: (here, "")}
         queue = deque([(here, 0)])
         while queue and goal not in came:
             position, length = queue.popleft()
             for direction, step in _SIDES.values():
-                neighbour = _beside(position, step)
+                neighbour = beside(position, step)
                 if neighbour not in came and neighbour not in self._walls and length < _MAX_LENGTH:
                     came[neighbour] = (position, direction)
                     queue.append((neighbour, length + 1))
@@ -84,11 +83,7 @@ class MazeOracle:
         return path[::-1]
 
 
-def _beside(position: _Position, step: _Position) -> _Position:
-    return position[0] + step[0], position[1] + step[1]
-
-
-def _offset(here: _Position, goal: _Position) -> str:
+def _offset(here: Position, goal: Position) -> str:
     """Return in which directions a goal is, such as ``7 down, 5 right``."""
     down, right = goal[0] - here[0], goal[1] - here[1]
     parts = [

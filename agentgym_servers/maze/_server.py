@@ -1,7 +1,7 @@
 """The Maze server: AgentGym's protocol over the games of `_game`.
 
-Requests and responses are those of AgentGym's LMRL-Gym server, including errors: HTTP 200 with ``{"error":
-str}``. The server identifies itself as that server does, so clients of that server recognize it.
+Requests and responses equal AgentGym's LMRL-Gym server's, including errors: HTTP 200 with ``{"error": str}``.
+The server identifies itself as that server does, so clients of that server recognize it.
 `agentgym_gym.envs.maze` lists the differences. As on AgentGym's server, a request before the first reset
 fails, and once a game is over, every request except a reset fails; a refused reset leaves the game unchanged.
 """
@@ -16,7 +16,7 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.maze._game import ACTIONS, TASKS, Game
+from agentgym_servers.maze._game import ACTIONS, TASKS, MazeGame
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -34,17 +34,17 @@ class _ServedEnv:
 
     def __init__(self, env_id: int) -> None:
         self._id = env_id
-        self._game: Game | None = None
+        self._game: MazeGame | None = None
 
-    def start(self, task: int) -> Game:
+    def start(self, task: int) -> MazeGame:
         """Start a task."""
         if task not in range(TASKS):
             raise Failed(f"The game {task} is not valid.")
-        self._game = game = Game(task)
+        self._game = game = MazeGame(task)
         return game
 
     @property
-    def game(self) -> Game:
+    def game(self) -> MazeGame:
         """The current game, which is not over."""
         if self._game is None:
             raise Failed(f"The environment {self._id} has no game yet: reset it first.")
@@ -74,8 +74,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
 
     @app.post("/maze/step", response_model=None)
     async def step(body: StepBody) -> dict[str, Any]:
-        result = envs.get(body.id).game.play(body.action)
-        return {"observation": result.observation, "reward": result.reward, "done": result.done}
+        return vars(envs.get(body.id).game.play(body.action))
 
 
 def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:

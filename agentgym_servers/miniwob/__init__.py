@@ -1,7 +1,7 @@
 """The MiniWoB server: a protocol of this project over the pages of the package ``miniwob``, in Chromium.
 
-`_server` has the routes. An `_episode` plays a task in a browser context of its own, to which `_pages` serves
-the files of the package. `_oracle` plays by the solutions of `_solutions`, which read the page as text.
+`_server` has the routes. An `_episode` plays a task in its own browser context; `_pages` serves the files of
+the package to it. The `_oracle` plays `_solutions`, which read the page as text.
 """
 
 from agentgym_gym.local_servers import ServerKind

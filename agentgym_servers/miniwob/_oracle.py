@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.envs.miniwob import task_of
 from agentgym_servers.miniwob._solutions import SOLUTIONS
-from agentgym_servers.miniwob._view import NoSolution, View
+from agentgym_servers.miniwob._solutions.page_view import NoSolution, PageView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,13 +25,13 @@ class MiniWoBOracle:
     blocking = False
 
     def __init__(self) -> None:
-        self._view = View("")
+        self._view = PageView("")
         self._rest: Iterator[Action] = iter(())
         self._thought = ""
 
     def reset(self, env: gymnasium.Env[str, Any], observation: str, info: dict[str, Any]) -> None:
         """Begin the solution of a page."""
-        self._view = View(observation)
+        self._view = PageView(observation)
         name, _ = task_of(info["task_id"])
         self._rest = SOLUTIONS[name](self._view)
 

@@ -25,7 +25,7 @@ class MovieQuestionBuilder(QuestionBuilder):
         super().__init__(draw)
         self._films = list(library.films.values())
         self._people = list(library.people.values())
-        self._named: set[Film | Person] = set()  # those that the goal names
+        self._named: set[Film | Person] = set()  # by the goal
 
     def film(self) -> Film:
         """Draw a film, and look it up by its title."""

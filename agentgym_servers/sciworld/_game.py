@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from agentgym_servers.sciworld._simulator import MAX_MOVES, Reply
+from agentgym_servers.sciworld._simulator import MAX_MOVES, SimulatorReply
 
 if TYPE_CHECKING:
     from agentgym_gym.envs.sciworld_tasks import SciWorldTask
 
-__all__ = ["FIRST_ACTION", "MAX_ACTIONS", "MAX_ACTION_CHARS", "Game", "Plays", "cleaned", "replay"]
+__all__ = ["FIRST_ACTION", "MAX_ACTIONS", "MAX_ACTION_CHARS", "Plays", "SciWorldGame", "cleaned", "replay"]
 
 FIRST_ACTION = "look around"
 """The action whose observation is the first one of a task."""
@@ -19,22 +19,22 @@ MAX_ACTIONS = 500
 """The number of actions that one task may have; about a tenth of this is usual."""
 
 MAX_ACTION_CHARS = 1024
-"""Maximum number of characters of an action, of which the rest is ignored; usual ones have less than 100."""
+"""Maximum number of characters of an action; the rest is ignored. Usual actions have less than 100."""
 
 
 class Plays(Protocol):
-    """A simulator: what a game needs of it."""
+    """The part of a simulator that a game uses."""
 
     def load(self, task: str, variation: int) -> str:
         """Start a task and return its description."""
 
-    def step(self, action: str) -> Reply:
+    def step(self, action: str) -> SimulatorReply:
         """Play an action."""
 
 
 @dataclass(eq=False)
-class Game:
-    """A task and the actions so far, from which any simulator can restore it.
+class SciWorldGame:
+    """A task with its actions so far: any simulator can restore it from them.
 
     Attributes:
         task: The task.
@@ -46,12 +46,12 @@ class Game:
 
     task: SciWorldTask
     description: str
-    last: Reply
+    last: SimulatorReply
     reward: int
     actions: list[str] = field(default_factory=list)
 
     @classmethod
-    def start(cls, task: SciWorldTask, simulator: Plays) -> Game:
+    def start(cls, task: SciWorldTask, simulator: Plays) -> SciWorldGame:
         """Start a task in a simulator."""
         description = simulator.load(task.kind, task.variation)
         first = simulator.step(FIRST_ACTION)
@@ -63,7 +63,7 @@ class Game:
         return self.last.completed or self.last.moves > MAX_MOVES or self.last.score < 0
 
     def play(self, action: str, simulator: Plays) -> None:
-        """Play an action in the simulator that holds this game."""
+        """Play an action in the simulator of this game."""
         action = cleaned(action)
         reply = simulator.step(action)
         self.actions.append(action)
@@ -75,9 +75,9 @@ def cleaned(action: str) -> str:
     return action[:MAX_ACTION_CHARS].encode("utf-8", "replace").decode("utf-8")
 
 
-def replay(game: Game, simulator: Plays) -> bool:
+def replay(game: SciWorldGame, simulator: Plays) -> bool:
     """Restore a game in another simulator; return whether it reached the same observation and score."""
-    again = Game.start(game.task, simulator)
+    again = SciWorldGame.start(game.task, simulator)
     for action in game.actions:
         again.play(action, simulator)
     return again.last == game.last

@@ -17,7 +17,7 @@ _REMEDY = (
 
 
 def find_java() -> str | None:
-    """Return the path of ``java``: that of JAVA_HOME if it is set, otherwise that of the PATH."""
+    """Return the path of ``java``: in JAVA_HOME if it is set, otherwise on the PATH."""
     home = os.environ.get("JAVA_HOME")
     return shutil.which("java", path=str(Path(home) / "bin") if home else None)
 

@@ -1,8 +1,8 @@
 """The routes of the SciWorld server.
 
-Requests and responses are those of AgentGym's server, including errors: HTTP 200 with ``{"error": str}``, but
-HTTP 500 for closing an environment that does not exist. The ``local_quirks`` of `agentgym_gym.envs.sciworld`
-list the differences.
+Requests and responses equal AgentGym's, including errors: HTTP 200 with ``{"error": str}``, but HTTP 500 for
+closing an environment that does not exist. The ``local_quirks`` of `agentgym_gym.envs.sciworld` list the
+differences.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.sciworld._java import missing_java
-from agentgym_servers.sciworld._workers import Worker, WorkerPool
+from agentgym_servers.sciworld._workers import JavaWorker, JavaWorkerPool
 
 if TYPE_CHECKING:
     from fastapi import FastAPI, Response
 
-    from agentgym_servers.sciworld._game import Game
+    from agentgym_servers.sciworld._game import SciWorldGame
     from agentgym_servers.sciworld._simulator import Simulator
 
 __all__ = ["create_app"]
@@ -35,84 +35,84 @@ T = TypeVar("T")
 _MOST_SHOWN = 10  # of the actions and the objects in a state
 
 
-class _Table:
+class _ServedEnv:
     """One environment: its game after the first reset.
 
     Attributes:
         number: The number of environments created before it.
-        game: The game.
+        current: The game.
         turn: Held while the simulator works for the environment.
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.game: Game | None = None
+        self.current: SciWorldGame | None = None
         self.turn = asyncio.Lock()
 
     @property
-    def current(self) -> Game:
+    def game(self) -> SciWorldGame:
         """The current game, which is not over."""
-        if self.game is None:
+        if self.current is None:
             raise Failed(f"The environment {self.number} has no task yet: reset it first.")
-        if self.game.done:
+        if self.current.done:
             raise Failed(f"The task with environment {self.number} has finished.")
-        return self.game
+        return self.current
 
 
-class _Tables:
+class _ServedEnvs:
     """All environments, and the workers that play their games."""
 
     def __init__(self, options: ServerOptions) -> None:
-        self.held = HeldEnvs[_Table](options)
-        self.workers = WorkerPool()
+        self.held = HeldEnvs[_ServedEnv](options)
+        self.workers = JavaWorkerPool()
 
-    async def start(self, env_id: int, task_id: int) -> Game:
+    async def start(self, env_id: int, task_id: int) -> SciWorldGame:
         """Start a task in an environment."""
-        table = self.held.get(env_id)
+        env = self.held.get(env_id)
         try:
             task = task_of(task_id)
         except LookupError:
             raise Failed("list index out of range") from None
 
-        def work(worker: Worker) -> None:
-            table.game = worker.start(task, table.game)
+        def work(worker: JavaWorker) -> None:
+            env.current = worker.start(task, env.current)
 
-        await self.workers.run(table.number, table.turn, work)
-        return table.current
+        await self.workers.run(env.number, env.turn, work)
+        return env.game
 
-    async def play(self, env_id: int, action: str) -> Game:
+    async def play(self, env_id: int, action: str) -> SciWorldGame:
         """Play an action in an environment."""
-        table = self.held.get(env_id)
+        env = self.held.get(env_id)
 
-        def work(worker: Worker) -> Game:
-            game = table.current
+        def work(worker: JavaWorker) -> SciWorldGame:
+            game = env.game
             worker.play(game, action)
             return game
 
-        return await self.workers.run(table.number, table.turn, work)
+        return await self.workers.run(env.number, env.turn, work)
 
-    async def view(self, env_id: int, look: Callable[[Simulator, Game], T]) -> T:
+    async def view(self, env_id: int, look: Callable[[Simulator, SciWorldGame], T]) -> T:
         """Return what a function reads from the simulator of an environment."""
-        table = self.held.get(env_id)
+        env = self.held.get(env_id)
 
-        def work(worker: Worker) -> T:
-            game = table.current
+        def work(worker: JavaWorker) -> T:
+            game = env.game
             return worker.view(game, lambda simulator: look(simulator, game))
 
-        return await self.workers.run(table.number, table.turn, work)
+        return await self.workers.run(env.number, env.turn, work)
 
     async def close(self, env_id: int) -> bool:
         """Drop an environment; return whether it existed."""
         if env_id not in self.held:
             return False
-        table = self.held.get(env_id)
+        env = self.held.get(env_id)
         self.held.close(env_id)
 
-        def work(worker: Worker) -> None:
-            if table.game is not None:
-                worker.drop(table.game)
+        def work(worker: JavaWorker) -> None:
+            if env.current is not None:
+                worker.drop(env.current)
 
-        await self.workers.run(table.number, table.turn, work)
+        await self.workers.run(env.number, env.turn, work)
         return True
 
 
@@ -126,63 +126,63 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     if missing is not None:
         raise missing
     app = new_app("SciWorld", options, greeting="This is environment ScienceWorld.", one_world=True)
-    tables = _Tables(options)
-    app.state.workers = tables.workers
-    _add_play(app, tables)
-    _add_views(app, tables)
-    _add_simulator_views(app, tables)
+    envs = _ServedEnvs(options)
+    app.state.workers = envs.workers
+    _add_play(app, envs)
+    _add_views(app, envs)
+    _add_simulator_views(app, envs)
     return app
 
 
-def _add_play(app: FastAPI, tables: _Tables) -> None:
+def _add_play(app: FastAPI, envs: _ServedEnvs) -> None:
     @app.post("/create", response_model=None)
     async def create() -> dict[str, Any]:
-        return {"id": tables.held.add(_Table)}
+        return {"id": envs.held.add(_ServedEnv)}
 
     @app.post("/reset", response_model=None)
     async def reset(body: ResetBody) -> dict[str, Any]:
-        game = await tables.start(body.id, body.data_idx)
+        game = await envs.start(body.id, body.data_idx)
         return {**_started(game), **_scored(game), "deleted": False, "done": game.done}
 
     @app.post("/step", response_model=None)
     async def step(body: StepBody) -> dict[str, Any]:
-        game = await tables.play(body.id, body.action)
+        game = await envs.play(body.id, body.action)
         return {**_scored(game), "done": game.done}
 
     @app.post("/step_visual", response_model=None)
     async def step_visual(body: StepBody) -> dict[str, Any]:
-        game = await tables.play(body.id, _action_of(body.action))
-        return await tables.view(body.id, _pictured) if not game.done else {**_scored(game), "done": True}
+        game = await envs.play(body.id, _action_of(body.action))
+        return await envs.view(body.id, _pictured) if not game.done else {**_scored(game), "done": True}
 
     @app.post("/close", response_model=None)
     async def close(body: IdBody) -> bool | Response:
-        closed = await tables.close(body.id)
+        closed = await envs.close(body.id)
         return closed or PlainTextResponse("Internal Server Error", status_code=500)
 
 
-def _add_views(app: FastAPI, tables: _Tables) -> None:
+def _add_views(app: FastAPI, envs: _ServedEnvs) -> None:
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
-        return tables.held.ids()
+        return envs.held.ids()
 
     @app.get("/observation", response_model=None)
     async def observation(env_id: EnvId) -> str:
-        return tables.held.get(env_id).current.last.observation
+        return envs.held.get(env_id).game.last.observation
 
     @app.get("/task_description", response_model=None)
     async def task_description(env_id: EnvId) -> dict[str, Any]:
-        return {"task_description": tables.held.get(env_id).current.description}
+        return {"task_description": envs.held.get(env_id).game.description}
 
     @app.get("/detail", response_model=None)
     async def detail(env_id: EnvId) -> dict[str, Any]:
-        table = tables.held.get(env_id)
-        return _detail(table.current) if table.game is not None else {"deleted": False, "done": False}
+        env = envs.held.get(env_id)
+        return _detail(env.game) if env.current is not None else {"deleted": False, "done": False}
 
 
-def _add_simulator_views(app: FastAPI, tables: _Tables) -> None:
+def _add_simulator_views(app: FastAPI, envs: _ServedEnvs) -> None:
     @app.get("/action_hint", response_model=None)
     async def action_hint(env_id: EnvId) -> dict[str, Any]:
-        return await tables.view(
+        return await envs.view(
             env_id,
             lambda simulator, _: {
                 "possible_actions": simulator.texts("getPossibleActions"),
@@ -192,18 +192,18 @@ def _add_simulator_views(app: FastAPI, tables: _Tables) -> None:
 
     @app.get("/goals", response_model=None)
     async def goals(env_id: EnvId) -> dict[str, Any]:
-        return await tables.view(env_id, lambda simulator, _: {"goals": simulator.text("getGoalProgressStr")})
+        return await envs.view(env_id, lambda simulator, _: {"goals": simulator.text("getGoalProgressStr")})
 
     @app.get("/object_tree", response_model=None)
     async def object_tree(env_id: EnvId) -> dict[str, Any]:
-        return await tables.view(env_id, lambda simulator, _: {"object_tree": _tree(simulator)})
+        return await envs.view(env_id, lambda simulator, _: {"object_tree": _tree(simulator)})
 
     @app.get("/state", response_model=None)
     async def state(env_id: EnvId) -> dict[str, Any]:
-        return await tables.view(env_id, _state)
+        return await envs.view(env_id, _state)
 
 
-def _started(game: Game) -> dict[str, Any]:
+def _started(game: SciWorldGame) -> dict[str, Any]:
     return {
         "task_name": game.task.kind,
         "var_num": game.task.variation,
@@ -211,15 +211,15 @@ def _started(game: Game) -> dict[str, Any]:
     }
 
 
-def _scored(game: Game) -> dict[str, Any]:
+def _scored(game: SciWorldGame) -> dict[str, Any]:
     return {"observation": game.last.observation, "reward": game.reward, "score": game.last.score}
 
 
-def _detail(game: Game) -> dict[str, Any]:
+def _detail(game: SciWorldGame) -> dict[str, Any]:
     return {"deleted": False, "done": game.done, **_started(game), **_scored(game)}
 
 
-def _state(simulator: Simulator, game: Game) -> dict[str, Any]:
+def _state(simulator: Simulator, game: SciWorldGame) -> dict[str, Any]:
     return {
         "observation": simulator.text("freeActionLook"),
         "inventory": simulator.text("freeActionInventory"),
@@ -232,7 +232,7 @@ def _state(simulator: Simulator, game: Game) -> dict[str, Any]:
     }
 
 
-def _pictured(simulator: Simulator, game: Game) -> dict[str, Any]:
+def _pictured(simulator: Simulator, game: SciWorldGame) -> dict[str, Any]:
     """Return a step with all that AgentGym's page of the simulator shows."""
     inventory = simulator.text("freeActionInventory")
     info = {

@@ -1,8 +1,7 @@
 """One Java process with many simulators, each of which plays one task at a time.
 
 The simulator keeps two things outside its objects: a random generator and a counter of object ids. Both are
-saved and restored when another simulator of the process takes its turn, so a task plays as it would by
-itself.
+saved and restored when another simulator of the process takes its turn, so no task affects another.
 
 The simulator collects things in hash sets, whose order depends on the identity hashes of objects, and so do
 its texts and, where heat spreads, its physics. `_HASHES` makes these hashes constant. The order of a set then
@@ -22,7 +21,7 @@ from typing import Any
 from agentgym_gym.errors import SetupError
 from agentgym_servers.sciworld._java import find_java, java_error, missing_java
 
-__all__ = ["MAX_MOVES", "JavaProcess", "Reply", "Simulator", "SimulatorError", "SimulatorExited"]
+__all__ = ["MAX_MOVES", "JavaProcess", "Simulator", "SimulatorError", "SimulatorExited", "SimulatorReply"]
 
 MAX_MOVES = 100
 """The number of moves after which the package ends an episode."""
@@ -48,7 +47,7 @@ class SimulatorExited(Exception):
 
 
 @dataclass(frozen=True)
-class Reply:
+class SimulatorReply:
     """The result of an action.
 
     Attributes:
@@ -65,7 +64,7 @@ class Reply:
 
 
 class JavaProcess:
-    """A Java process that holds simulators; for one thread at a time.
+    """A Java process with simulators; for one thread at a time.
 
     It ends when its standard input is closed, so it also ends if this process is killed.
 
@@ -132,7 +131,7 @@ class JavaProcess:
             getattr(self._ids, "count_$eq")(count)
 
     def forget_paths(self) -> None:
-        """Forget the paths of earlier searches, which the simulator would use in those of other tasks too."""
+        """Forget the paths of earlier searches, which the simulator would also use for other tasks."""
         self._paths.precomputedExhaustivePaths().clear()
 
     def close(self) -> None:
@@ -161,7 +160,7 @@ class JavaProcess:
         return self._jvm.java.lang.Class.forName(name).getField("MODULE$").get(None)
 
     def _silence(self) -> None:
-        """Discard what the simulator prints, which is much. Must precede its first use of the console."""
+        """Discard the simulator's long output. Must precede its first use of the console."""
         java = self._jvm.java
         nothing = java.io.PrintStream(java.io.FileOutputStream(os.devnull))
         java.lang.System.setOut(nothing)
@@ -190,7 +189,7 @@ class Simulator:
         with _errors(self._process):
             self._process.switch(self, restore=False)
             self._java.load(task, variation, "", False)
-            # All tasks, which the next `load` makes again: 11 MB, where the rest of a simulator takes 0.3.
+            # The list of all tasks takes 11 MB of a simulator's 11.3; the next `load` makes it again.
             getattr(self._java, "taskMaker_$eq")(None)
             description: str = self._java.getTaskDescription()
             return description
@@ -206,7 +205,7 @@ class Simulator:
             self._java.load(task, variation, "", True)
             return self._process.join(self._java.getGoldActionSequence()).splitlines()
 
-    def step(self, action: str) -> Reply:
+    def step(self, action: str) -> SimulatorReply:
         """Play an action.
 
         Raises:
@@ -217,7 +216,7 @@ class Simulator:
             self._process.switch(self, restore=True)
             observation: str = self._java.step(action)
             score = round(100 * self._java.getScore())
-            return Reply(observation, score, self._java.getCompleted(), self._java.getNumMoves())
+            return SimulatorReply(observation, score, self._java.getCompleted(), self._java.getNumMoves())
 
     def text(self, method: str, *args: Any) -> str:
         """Return the result of a method that returns a text."""

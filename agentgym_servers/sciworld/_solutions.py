@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from agentgym_gym.envs.sciworld_tasks import UNWINNABLE, SciWorldTask, task_of
-from agentgym_servers.sciworld._game import Game
-from agentgym_servers.sciworld._shorter import shorter
+from agentgym_servers.sciworld._game import SciWorldGame
+from agentgym_servers.sciworld._shortening import shorter
 from agentgym_servers.sciworld._simulator import JavaProcess, Simulator, SimulatorExited
 
 __all__ = ["MAX_TURNS", "WON", "find_solution", "play", "solution"]
@@ -36,7 +36,7 @@ def solution(task_id: int) -> tuple[str, ...]:
         LookupError: There is no such task.
         SetupError: Java or a package is missing.
     """
-    # Trimming those that are not won takes a minute, and the survey has tried it in vain.
+    # Trimming takes a minute for a task that cannot be won, and `_play_solutions` has tried it in vain.
     return _finder.find(task_of(task_id), trim=task_id not in UNWINNABLE)
 
 
@@ -81,9 +81,9 @@ def _without_needless(path: list[str], task: SciWorldTask, simulator: Simulator)
     return path if best == WON else whole
 
 
-def play(path: Sequence[str], task: SciWorldTask, simulator: Simulator) -> Game:
+def play(path: Sequence[str], task: SciWorldTask, simulator: Simulator) -> SciWorldGame:
     """Play a path until the game ends, and return the game."""
-    game = Game.start(task, simulator)
+    game = SciWorldGame.start(task, simulator)
     for action in path:
         if game.done:
             break

@@ -1,9 +1,9 @@
-"""A bounded pool of Java processes, in which the games of all environments are played.
+"""A bounded pool of Java processes that play the games of all environments.
 
 Each process has one thread and a limited number of simulators. A game keeps its simulator until another game
 needs one and none is free. Then the least recently used game loses its simulator, and its next action first
-plays its actions again in another one. So do all games of a process that has ended. Memory is therefore
-bounded for any number of environments, and no environment depends on a process.
+replays its actions in another one. The games of a process that has ended are replayed in the same way. Memory
+is therefore bounded for any number of environments, and no environment depends on a process.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from agentgym_gym.errors import SetupError
 from agentgym_servers._frame.app import Failed
 from agentgym_servers._frame.serial_thread import SerialThread
-from agentgym_servers.sciworld._game import MAX_ACTIONS, Game, replay
+from agentgym_servers.sciworld._game import MAX_ACTIONS, SciWorldGame, replay
 from agentgym_servers.sciworld._simulator import JavaProcess, Simulator, SimulatorError, SimulatorExited
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
     from agentgym_gym.envs.sciworld_tasks import SciWorldTask
 
-__all__ = ["Worker", "WorkerPool"]
+__all__ = ["JavaWorker", "JavaWorkerPool"]
 
 logger = logging.getLogger("agentgym_servers")
 
 SIMULATORS = 128
-"""The number of simulators in one Java process: each holds up to a few MB while its game is played."""
+"""The number of simulators in one Java process: each takes up to a few MB while its game is played."""
 
 HEAP_MB = 768
 """Maximum size of the heap of one Java process."""
@@ -42,7 +42,7 @@ _ATTEMPTS = 2  # at one request: a process that ends is replaced once
 T = TypeVar("T")
 
 
-class Worker:
+class JavaWorker:
     """One Java process, started on first use and restarted when it has ended.
 
     Args:
@@ -57,26 +57,26 @@ class Worker:
         self._closed = False
         self._process: JavaProcess | None = None
         self._free: list[Simulator] = []
-        self._held: OrderedDict[Game, Simulator] = OrderedDict()  # least recently used first
+        self._held: OrderedDict[SciWorldGame, Simulator] = OrderedDict()  # least recently used first
 
     @property
     def pid(self) -> int | None:
         """The id of the Java process; None if none runs."""
         return None if self._process is None else self._process.pid
 
-    def start(self, task: SciWorldTask, last: Game | None = None) -> Game:
+    def start(self, task: SciWorldTask, last: SciWorldGame | None = None) -> SciWorldGame:
         """Start a task, in the simulator of an environment's last game if it still has one.
 
         Raises:
             Failed: The simulator cannot play it.
         """
 
-        def begin() -> Game:
+        def begin() -> SciWorldGame:
             if last is not None:
                 self.drop(last)
             simulator = self._take()
             try:
-                game = Game.start(task, simulator)
+                game = SciWorldGame.start(task, simulator)
             except SimulatorError:
                 self._free.append(simulator)
                 raise
@@ -85,7 +85,7 @@ class Worker:
 
         return self._attempt(begin)
 
-    def play(self, game: Game, action: str) -> None:
+    def play(self, game: SciWorldGame, action: str) -> None:
         """Play an action of a game.
 
         Raises:
@@ -95,7 +95,7 @@ class Worker:
             raise Failed(f"The task has had {MAX_ACTIONS} actions, which is the limit: reset it.")
         self._attempt(lambda: game.play(action, self._simulator_of(game)))
 
-    def view(self, game: Game, look: Callable[[Simulator], T]) -> T:
+    def view(self, game: SciWorldGame, look: Callable[[Simulator], T]) -> T:
         """Return what a function reads from the simulator of a game.
 
         Raises:
@@ -103,7 +103,7 @@ class Worker:
         """
         return self._attempt(lambda: look(self._simulator_of(game)))
 
-    def drop(self, game: Game) -> None:
+    def drop(self, game: SciWorldGame) -> None:
         """Free the simulator of a game."""
         simulator = self._held.pop(game, None)
         if simulator is not None:
@@ -132,7 +132,7 @@ class Worker:
                     raise Failed("The Java process that plays this task ended twice.") from error
         raise AssertionError("unreachable")
 
-    def _simulator_of(self, game: Game) -> Simulator:
+    def _simulator_of(self, game: SciWorldGame) -> Simulator:
         """Return the simulator of a game, which plays the actions of the game again if it is another one."""
         if game in self._held:
             self._held.move_to_end(game)
@@ -150,7 +150,7 @@ class Worker:
         return simulator
 
     def _take(self) -> Simulator:
-        """Return a simulator without a game, or that of the least recently used game."""
+        """Return a simulator without a game, or take it from the least recently used game."""
         with self._lock:
             if self._closed:
                 raise Failed("The server stops.")
@@ -172,7 +172,7 @@ class Worker:
             process.close()
 
 
-class WorkerPool:
+class JavaWorkerPool:
     """Workers, each with one thread; a game stays with its worker.
 
     Args:
@@ -181,7 +181,7 @@ class WorkerPool:
 
     def __init__(self, count: int | None = None) -> None:
         count = count or min(4, os.cpu_count() or 1)
-        self._workers = [(Worker(), SerialThread()) for _ in range(count)]
+        self._workers = [(JavaWorker(), SerialThread()) for _ in range(count)]
         self.close = weakref.finalize(self, _close, [worker for worker, _ in self._workers])
         """Ends all processes; runs at the latest when this object is collected or the program exits."""
 
@@ -190,7 +190,7 @@ class WorkerPool:
         """The ids of the running Java processes."""
         return {worker.pid for worker, _ in self._workers if worker.pid is not None}
 
-    async def run(self, env: int, turn: asyncio.Lock, work: Callable[[Worker], T]) -> T:
+    async def run(self, env: int, turn: asyncio.Lock, work: Callable[[JavaWorker], T]) -> T:
         """Return the result of a function, which is called in the thread of an environment's worker.
 
         Args:
@@ -202,6 +202,6 @@ class WorkerPool:
         return await thread.run(turn, work, worker)
 
 
-def _close(workers: list[Worker]) -> None:
+def _close(workers: list[JavaWorker]) -> None:
     for worker in workers:
         worker.close()

@@ -142,7 +142,7 @@ def make_entities(seed: int) -> dict[str, list[Entity]]:
 
 
 class _Maker:
-    """Makes entities, starting with those that others name."""
+    """Makes entities; each follows the entities that it names."""
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw

@@ -1,7 +1,7 @@
 """One question in play, without a server or a search engine.
 
-The rules are those of AgentGym's server, which scores answers as Search-R1 does: by exact match after the
-SQuAD normalization (Rajpurkar et al., 2016, arXiv:1606.05250).
+The rules equal AgentGym's: answers are scored as by Search-R1, by exact match after the SQuAD normalization
+(Rajpurkar et al., 2016, arXiv:1606.05250).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from agentgym_servers._frame.game_turn import GameTurn
+
 __all__ = [
     "MAX_ANSWER_CHARS",
-    "GameTurn",
     "SearchEpisode",
     "SearchLibrary",
     "SearchQuestion",
@@ -75,21 +76,6 @@ class SearchLibrary(Protocol):
         Raises:
             LookupError: There is no such task.
         """
-
-
-@dataclass(frozen=True)
-class GameTurn:
-    """The result of one action.
-
-    Attributes:
-        observation: The observation.
-        reward: 1 for the first right answer, else 0.
-        done: Whether the question has been answered.
-    """
-
-    observation: str
-    reward: float
-    done: bool
 
 
 class SearchEpisode:

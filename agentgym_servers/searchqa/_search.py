@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import bm25s
 
-__all__ = ["Index"]
+__all__ = ["DocumentIndex"]
 
 MAX_QUERY_CHARS = 2_000
 """The length to which a query is truncated, in characters."""
@@ -19,7 +19,7 @@ MAX_QUERY_WORDS = 64
 _WORD = re.compile(r"\w+")
 
 
-class Index:
+class DocumentIndex:
     """An index of documents.
 
     Okapi BM25 with k1 = 1.5 and b = 0.75, in the variant of Lucene (Kamphuis et al., 2020), by ``bm25s``
@@ -57,7 +57,7 @@ class Index:
         scores = self._bm25.get_scores_from_ids([self._numbers[word] for word in words])
         nearest = []
         for _ in range(min(count, self._count)):
-            best = int(scores.argmax())  # the first of those with the highest score
+            best = int(scores.argmax())  # the first one with the highest score
             nearest.append(best)
             scores[best] = -1.0
         return nearest

@@ -14,19 +14,20 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.bodies import EnvStepBody, EnvTaskBody, IdBody
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.searchqa._data import Data
+from agentgym_servers.searchqa._data_folder import SearchFolder
 from agentgym_servers.searchqa._game import (
-    GameTurn,
     SearchEpisode,
     SearchLibrary,
     information,
     parse_action,
 )
-from agentgym_servers.searchqa._search import Index
+from agentgym_servers.searchqa._search import DocumentIndex
 from agentgym_servers.searchqa._world import world_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+    from agentgym_servers._frame.game_turn import GameTurn
 
 __all__ = ["create_app"]
 
@@ -61,9 +62,9 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        BadOption: The user's folder has missing or invalid files; see `_data`.
+        BadOption: The user's folder has missing or invalid files; see `_data_folder`.
     """
-    library: SearchLibrary = world_of(options.seed) if options.data is None else Data(options.data)
+    library: SearchLibrary = world_of(options.seed) if options.data is None else SearchFolder(options.data)
     envs = HeldEnvs[_ServedEnv](options)
     app = new_app("SearchQA", options, plain_errors=True)
     _add_play(app, envs, library)
@@ -72,7 +73,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
 
 
 def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], library: SearchLibrary) -> None:
-    index = Index(library.documents)
+    index = DocumentIndex(library.documents)
 
     async def search(query: str) -> str:
         if len(library.documents) < MANY_DOCUMENTS:
@@ -108,7 +109,7 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], library: SearchLibrary) 
 
 
 def _response(result: GameTurn) -> dict[str, Any]:
-    return {"observation": result.observation, "reward": result.reward, "done": result.done, "info": None}
+    return {**vars(result), "info": None}
 
 
 def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:

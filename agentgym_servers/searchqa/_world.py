@@ -13,7 +13,7 @@ from agentgym_servers.searchqa._entities import make_entities
 from agentgym_servers.searchqa._game import SearchQuestion
 from agentgym_servers.searchqa._questions import SearchPlan, SearchTask, comparisons, single_entity_tasks
 
-__all__ = ["TASKS", "World", "world_of"]
+__all__ = ["TASKS", "SearchWorld", "world_of"]
 
 TASKS = 221_328
 """The number of tasks: the same as on AgentGym's server."""
@@ -22,7 +22,7 @@ PARTNERS = 4
 """The number of partners with which a thing is compared in each form of question."""
 
 
-class World:
+class SearchWorld:
     """The documents and questions of a seed, the same on every machine.
 
     Args:
@@ -72,7 +72,7 @@ class World:
 
     def _task(self, task_id: int) -> SearchTask:
         if task_id not in range(TASKS):
-            raise LookupError(f"there is no task {task_id}: they go from 0 to {TASKS - 1}")
+            raise LookupError(f"there is no task {task_id}: task ids are 0 to {TASKS - 1}")
         number = (self._first + task_id * self._step) % self._count
         if number < len(self._single):
             return self._single[number].task()
@@ -82,6 +82,6 @@ class World:
 
 
 @lru_cache(maxsize=2)
-def world_of(seed: int) -> World:
+def world_of(seed: int) -> SearchWorld:
     """Return the world of a seed; cached."""
-    return World(seed)
+    return SearchWorld(seed)

@@ -161,7 +161,7 @@ class NotOpen(CallRefused):
 
 
 class Book:
-    """A user's sheets, of which at most one is open.
+    """A user's sheets; at most one is open.
 
     Args:
         sheets: The initial contents, by name.
@@ -169,7 +169,7 @@ class Book:
 
     def __init__(self, sheets: Mapping[str, Rows]) -> None:
         self._first = sheets
-        self._sheets: dict[str, Sheet] = {}  # those that were opened
+        self._sheets: dict[str, Sheet] = {}  # the opened ones
         self._deleted: set[str] = set()
         self._open: Sheet | None = None
 

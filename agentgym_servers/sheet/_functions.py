@@ -81,8 +81,9 @@ def _freeze_data(book: Book, dimension: Any, num: Any) -> str:
     sheet, count = book.sheet, _integer(num)
     if dimension not in ("rows", "columns"):
         raise SheetError("ValueError", "the dimension is rows or columns")
-    if not 0 <= count < (ROWS if dimension == "rows" else COLUMNS):
-        raise SheetError("APIError", "so many cannot be frozen")
+    limit = ROWS if dimension == "rows" else COLUMNS
+    if not 0 <= count < limit:
+        raise SheetError("APIError", f"cannot freeze {count} {dimension}: the sheet has {limit}")
     if dimension == "rows":
         sheet.freeze(count)
     return f"You have successfully freeze the {dimension} {count}"

@@ -1,8 +1,10 @@
 """The SQLGym server: AgentGym's protocol over generated databases, or over BIRD's.
 
-`_server` has the routes. A separate process executes each statement (`_worker_pool`, `_worker`); it can read
-one database and nothing else. The questions come from a `_world`, or from BIRD's files (`_bird`). The
-``local_quirks`` of `agentgym_gym.envs.sqlgym` list the differences from AgentGym's server.
+`_server` has the routes. Separate processes execute the statements (`_statement_process`,
+`_statement_runner`); each can read one database and nothing else. `_judge` compares the rows of a statement
+with the rows of the task's reference. The questions come from a `_world`, or from BIRD's files
+(`_data_folder`). The ``local_quirks`` of `agentgym_gym.envs.sqlgym` list the differences from AgentGym's
+server.
 """
 
 from agentgym_gym.local_servers import ServerKind

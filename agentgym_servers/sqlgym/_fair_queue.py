@@ -15,8 +15,8 @@ T = TypeVar("T")
 class FairQueue(Generic[T]):
     """A thread-safe queue in which no source delays another by more than one item per worker.
 
-    An item of a source is given out only when its previous item is finished. Sources take turns: one that has
-    just had an item is after all others that wait.
+    An item of a source is given out only when its previous item is finished. Sources take turns: a source
+    that has just had an item comes after all waiting ones.
     """
 
     def __init__(self) -> None:

@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentgym_servers.sqlgym._selections import Selection, Selector, words
+from agentgym_servers.sqlgym._selections import RowSelection, Selector, words
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.sqlgym._filling import Row
+    from agentgym_servers.sqlgym._rows import Row
     from agentgym_servers.sqlgym._schema import Database, LinkColumn, NumberColumn, PickColumn, TableSchema
 
 __all__ = ["MOST_ROWS", "SqlQuestion", "questions"]
@@ -237,7 +237,7 @@ class _Author:
             f"GROUP BY T1.{link.name}"
         )
 
-    def _kind(self) -> tuple[Selection, PickColumn | None]:
+    def _kind(self) -> tuple[RowSelection, PickColumn | None]:
         """Return a selection, and a text column that its condition does not use."""
         some = self._select.selection(self._draw.one(self._chosen))
         free = [pick for pick in some.table.picks if pick not in some.used_columns]

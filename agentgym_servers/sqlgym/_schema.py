@@ -1,11 +1,24 @@
-"""The schema of a database of the SQLGym server: tables and columns, and their names in questions."""
+"""The schemas of the ten databases of the SQLGym server: tables and columns, and their names in questions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-__all__ = ["Column", "Database", "LabelColumn", "LinkColumn", "NumberColumn", "PickColumn", "TableSchema"]
+from agentgym_servers._frame.data_files import read_json
+
+__all__ = [
+    "DEV",
+    "TRAIN",
+    "Column",
+    "Database",
+    "LabelColumn",
+    "LinkColumn",
+    "NumberColumn",
+    "PickColumn",
+    "TableSchema",
+]
 
 
 @dataclass(frozen=True)
@@ -14,7 +27,7 @@ class LabelColumn:
 
     Attributes:
         name: The column's name.
-        kind: The kind of name, as for `agentgym_servers.sqlgym._names.name_of`.
+        kind: The kind of name: ``person``, ``title``, ``place``, ``firm`` or ``code``.
     """
 
     name: str
@@ -126,7 +139,7 @@ class Database:
 
     Attributes:
         name: Its name.
-        tables: Its tables; each follows those that it refers to.
+        tables: Its tables; each follows the tables that it refers to.
     """
 
     name: str
@@ -146,3 +159,33 @@ class Database:
             for link in table.links
         ]
         return " ".join(sentences)
+
+
+def _database(entry: Mapping[str, Any]) -> Database:
+    """Return a database of the data file; each table follows the tables that it refers to."""
+    tables: dict[str, TableSchema] = {}
+    for table in entry["tables"]:
+        columns = [_column(column, tables) for column in table["columns"]]
+        one = table["one"]
+        tables[one] = TableSchema(one, table["rows"], *columns, many=table.get("many", ""))
+    return Database(entry["name"], tuple(tables.values()))
+
+
+def _column(entry: Mapping[str, Any], tables: Mapping[str, TableSchema]) -> Column:
+    if "link" in entry:
+        return LinkColumn(tables[entry["link"]])
+    if "label" in entry:
+        return LabelColumn(entry["label"], entry["kind"])
+    if "pick" in entry:
+        return PickColumn(entry["pick"], tuple(entry["values"]))
+    options = {name: entry[name] for name in ("step", "counts") if name in entry}
+    return NumberColumn(entry["number"], entry["least"], entry["most"], **options)
+
+
+_ENTRIES = read_json("sqlgym", "databases.json")
+
+TRAIN = tuple(map(_database, _ENTRIES["train"]))
+"""The databases of the train split."""
+
+DEV = tuple(map(_database, _ENTRIES["dev"]))
+"""The databases of the dev split, which no train task uses."""

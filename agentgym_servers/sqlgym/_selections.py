@@ -9,14 +9,14 @@ from agentgym_servers.sqlgym._schema import PickColumn
 
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
-    from agentgym_servers.sqlgym._filling import Row
+    from agentgym_servers.sqlgym._rows import Row
     from agentgym_servers.sqlgym._schema import NumberColumn, TableSchema
 
-__all__ = ["Selection", "Selector", "words"]
+__all__ = ["RowSelection", "Selector", "words"]
 
 
 @dataclass(frozen=True)
-class Selection:
+class RowSelection:
     """Some rows of a table.
 
     Attributes:
@@ -89,13 +89,13 @@ class Selector:
         kind = self._draw.below(4)
         if kind == 0 and least < most:
             return f"{phrase} from {least} to {most}", f"{name} BETWEEN {least} AND {most}"
-        # A condition must not hold for every row or for no row.
+        # A condition must not match every row or no row.
         either = ("above", ">") if least == min(values) or kind == 1 else ("at least", ">=")
         comparison, operator = ("below", "<") if least > min(values) and kind == 2 else either  # noqa: PLR2004
         return f"{phrase} {comparison} {least}", f"{name} {operator} {least}"
 
-    def selection(self, table: TableSchema) -> Selection:
-        """Select rows of a table by its own columns, by those of tables it refers to, or by both."""
+    def selection(self, table: TableSchema) -> RowSelection:
+        """Select rows of a table by its own columns, by columns of tables it refers to, or by both."""
         draw = self._draw
         links = draw.some(table.links, draw.between(0, min(2, len(table.links))))
         phrase, tables, where, joined = table.many, f"{table.name} AS T1", [], 1
@@ -118,4 +118,4 @@ class Selector:
             condition, sql, _ = self.condition(parent, alias, most=1)
             phrase += f" {condition}"
             where.append(sql)
-        return Selection(table, phrase, tables, " AND ".join(where), used)
+        return RowSelection(table, phrase, tables, " AND ".join(where), used)

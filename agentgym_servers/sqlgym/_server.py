@@ -1,8 +1,7 @@
 """The routes of the SQLGym server.
 
-Requests and responses are those of AgentGym's server, including errors: HTTP 500 in plain text, without a
-reason unless a task cannot be judged. The ``local_quirks`` of `agentgym_gym.envs.sqlgym` list the
-differences.
+Requests and responses equal AgentGym's, including errors: HTTP 500 in plain text, without a reason unless a
+task cannot be judged. The ``local_quirks`` of `agentgym_gym.envs.sqlgym` list the differences.
 """
 
 from __future__ import annotations
@@ -17,15 +16,10 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import CannotJudge, Failed, new_app
 from agentgym_servers._frame.bodies import EnvStepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.sqlgym._bird import BirdWorld
-from agentgym_servers.sqlgym._worker_pool import (
-    DATA_BOUNDS,
-    MADE_BOUNDS,
-    NoReference,
-    NotExecuted,
-    WorkerPool,
-)
-from agentgym_servers.sqlgym._world import SqlTask, World, world_of
+from agentgym_servers.sqlgym._data_folder import BirdWorld
+from agentgym_servers.sqlgym._judge import NoReference, SqlWorkerPool
+from agentgym_servers.sqlgym._statement_process import DATA_BOUNDS, MADE_BOUNDS, NotExecuted
+from agentgym_servers.sqlgym._world import SqlTask, SqlWorld, world_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +34,7 @@ class _ResetBody(BaseModel):
     item_id: int
 
 
-class _Table:
+class _ServedEnv:
     """One environment.
 
     Attributes:
@@ -53,7 +47,7 @@ class _Table:
         self.item_id = 0
         self.tried = False
 
-    def deal(self, item_id: int, task: SqlTask) -> None:
+    def start(self, item_id: int, task: SqlTask) -> None:
         """Start a task."""
         self.item_id, self._task, self.tried = item_id, task, False
 
@@ -80,27 +74,32 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     Raises:
         BadOption: The user's folder is not a valid BIRD folder.
     """
-    world: World = world_of(options.seed) if options.data is None else BirdWorld(options.data)
+    world: SqlWorld = world_of(options.seed) if options.data is None else BirdWorld(options.data)
     app = new_app("SQLGym", options, plain_errors=True)
-    tables = HeldEnvs[_Table](options, new_ids=True)
-    workers = WorkerPool(world, MADE_BOUNDS if options.data is None else DATA_BOUNDS)
+    envs = HeldEnvs[_ServedEnv](options, new_ids=True)
+    workers = SqlWorkerPool(world, MADE_BOUNDS if options.data is None else DATA_BOUNDS)
     app.state.workers = workers
     # A generated reference has been executed when its question was made.
-    _add_play(app, tables, world, workers, check_references=options.data is not None)
-    _add_views(app, tables)
+    _add_play(app, envs, world, workers, check_references=options.data is not None)
+    _add_views(app, envs)
     return app
 
 
 def _add_play(
-    app: FastAPI, tables: HeldEnvs[_Table], world: World, workers: WorkerPool, *, check_references: bool
+    app: FastAPI,
+    envs: HeldEnvs[_ServedEnv],
+    world: SqlWorld,
+    workers: SqlWorkerPool,
+    *,
+    check_references: bool,
 ) -> None:
     @app.post("/create", response_model=None)
     async def create() -> int:
-        return tables.add(lambda _: _Table())
+        return envs.add(lambda _: _ServedEnv())
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> list[str | None]:
-        table = tables.get(body.env_idx)
+        env = envs.get(body.env_idx)
         try:
             if world.ready(body.item_id):
                 task = world.task(body.item_id)
@@ -111,19 +110,19 @@ def _add_play(
         if check_references:
             with _failures(body.item_id):
                 await workers.check(task, body.env_idx)
-        table.deal(body.item_id, task)
+        env.start(body.item_id, task)
         return [task.observation, None]
 
     @app.post("/step", response_model=None)
     async def step(body: EnvStepBody) -> dict[str, Any]:
-        table = tables.get(body.env_idx)
-        item_id, task, first = table.item_id, table.task, not table.tried
-        table.tried = True  # before the statement is queued, so that only one of two at once can score
+        env = envs.get(body.env_idx)
+        item_id, task, first = env.item_id, env.task, not env.tried
+        env.tried = True  # before the statement is queued, so that only one of two at once can score
         try:
             with _failures(item_id):
                 judged = await workers.judge(task, body.action, body.env_idx)
         except Failed:
-            table.undo_try(task, first=first)
+            env.undo_try(task, first=first)
             raise
         reward = 1.0 if judged.right and first else 0.0
         return {"state": judged.state, "reward": reward, "done": True, "info": {"ground_truth": ""}}
@@ -131,7 +130,7 @@ def _add_play(
 
 @contextlib.contextmanager
 def _failures(item_id: int) -> Iterator[None]:
-    """Raise failures of the judge as those of the request.
+    """Raise failures of the judge as failures of the request.
 
     Raises:
         CannotJudge: The task has no reference to compare with.
@@ -145,11 +144,11 @@ def _failures(item_id: int) -> Iterator[None]:
         raise Failed(f"the statement was not executed: {error}") from error
 
 
-def _add_views(app: FastAPI, tables: HeldEnvs[_Table]) -> None:
+def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
-        return tables.ids()
+        return envs.ids()
 
     @app.get("/observation", response_model=None)
     async def observation(env_idx: int) -> str:
-        return tables.get(env_idx).task.observation
+        return envs.get(env_idx).task.observation

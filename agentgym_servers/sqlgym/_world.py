@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Protocol
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.sqlgym._databases import DEV, TRAIN
-from agentgym_servers.sqlgym._filling import opened, rows_of, script_of
 from agentgym_servers.sqlgym._questions import SqlQuestion, questions
+from agentgym_servers.sqlgym._rows import opened, rows_of, script_of
+from agentgym_servers.sqlgym._schema import DEV, TRAIN
 
-__all__ = ["DEV_IDS", "TRAIN_IDS", "DatabaseSource", "MadeWorld", "SqlTask", "World", "world_of"]
+__all__ = ["DEV_IDS", "TRAIN_IDS", "DatabaseSource", "MadeWorld", "SqlTask", "SqlWorld", "world_of"]
 
 TRAIN_IDS = range(9_428)
 """The ids of the train split, as on AgentGym's server."""
@@ -28,7 +28,7 @@ class SqlTask:
     """A question about a database.
 
     Attributes:
-        database: The name of the database, for `World.source`.
+        database: The name of the database, for `SqlWorld.source`.
         observation: The first observation.
         sql: A statement that answers the question.
     """
@@ -51,7 +51,7 @@ class DatabaseSource:
     path: str | None = None
 
 
-class World(Protocol):
+class SqlWorld(Protocol):
     """Databases and the tasks about them. All methods are thread-safe."""
 
     def ready(self, item_id: int) -> bool:
@@ -107,7 +107,7 @@ class MadeWorld:
             LookupError: There is no such task.
         """
         if not 0 <= item_id < DEV_IDS.stop:
-            raise LookupError(f"there is no task {item_id}: they go from 0 to {DEV_IDS.stop - 1}")
+            raise LookupError(f"there is no task {item_id}: task ids are 0 to {DEV_IDS.stop - 1}")
         place, number = _place(item_id)
         made = self._database(place)
         question, sql = made.questions[number]

@@ -1,18 +1,18 @@
 """One game of TextCraft, without a server.
 
 The first observation has some recipes and a goal. The agent may ``get`` an item that no recipe makes,
-``craft`` an item from others that it holds, and look at its ``inventory``. It wins when it makes the goal.
+``craft`` an item from others that it has, and look at its ``inventory``. It wins when it makes the goal.
 
-Every observation equals that of AgentGym's TextCraft server to the letter, except for numbers so long that
-that server fails.
+Every observation equals AgentGym's to the letter, except for numbers so long that AgentGym's server fails.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from agentgym_servers._frame.game_turn import GameTurn
 from agentgym_servers.textcraft._recipes import (
     NAMESPACE,
     CraftIngredient,
@@ -24,7 +24,7 @@ from agentgym_servers.textcraft._recipes import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MAX_DIGITS", "Game", "GameTurn"]
+__all__ = ["MAX_DIGITS", "CraftGame"]
 
 MAX_DIGITS = 600
 """The maximum number of digits of a number in an action.
@@ -38,27 +38,12 @@ _GET = re.compile(r"get ([0-9]+) (.*)")
 _COUNTED = re.compile(r"([0-9]+) (.*)")
 
 
-@dataclass(frozen=True)
-class GameTurn:
-    """The result of one action.
-
-    Attributes:
-        observation: The observation.
-        reward: 1 for the action that made the goal, else 0.
-        done: Whether the action made the goal.
-    """
-
-    observation: str
-    reward: int = 0
-    done: bool = False
-
-
 class _ActionRefused(Exception):
     """The action has no effect; the message is the observation."""
 
 
-class Game:
-    """One game in play. It does not end by itself: after the goal it continues and can be won again.
+class CraftGame:
+    """One game in play. It does not end: after the goal it continues and can be won again.
 
     Args:
         book: All recipes, shown or not.
@@ -76,6 +61,9 @@ class Game:
         Args:
             action: ``get 1 oak logs``, ``craft 4 oak planks using 1 oak logs`` or ``inventory``. Further
                 lines, and any text after ``inventory``, are ignored.
+
+        Returns:
+            The result. Its reward is 1, and it is done, for the action that made the goal.
         """
         try:
             if match := _CRAFT.match(action):
@@ -129,7 +117,7 @@ class Game:
         return not unused
 
     def _holds(self, ingredient: CraftIngredient) -> bool:
-        # The agent holds only items, so it never has enough of a tag.
+        # The agent has only items, so it never has enough of a tag.
         held = None if ingredient.is_tag else self._held.get(ingredient.name)
         return held is not None and held >= ingredient.count
 

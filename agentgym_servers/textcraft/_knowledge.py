@@ -63,7 +63,7 @@ class Knowledge:
         return set(self._makers).union(*self._origins.values())
 
     def ways(self, name: str) -> list[Way]:
-        """Return the ways to get an item that are not known to fail; only those of the likeliest type."""
+        """Return the ways of the likeliest type to get an item, except ways that are known to fail."""
         crafts: list[Way] = [r for r in self._makers.get(name, ()) if r not in self._rejected]
         if name in self._makers:
             return crafts  # the output of a recipe cannot be taken from the world

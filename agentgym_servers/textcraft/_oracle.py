@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.envs.textcraft import Craft, Get, Inventory
 from agentgym_servers.textcraft._knowledge import Knowledge
-from agentgym_servers.textcraft._plan import Step, plan
+from agentgym_servers.textcraft._plan import PlanStep, plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,9 +53,9 @@ class _Game:
         self._known = Knowledge.of(observation)
         self._goal = goal
         self._inventory: Counter[str] = Counter()
-        self._plan: list[Step] = []  # the next step is the last
+        self._plan: list[PlanStep] = []  # the next step is the last
         self._planned = False  # whether the plan was made for the last action
-        self._pending: Step | Inventory | None = None  # the action that the next observation responds to
+        self._pending: PlanStep | Inventory | None = None  # the action that the next observation responds to
         self._unparsed = 0  # the number of consecutive observations that could not be parsed
 
     def act(self, observation: str) -> Action | None:
@@ -71,7 +71,7 @@ class _Game:
         return None if self._pending is None else self._pending.action
 
     def thought(self) -> str:
-        if not isinstance(self._pending, Step):
+        if not isinstance(self._pending, PlanStep):
             return "I do not know what I have now, so I look at my inventory."
         steps = [self._pending, *reversed(self._plan)]
         todo = (
@@ -82,7 +82,7 @@ class _Game:
         left = ", then ".join(text if times == 1 else f"{text} {times} times" for text, times in runs)
         return " ".join([*(_needs(steps) if self._planned else ()), f"Left to do: {left}."])
 
-    def _learn(self, step: Step, observation: str) -> bool:
+    def _learn(self, step: PlanStep, observation: str) -> bool:
         """Record the effect of a step; return whether it is clear."""
         action = step.action
         if isinstance(action, Get) and observation.startswith("Got "):
@@ -104,7 +104,7 @@ class _Game:
         return True
 
 
-def _needs(steps: Sequence[Step]) -> Iterable[str]:
+def _needs(steps: Sequence[PlanStep]) -> Iterable[str]:
     """Return a sentence for what each item of a plan needs, from the goal back to the first ingredients."""
     sentences = []
     for step in reversed(steps):

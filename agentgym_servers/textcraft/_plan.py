@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from agentgym_servers.textcraft._knowledge import Knowledge
 
-__all__ = ["Step", "plan"]
+__all__ = ["PlanStep", "plan"]
 
 MAX_VISITS = 20_000
 """The maximum number of sets of choices that a search visits; it then returns the best plan found."""
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One turn of a plan.
 
     Attributes:
@@ -70,7 +70,7 @@ class _Option:
 _Choices: TypeAlias = "dict[str, _Option]"
 
 
-def plan(goal: str, held: Mapping[str, int], knowledge: Knowledge) -> list[Step] | None:
+def plan(goal: str, held: Mapping[str, int], knowledge: Knowledge) -> list[PlanStep] | None:
     """Return the turns that make one of the goal, or None if no plan was found.
 
     Args:
@@ -125,14 +125,16 @@ class _Search:
         for option in sorted(self._options[undecided], key=lambda option: self._estimate(option, count)):
             self.extend({**choices, undecided: option})
 
-    def steps(self, choices: _Choices) -> list[Step]:
+    def steps(self, choices: _Choices) -> list[PlanStep]:
         """Return the turns of complete choices: items from the world first, ingredients before outputs."""
         needs = self._needs(choices) or {}
         ways = {name: option.way for name, option in choices.items()}
         takes = [
-            Step(Get(count, name)) for name, count in needs.items() if isinstance(ways[name], TakeFromWorld)
+            PlanStep(Get(count, name))
+            for name, count in needs.items()
+            if isinstance(ways[name], TakeFromWorld)
         ]
-        crafts: list[Step] = []
+        crafts: list[PlanStep] = []
         for name, count in reversed(needs.items()):
             way = ways[name]
             if isinstance(way, Craft):
@@ -196,7 +198,7 @@ class _Search:
         return self._turns_of_one
 
 
-def _step(recipe: Craft, ways: Mapping[str, Way]) -> Step:
+def _step(recipe: Craft, ways: Mapping[str, Way]) -> PlanStep:
     members = []
     ingredients = []
     for part in recipe.ingredients:
@@ -205,4 +207,4 @@ def _step(recipe: Craft, ways: Mapping[str, Way]) -> Step:
             members.append((item, way.member))
             item, way = way.member, ways.get(way.member)
         ingredients.append(replace(part, item=item))
-    return Step(replace(recipe, ingredients=tuple(ingredients)), recipe, tuple(members))
+    return PlanStep(replace(recipe, ingredients=tuple(ingredients)), recipe, tuple(members))

@@ -195,7 +195,7 @@ def _shuffled(texts: Iterable[str], generator: random.Random) -> list[str]:
 
 
 class _Reader:
-    """Collects recipes one by one, except those that close a cycle with earlier ones."""
+    """Collects recipes one by one, except recipes that close a cycle with earlier ones."""
 
     def __init__(self) -> None:
         self._kept: dict[str, list[CraftRecipe]] = defaultdict(list)
@@ -223,7 +223,7 @@ class _Reader:
             self._kept[output].append(CraftRecipe(inputs, output, count, tag))
 
     def _add_ancestry(self, output: str, inputs: tuple[CraftIngredient, ...]) -> bool:
-        """Record the ingredients of an item; if it is one of its own, return False and record nothing."""
+        """Record the ingredients of an item; if it is among them, return False and record nothing."""
         origins = self._made_from.setdefault(output, set())
         if any(output in self._made_from.get(each.name, ()) for each in inputs):
             return False
@@ -297,7 +297,7 @@ def _grouped(pairs: Iterable[tuple[str, CraftRecipe]]) -> Mapping[str, tuple[Cra
 def _by_depth(
     by_item: Mapping[str, tuple[CraftRecipe, ...]], by_tag: Mapping[str, tuple[CraftRecipe, ...]]
 ) -> list[str]:
-    """Return the items that can be made, those with the fewest crafting levels first.
+    """Return the items that can be made, the fewest crafting levels first.
 
     The levels result from repeated passes over all names until none decreases, so cycles would be harmless.
     """

@@ -1,6 +1,6 @@
 """The TextCraft server: AgentGym's protocol over the games of `_game`.
 
-Requests and responses are those of AgentGym's own server, including errors: HTTP 200 with ``{"error": str}``.
+Requests and responses equal AgentGym's, including errors: HTTP 200 with ``{"error": str}``.
 `agentgym_gym.envs.textcraft` lists the differences. As on AgentGym's server, ``commands`` and ``goal`` of
 ``/create`` are accepted and ignored, a new environment plays the task whose index is the environment's id,
 and a game continues after it is won.
@@ -15,8 +15,9 @@ from pydantic import BaseModel
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.bodies import IdBody, StepBody
+from agentgym_servers._frame.game_turn import GameTurn
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.textcraft._game import Game, GameTurn
+from agentgym_servers.textcraft._game import CraftGame
 from agentgym_servers.textcraft._recipes import CraftTask, RecipeBook, recipe_book
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class _ServedEnv:
     def start(self, book: RecipeBook, index: int) -> None:
         """Start a task."""
         self.task: CraftTask = book.task(index)
-        self.game = Game(book, self.task.goal)
+        self.game = CraftGame(book, self.task.goal)
         self.last = GameTurn(self.task.text)
 
 
@@ -75,8 +76,8 @@ def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], book: RecipeBook) -> Non
     @app.post("/step", response_model=None)
     async def step(body: StepBody) -> dict[str, Any]:
         env = envs.get(body.id)
-        env.last = last = env.game.play(body.action)
-        return {"observation": last.observation, "reward": last.reward, "done": last.done}
+        env.last = env.game.play(body.action)
+        return vars(env.last)
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> dict[str, Any]:

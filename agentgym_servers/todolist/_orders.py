@@ -155,7 +155,7 @@ def _delete_long(scene: Scene) -> Draft | None:
 
 
 def _day_after(scene: Scene) -> Draft | None:
-    """Set the due date of a task relative to that of another."""
+    """Set the due date of a task relative to another task."""
     (one, first), (other, second) = scene.two_todos()
     day = scene.day(scene.days_until(second) + 1)
     if first.due == day:

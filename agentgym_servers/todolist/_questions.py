@@ -173,7 +173,7 @@ def _earlier(scene: Scene) -> Draft | None:
 
 
 def _within_days(scene: Scene) -> Draft | None:
-    """Which tasks are due in the next days, except those of one project?"""
+    """Which tasks of all projects but one are due in the next days?"""
     excluded, days = scene.project(), scene.draw.between(1, 5)
     others = [each for each in scene.projects if each is not excluded]
     matches = [todo for each in others for todo in each.todos if 0 <= scene.days_until(todo) <= days]

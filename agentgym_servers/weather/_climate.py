@@ -1,8 +1,8 @@
 """The weather of the Weather world: a function of the place, the day and the seed.
 
-The weather is invented but resembles that of the earth: it has seasons, and is colder in the far north and
-south and at great heights. Sums of waves in space and time are added, so that consecutive days and nearby
-places have similar weather.
+The weather is invented but resembles the earth's: it has seasons, and is colder in the far north and south
+and at great heights. Sums of waves in space and time are added, so that consecutive days and nearby places
+have similar weather.
 """
 
 from __future__ import annotations
@@ -137,8 +137,8 @@ def on_grid(degrees: float) -> float:
 def height_at(latitude: float, longitude: float) -> float:
     """Return the height of a point in metres, interpolated from the places around it.
 
-    The interpolation is that of Shepard (1968), "A two-dimensional interpolation function for
-    irregularly-spaced data", with the power 4, on the globe.
+    The interpolation follows Shepard (1968), "A two-dimensional interpolation function for irregularly-spaced
+    data", with the power 4, on the globe.
     """
     x, y, z = _on_sphere(latitude, longitude)
     weights = heights = 0.0
@@ -168,7 +168,7 @@ def distance_km(latitude1: float, longitude1: float, latitude2: float, longitude
 def air_quality_level(index: float) -> str:
     """Return the level of an air quality index.
 
-    The levels are those of the European Environment Agency: good up to 20, then one level per 20.
+    The European Environment Agency defines the levels: good up to 20, then one level per 20.
     """
     return next((level for level, most in _LEVELS.items() if index <= most), "extremely poor")
 

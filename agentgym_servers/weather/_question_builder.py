@@ -1,19 +1,30 @@
-"""The building blocks of Weather's questions: random users, places and dates, and the look-up calls."""
+"""The building blocks of Weather's questions: random users, places and dates, look-up calls, and reasons."""
 
 from __future__ import annotations
 
+import math
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from agentgym_servers._frame.tool_tasks import FunctionCall, QuestionBuilder
+from agentgym_servers._frame.tool_tasks import FunctionCall, QuestionBuilder, listed
 from agentgym_servers.weather._climate import distance_km, height_at
 from agentgym_servers.weather._places import CITIES, City
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
     from agentgym_servers._frame.draw import Draw
     from agentgym_servers.weather._climate import Climate, Day
 
-__all__ = ["NUMBER", "WeatherQuestionBuilder"]
+__all__ = [
+    "NUMBER",
+    "WeatherQuestionBuilder",
+    "added",
+    "compared",
+    "dated",
+    "days_counted",
+    "exact_sum",
+]
 
 NUMBER = "Please provide the answer as a number, to one decimal place."
 
@@ -149,3 +160,32 @@ def _relative(offset: int) -> str:
     if count == 1:
         return "yesterday" if offset < 0 else "tomorrow"
     return f"{count} days ago" if offset < 0 else f"in {count} days"
+
+
+def exact_sum(numbers: Iterable[float]) -> float:
+    """Return a sum, to two decimal places."""
+    return round(math.fsum(numbers), 2)
+
+
+def days_counted(count: int) -> str:
+    """Return a number of listed days."""
+    return "That is 1 day" if count == 1 else f"These are {count} days"
+
+
+def dated(days: Iterable[Day], value: Callable[[Day], float]) -> str:
+    """Return the dates of days, each with a value."""
+    return listed(f"{day.date} {value(day)}" for day in days)
+
+
+def added(noun: str, numbers: Iterable[float], total: float) -> str:
+    """Return a sum of daily values, without zeros."""
+    return f"The {noun}: {' + '.join(str(number) for number in numbers if number) or '0'} = {total}."
+
+
+def compared(nouns: str, values: Mapping[str, float], comparison: str) -> str:
+    """Return the values of cities, and the city with the comparison: the greatest, lowest or nearest."""
+    choose = min if comparison in {"lower", "nearer"} else max
+    best = choose(values, key=lambda name: values[name])
+    return (
+        f"The {nouns}: {listed(f'{name} {value}' for name, value in values.items())}. {best} is {comparison}."
+    )

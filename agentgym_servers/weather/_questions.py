@@ -10,10 +10,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from agentgym_servers._frame.tool_tasks import Question, require, single_best, yes_or_no
+from agentgym_servers._frame.tool_tasks import Question, listed, require, single_best, yes_or_no
 from agentgym_servers.weather._climate import air_quality_level
-from agentgym_servers.weather._question_builder import NUMBER, WeatherQuestionBuilder
-from agentgym_servers.weather._reasons import added, compared, dated, days_counted, exact_sum, listed
+from agentgym_servers.weather._question_builder import (
+    NUMBER,
+    WeatherQuestionBuilder,
+    added,
+    compared,
+    dated,
+    days_counted,
+    exact_sum,
+)
 
 if TYPE_CHECKING:
     from agentgym_servers.weather._places import City

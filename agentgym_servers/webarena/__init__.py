@@ -1,7 +1,7 @@
-"""The WebArena server: AgentGym's protocol over sites of our own in Chromium, or over a user's sites.
+"""The WebArena server: AgentGym's protocol over our own sites in Chromium, or a user's sites.
 
-`_server` has the routes. An `_episode` plays a task in a browser context of its own; `sites` are served to it
-by `_site_server`, from a state of its own. The tasks are made by `tasks`, or read by `_data`. The
+`_server` has the routes. An `_episode` plays a task in its own browser context; `_site_server` serves the
+`_sites` to it, from its own state. `_templates` generate the tasks, or `_data_folder` reads them. The
 ``local_quirks`` of `agentgym_gym.envs.webarena` list the differences from AgentGym's server.
 """
 

@@ -1,4 +1,4 @@
-"""One environment: a task being played in a browser context of its own."""
+"""One environment: a task being played in its own browser context."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
-from agentgym_servers._browser.actions import Command, read_action
+from agentgym_servers._browser.actions import BrowserAction, read_action
+from agentgym_servers._browser.chromium import Chromium
 from agentgym_servers._browser.held_tabs import HeldTabs
-from agentgym_servers._browser.tabs import ActionFailed, Seen, Tabs
+from agentgym_servers._browser.tabs import ActionFailed, TabPage, Tabs
 from agentgym_servers._browser.turns import Turns
 from agentgym_servers.webarena._evaluation import evaluate
-from agentgym_servers.webarena._site_server import HEADER, SiteServer
+from agentgym_servers.webarena._site_server import HEADER
 from agentgym_servers.webarena._sites import host_of
 from agentgym_servers.webarena._sites.web import COOKIE, signed_in_cookie
 
 if TYPE_CHECKING:
-    from agentgym_servers._browser.chromium import Chromium
-    from agentgym_servers.webarena._task import Task, World
+    from agentgym_servers.webarena._site_server import SiteServer
+    from agentgym_servers.webarena._task import WebArenaTask, WebArenaWorld
 
-__all__ = ["Episode", "NoPage", "Stage", "fault"]
+__all__ = ["NoPage", "WebArenaBrowser", "WebArenaEpisode", "fault"]
 
 logger = logging.getLogger("agentgym_servers")
 
@@ -46,27 +47,35 @@ class NoPage(Exception):
     """There is nothing to show: no task was started."""
 
 
-class Stage:
-    """The shared parts of all environments of a server: the tasks, the browser and the sites.
+class WebArenaBrowser:
+    """Opens tasks in the one browser of a server, which starts with the first task.
 
     Args:
         world: The tasks.
-        browser: The browser.
         sites: The server of the sites; None if the sites are the user's.
     """
 
-    def __init__(self, world: World, browser: Chromium, sites: SiteServer | None) -> None:
-        self.world, self.browser, self.sites = world, browser, sites
+    def __init__(self, world: WebArenaWorld, sites: SiteServer | None) -> None:
+        self.world, self.sites = world, sites
         self.turns = Turns()
+        self.chromium: Chromium | None = None
+        self._starting = asyncio.Lock()
 
-    async def open(self, task: Task) -> Tabs:
-        """Open a context for a task, with the state of the sites and the accounts of its own."""
+    async def _started(self) -> Chromium:
+        async with self._starting:
+            if self.chromium is None:
+                self.chromium = Chromium(None if self.sites is None else await self.sites.start())
+            return self.chromium
+
+    async def open(self, task: WebArenaTask) -> Tabs:
+        """Open a context for a task, with its own state of the sites and its own accounts."""
+        chromium = await self._started()
         token, state = "", self.world.fresh_state(task)
         headers = None
         if self.sites is not None and state is not None:
             token = self.sites.add(state)
             headers = {HEADER: token}
-        context = await self.browser.context(headers, None if task.storage is None else str(task.storage))
+        context = await chromium.context(headers, None if task.storage is None else str(task.storage))
         if self.sites is not None:
             sites = self.sites
             context.on("close", lambda _: sites.remove(token))
@@ -90,34 +99,40 @@ class Stage:
         return tabs
 
 
-class Episode:
+class WebArenaEpisode:
     """One environment.
 
     Args:
-        stage: The parts that all environments share.
+        browser: The browser, which all environments share.
+
+    Attributes:
+        turn: Held while the browser works for the environment.
+        task_id: The current task.
     """
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, browser: WebArenaBrowser) -> None:
+        self._browser = browser
         self.turn = asyncio.Lock()
-        self._task: Task | None = None
+        self.task_id = 0
+        self._task: WebArenaTask | None = None
         self._tabs: Tabs | None = None
-        self._seen: Seen | None = None
+        self._seen: TabPage | None = None
         self._previous = "None"
         self._done = False
         self._held = HeldTabs()
 
-    async def reset(self, task: Task) -> str:
+    async def reset(self, task_id: int, task: WebArenaTask) -> str:
         """Start a task; return the tabs and the page as text.
 
         Raises:
-            TimeoutError: That took a minute, apart from the wait for other environments.
+            TimeoutError: It took over a minute, not counting the wait for other environments.
         """
-        return await self._stage.turns.take(partial(self._reset, task))
+        self.task_id = task_id
+        return await self._browser.turns.take(partial(self._reset, task))
 
-    async def _reset(self, task: Task) -> str:
+    async def _reset(self, task: WebArenaTask) -> str:
         await self.close()
-        tabs = await self._stage.open(task)
+        tabs = await self._browser.open(task)
         self._held.hold(tabs)
         self._task, self._tabs, self._previous, self._done = task, tabs, "None", False
         self._seen = await tabs.see()
@@ -133,7 +148,7 @@ class Episode:
         if self._task is None or self._seen is None:
             raise NoPage
         return (
-            f"OBSERVATION:\n{self._seen.text}\nURL: {self._stage.world.addresses.shown(self._seen.url)}\n"
+            f"OBSERVATION:\n{self._seen.text}\nURL: {self._browser.world.addresses.shown(self._seen.url)}\n"
             f"OBJECTIVE: {self._task.intent}\nPREVIOUS ACTION: {self._previous}"
         )
 
@@ -144,19 +159,19 @@ class Episode:
             NoPage: No task was started.
             NotAnAction: The reply has no action.
             Error: The page cannot be read.
-            TimeoutError: That took a minute, apart from the wait for other environments.
+            TimeoutError: It took over a minute, not counting the wait for other environments.
         """
         if self._task is None or self._seen is None:
             raise NoPage
-        command = read_action(self._stage.world.addresses.opened(reply))
+        command = read_action(self._browser.world.addresses.opened(reply))
         if self._done or self._tabs is None:
             return self._result(0.0, "The task has ended: reset the environment.", terminated=True)
         self._previous = self._described(command)
         if command.verb == "stop":
-            return await self._stage.turns.take(partial(self._stop, self._task, self._tabs, command.text))
-        return await self._stage.turns.take(partial(self._act, self._tabs, command))
+            return await self._browser.turns.take(partial(self._stop, self._task, self._tabs, command.text))
+        return await self._browser.turns.take(partial(self._act, self._tabs, command))
 
-    async def _act(self, tabs: Tabs, command: Command) -> dict[str, Any]:
+    async def _act(self, tabs: Tabs, command: BrowserAction) -> dict[str, Any]:
         reward, failure = 1.0, ""
         try:
             await tabs.act(command)
@@ -165,14 +180,14 @@ class Episode:
         self._seen = await tabs.see()
         return self._result(reward, failure, terminated=False)
 
-    async def _stop(self, task: Task, tabs: Tabs, answer: str) -> dict[str, Any]:
+    async def _stop(self, task: WebArenaTask, tabs: Tabs, answer: str) -> dict[str, Any]:
         """Score the episode, whose context is then closed."""
-        reward = await evaluate(task.check, answer, tabs, self._stage.world.addresses)
+        reward = await evaluate(task.check, answer, tabs, self._browser.world.addresses)
         self._done = True
         await self.close()
         return self._result(reward, "", terminated=True)
 
-    def _described(self, command: Command) -> str:
+    def _described(self, command: BrowserAction) -> str:
         """Return the action as the next page shows it."""
         if not command.element:
             return str(command)

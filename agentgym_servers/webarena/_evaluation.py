@@ -95,7 +95,7 @@ def _reason(error: Exception) -> str:
 
 
 def problem_of(check: Mapping[str, Any]) -> str:
-    """Return why a check can be evaluated for no agent, as far as its form shows; empty if it is valid."""
+    """Return why the form of a check makes it impossible to evaluate; empty if it is valid."""
     problems = ((kind, _problem_of_part(kind, check)) for kind in check["eval_types"])
     return next((f"its check {kind} is not valid: {problem}" for kind, problem in problems if problem), "")
 
@@ -175,7 +175,7 @@ def matches_answer(references: Mapping[str, Any], answer: str) -> bool:
 
 
 def _includes(text: str, required: str, *, whole: bool = False) -> bool:
-    """Return whether a text contains another; one character has to be a word of its own in an answer."""
+    """Return whether a text contains another; one character has to be a separate word in an answer."""
     text, required = _cleaned(text), _cleaned(required)
     if whole and len(required) == 1:
         return required in _TOKENS.findall(text)
@@ -238,7 +238,7 @@ async def _matches_content(targets: Iterable[Mapping[str, Any]], tabs: Tabs, add
 
 
 async def _selected(target: Mapping[str, Any], tabs: Tabs, addresses: Addresses) -> str:
-    """Return the content that a target selects of its page; empty if there is none.
+    """Return the content that a target selects on its page; empty if there is none.
 
     Raises:
         ValueError: The target calls a function that is not defined, or the site answers with an error.

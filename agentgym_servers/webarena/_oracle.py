@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import gymnasium
 
     from agentgym_gym.actions import Action
-    from agentgym_servers.webarena._tasks.steps import Step
+    from agentgym_servers.webarena._templates.steps import Step
 
 __all__ = ["WebArenaOracle"]
 
@@ -36,14 +36,13 @@ class WebArenaOracle:
         """Look up the solution of a task.
 
         Raises:
-            BadOption: The task is not from this project's own server, or its world was not generated from a
-                seed.
+            BadOption: The task is not from this project's own server, or comes from a user's data.
         """
         task = world_of(seed_of(info, WEBARENA.name)).task(info["task_id"])
         self._steps, self._scrolls = list(task.steps), 0
 
     def act(self, observation: str, info: dict[str, Any]) -> Action | None:
-        """Return the next action: that of the solution, or a scroll to its element; None after the last."""
+        """Return the next action of the solution, or a scroll to its element; None after the last."""
         if not self._steps:
             return None
         step = self._steps[0]

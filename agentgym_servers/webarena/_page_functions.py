@@ -1,6 +1,6 @@
 """The functions that checks of WebArena's task files may call, parsed and not evaluated.
 
-Those of the shop use the interface of Magento, which only the user's own sites have.
+The shop's functions use the interface of Magento, which only the user's own sites have.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ROLE = """(account) => {
 
 
 def called_function(text: Any) -> str:
-    """Return the call in an address or a locator of a check; empty if it is none."""
+    """Return the call in an address or a locator of a check; empty if it is not a call."""
     return text.removeprefix(_FUNC) if isinstance(text, str) and text.startswith(_FUNC) else ""
 
 
@@ -113,7 +113,7 @@ async def call_function(call: str, tabs: Tabs, addresses: Addresses) -> str:
 
 
 def raised_by_page(error: Error) -> bool:
-    """Return whether a script raised the error because the page is another one than it expects."""
+    """Return whether a script raised the error because it expects a different page."""
     return _RAISED.match(error.message) is not None
 
 
@@ -133,7 +133,7 @@ async def evaluate_on_page(tabs: Tabs, expression: str, *arguments: Any) -> str:
 
 
 def _post_url(url: str) -> str:
-    """Return the address of the post of a page of the forum; the page's own if it is of none."""
+    """Return the address of the post that a page of the forum shows; else the page's own address."""
     parts = urlsplit(url)
     path = parts.path.split("/")
     if path[1:2] != ["f"] or not path[3:4]:

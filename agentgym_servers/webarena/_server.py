@@ -1,7 +1,7 @@
 """The routes of the WebArena server.
 
-Requests and responses are those of AgentGym's server, including errors: a page of HTML with HTTP 500 or 400,
-or a failure as an observation. The ``local_quirks`` of `agentgym_gym.envs.webarena` list the differences.
+Requests and responses equal AgentGym's, including errors: a page of HTML with HTTP 500 or 400, or a failure
+as an observation. The ``local_quirks`` of `agentgym_gym.envs.webarena` list the differences.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from playwright.async_api import Error
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.actions import NotAnAction
-from agentgym_servers._browser.chromium import Chromium
 from agentgym_servers._browser.tabs import ActionFailed
 from agentgym_servers._frame.app import CannotJudge, Failed, Full, judge_failure, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.webarena._data import DataWorld
-from agentgym_servers.webarena._episode import Episode, NoPage, Stage, fault
+from agentgym_servers.webarena._data_folder import DataWorld
+from agentgym_servers.webarena._episode import NoPage, WebArenaBrowser, WebArenaEpisode, fault
 from agentgym_servers.webarena._evaluation import CheckFailed, problem_of
 from agentgym_servers.webarena._site_server import SiteServer
 from agentgym_servers.webarena._world import world_of
@@ -31,7 +30,7 @@ from agentgym_servers.webarena._world import world_of
 if TYPE_CHECKING:
     from fastapi import FastAPI, Request
 
-    from agentgym_servers.webarena._task import World
+    from agentgym_servers.webarena._task import WebArenaWorld
 
 __all__ = ["create_app"]
 
@@ -46,25 +45,16 @@ class _BadJson(Exception):
 
 
 class _Server:
-    """The environments; the browser and the sites start with the first task."""
+    """The environments and their routes."""
 
     def __init__(self, options: ServerOptions) -> None:
-        self._world: World = world_of(options.seed) if options.data is None else DataWorld(options.data)
-        self._own_sites = options.data is None
-        self._starting = asyncio.Lock()
-        self._stage: Stage | None = None
-        self.envs = HeldEnvs[_Env](options)
+        self._world: WebArenaWorld = (
+            world_of(options.seed) if options.data is None else DataWorld(options.data)
+        )
+        self.browser = WebArenaBrowser(self._world, SiteServer() if options.data is None else None)
+        self.envs = HeldEnvs[WebArenaEpisode](options)
 
-    async def stage(self) -> Stage:
-        """Return what the environments share."""
-        async with self._starting:
-            if self._stage is None:
-                sites = SiteServer() if self._own_sites else None
-                proxy = await sites.start() if sites is not None else None
-                self._stage = Stage(self._world, Chromium(proxy), sites)
-            return self._stage
-
-    def env(self, env_idx: Any) -> _Env:
+    def episode(self, env_idx: Any) -> WebArenaEpisode:
         """Return an environment.
 
         Raises:
@@ -76,21 +66,19 @@ class _Server:
 
     async def create(self, _request: Request) -> dict[str, Any]:
         """Create an environment."""
-        return {"env_idx": self.envs.add(lambda _: _Env())}
+        return {"env_idx": self.envs.add(lambda _: WebArenaEpisode(self.browser))}
 
     async def reset(self, request: Request) -> dict[str, Any] | Response:
         """Start a task, unless its check is not valid."""
         body = await _body(request)
         env_idx, task_id = body["env_idx"], body["idx"]
         try:
-            env = self.env(env_idx)
+            episode = self.episode(env_idx)
             task = self._world.task(_task_id(task_id, body["seed"]))
             if problem := problem_of(task.check):
                 return _unjudged(CannotJudge(task_id, problem), _FAILED_RESET)
-            async with env.turn:
-                env.task_id = task_id
-                episode = await env.started(self)
-                text = await episode.reset(task)
+            async with episode.turn:
+                text = await episode.reset(task_id, task)
         except Exception as error:  # noqa: BLE001 - any failure is this reply
             level = logging.WARNING if isinstance(error, Error) else logging.INFO
             logger.log(level, "a reset failed: %s", fault(error))
@@ -103,17 +91,15 @@ class _Server:
         env_idx, reply = body["env_idx"], body["action"]
         nothing = {"reward": 0, "terminated": False, "truncated": False, "info": None}
         try:
-            env = self.env(env_idx)
-            async with env.turn:
-                if env.episode is None:
-                    raise NoPage
-                return await env.episode.step(str(reply))
+            episode = self.episode(env_idx)
+            async with episode.turn:
+                return await episode.step(str(reply))
         except (Failed, NoPage):
             return {"observation": str(env_idx), **nothing}
         except NotAnAction as error:
             return {"observation": str(error), **nothing}
         except CheckFailed as error:
-            failure = CannotJudge(env.task_id, str(error))
+            failure = CannotJudge(episode.task_id, str(error))
             return _unjudged(failure, {"observation": str(failure), **nothing})
         except (ActionFailed, Error, ValueError, asyncio.TimeoutError) as error:
             logger.warning("a step failed: %s", fault(error))
@@ -123,11 +109,10 @@ class _Server:
         """Close an environment."""
         env_idx = (await _body(request))["env_idx"]
         if isinstance(env_idx, int) and env_idx in self.envs:
-            env = self.envs.get(env_idx)
+            episode = self.envs.get(env_idx)
             self.envs.close(env_idx)
-            async with env.turn:
-                if env.episode is not None:
-                    await env.episode.close()
+            async with episode.turn:
+                await episode.close()
         return {"closed": "closed"}
 
     async def list_envs(self, _request: Request) -> list[int]:
@@ -136,38 +121,16 @@ class _Server:
 
     async def observation(self, request: Request) -> str:
         """Return the page as the last reply showed it, or as a reset would."""
-        episode = self._from_query(request).episode
-        if episode is None:
-            raise NoPage
-        return episode.prompt
+        return self._from_query(request).prompt
 
     async def metadata(self, request: Request) -> dict[str, Any]:
         """Return the elements of the page, and a picture of it."""
-        env = self._from_query(request)
-        async with env.turn:
-            return await (await env.started(self)).metadata()
+        episode = self._from_query(request)
+        async with episode.turn:
+            return await episode.metadata()
 
-    def _from_query(self, request: Request) -> _Env:
-        return self.env(int(request.query_params["env_idx"]))
-
-
-class _Env:
-    """One environment, whose episode is made with its first task.
-
-    Attributes:
-        task_id: The current task.
-    """
-
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()
-        self.task_id = 0
-        self.episode: Episode | None = None
-
-    async def started(self, server: _Server) -> Episode:
-        """Return the episode."""
-        if self.episode is None:
-            self.episode = Episode(await server.stage())
-        return self.episode
+    def _from_query(self, request: Request) -> WebArenaEpisode:
+        return self.episode(int(request.query_params["env_idx"]))
 
 
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
@@ -192,7 +155,7 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
 
 
 def _task_id(written: Any, _seed: Any) -> int:
-    """Return the id of a task; the seed has to be there, and has no effect.
+    """Return the id of a task; the seed is required and has no effect.
 
     Raises:
         TypeError: The id is not a number.
@@ -231,7 +194,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _guarded(handle: Callable[[Request], Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler whose failures are answered as AgentGym's server does."""
+    """Return a handler that responds to failures as AgentGym's server does."""
 
     async def handler(request: Request) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""Serves the sites to the browser: a proxy on the loopback that sends no request any further.
+"""Serves the sites to the browser: a proxy on the loopback that forwards no request.
 
 The browser sends every request to it, for any host. A header, which the context of the episode adds,
 selects the state of the sites: each episode has its own.
@@ -42,7 +42,7 @@ class SiteServer:
 
     async def start(self) -> str:
         """Start listening; return the address."""
-        # Not `uvicorn.Server`, which would take over the signals of the server that this one is a part of.
+        # Not `uvicorn.Server`, which would take over the signals of the server that contains this one.
         config = Config(
             self.app,
             interface="asgi3",

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from agentgym_servers.webarena._sites.addresses import Addresses
     from agentgym_servers.webarena._sites.state import SiteState
-    from agentgym_servers.webarena._tasks.steps import Step
+    from agentgym_servers.webarena._templates.steps import Step
 
-__all__ = ["Task", "World"]
+__all__ = ["WebArenaTask", "WebArenaWorld"]
 
 
 @dataclass(frozen=True)
-class Task:
+class WebArenaTask:
     """A task.
 
     Attributes:
@@ -24,7 +24,7 @@ class Task:
         intent: The task of the agent, in words.
         start_urls: The addresses of the tabs at its start.
         check: ``eval`` of WebArena's task files, with addresses in place of the placeholders.
-        state: The number of the state that the sites of ours begin in.
+        state: The number of the initial state of our own sites.
         storage: A file with cookies and storage to begin with.
         template: The name of the template, or its number in a user's file.
         steps: The solution; none for a user's tasks.
@@ -40,7 +40,7 @@ class Task:
     steps: tuple[Step, ...] = ()
 
 
-class World(Protocol):
+class WebArenaWorld(Protocol):
     """The tasks of a server.
 
     Attributes:
@@ -51,12 +51,12 @@ class World(Protocol):
     addresses: Addresses
     settle_seconds: float
 
-    def task(self, task_id: int) -> Task:
+    def task(self, task_id: int) -> WebArenaTask:
         """Return a task.
 
         Raises:
             LookupError: There is no such task.
         """
 
-    def fresh_state(self, task: Task) -> SiteState | None:
+    def fresh_state(self, task: WebArenaTask) -> SiteState | None:
         """Return the state of the sites at the start of a task; None if they are the user's."""

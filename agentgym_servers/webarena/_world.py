@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._sites.state import STATES, SiteState, fresh_state, state_of
-from agentgym_servers.webarena._task import Task
-from agentgym_servers.webarena._tasks import TEMPLATES
+from agentgym_servers.webarena._task import WebArenaTask
+from agentgym_servers.webarena._templates import TEMPLATES
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena._tasks.template import Made, Template
+    from agentgym_servers.webarena._templates.template import Made, TaskTemplate
 
 __all__ = ["FIRST_TEST_TASK", "TASKS", "GeneratedWorld", "world_of"]
 
@@ -20,7 +20,7 @@ TASKS = 812
 """The number of tasks, as in WebArena."""
 
 FIRST_TEST_TASK = 648
-"""The first task of the split ``test``, whose states of the sites no earlier task has."""
+"""The first task of the split ``test``; no earlier task has the same states of the sites."""
 
 _TRAIN_STATES = 8
 _ROUNDS = 12  # of all templates; the tasks of a state are found in the first two
@@ -39,7 +39,7 @@ class GeneratedWorld:
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
-    def task(self, task_id: int) -> Task:
+    def task(self, task_id: int) -> WebArenaTask:
         """Return a task.
 
         Raises:
@@ -50,7 +50,7 @@ class GeneratedWorld:
         number, first, after = _share_of(task_id)
         return _tasks(self._seed, number, after - first)[task_id - first]
 
-    def fresh_state(self, task: Task) -> SiteState:
+    def fresh_state(self, task: WebArenaTask) -> SiteState:
         """Return the state of the sites at the start of a task."""
         return fresh_state(self._seed, task.state)
 
@@ -67,10 +67,10 @@ def _share_of(task_id: int) -> tuple[int, int, int]:
 
 
 @functools.lru_cache(maxsize=4 * STATES)
-def _tasks(seed: int, number: int, count: int) -> list[Task]:
+def _tasks(seed: int, number: int, count: int) -> list[WebArenaTask]:
     """Return the tasks of one state: one of each template in turn, each intent once."""
     state = state_of(seed, number)
-    tasks: dict[str, Task] = {}
+    tasks: dict[str, WebArenaTask] = {}
     first = number * len(TEMPLATES) // STATES  # so that no template is left out in all states
     ordered = TEMPLATES[first:] + TEMPLATES[:first]
     for turn in range(_ROUNDS):
@@ -83,10 +83,10 @@ def _tasks(seed: int, number: int, count: int) -> list[Task]:
     return list(tasks.values())
 
 
-def _task(template: Template, made: Made, number: int) -> Task:
+def _task(template: TaskTemplate, made: Made, number: int) -> WebArenaTask:
     start = OWN_ADDRESSES.local[f"__{template.sites[0].upper()}__"]
     check = OWN_ADDRESSES.fill_all(made.check)
-    return Task(template.sites, made.intent, (start,), check, number, None, template.name, made.steps)
+    return WebArenaTask(template.sites, made.intent, (start,), check, number, None, template.name, made.steps)
 
 
 @functools.lru_cache(maxsize=8)

@@ -1,9 +1,9 @@
 """The WebShop server: AgentGym's protocol over this project's own shop.
 
 `_server` has the routes, `_world` generates products and tasks from a seed, `_twin` words them as on
-AgentGym's server, `_official` loads WebShop's own files, `_session` plays one task, `_search` ranks products,
-and `_reward` scores a purchase. The ``local_quirks`` of `agentgym_gym.envs.webshop` list the differences from
-AgentGym's server.
+AgentGym's server, `_data_folder` loads WebShop's own files, `_session` plays one task, `_search` ranks
+products, and `_reward` scores a purchase. The ``local_quirks`` of `agentgym_gym.envs.webshop` list the
+differences from AgentGym's server.
 
 This module imports none of them: the oracle needs only `_world`, and only the standard library.
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from agentgym_gym.errors import BadOption
+from agentgym_servers._frame.data_files import read_user_json
 
 __all__ = ["array_items", "json_object"]
 
@@ -30,7 +31,7 @@ def array_items(file: Path) -> Iterator[Any]:
         with file.open(encoding="utf-8") as text:
             reader = _Reader(text)
             if reader.mark() != "[":
-                raise BadOption(f"{file} should hold a JSON array")
+                raise BadOption(f"{file} should be a JSON array")
             while reader.mark() != "]" or not number:
                 if reader.next_mark() == "]" and not number:
                     return
@@ -100,10 +101,7 @@ def json_object(file: Path) -> dict[str, Any]:
     Raises:
         BadOption: The file is unreadable or not a JSON object.
     """
-    try:
-        content = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadOption(f"{file} cannot be read: {error!s:.200}") from None
+    content = read_user_json(file)
     if not isinstance(content, dict):
-        raise BadOption(f"{file} should hold a JSON object, not {type(content).__name__}")
+        raise BadOption(f"{file} should be a JSON object, not {type(content).__name__}")
     return content

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from agentgym_gym.actions import Action
-    from agentgym_servers.webshop._products import Goal, World
+    from agentgym_servers.webshop._products import Goal, ShopWorld
 
 __all__ = ["WebShopOracle", "plan"]
 
@@ -32,7 +32,7 @@ class WebShopOracle(SolutionOracle):
         return super().act(observation, info)
 
 
-def plan(world: World, task: int, page: Callable[[], str]) -> Iterator[tuple[Action, str]]:
+def plan(world: ShopWorld, task: int, page: Callable[[], str]) -> Iterator[tuple[Action, str]]:
     """Yield the actions that win a task of a generated world, each with the thought before it.
 
     Args:
@@ -59,7 +59,7 @@ def plan(world: World, task: int, page: Callable[[], str]) -> Iterator[tuple[Act
 
 
 def _match(goal: Goal) -> str:
-    """Return why the product fits, as far as the results show it."""
+    """Return why the product fits, by what the results show."""
     product = goal.product
     shown = [product.query, *(each for each in goal.attributes if each in product.name.lower())]
     return f"{product.asin} fits: {', '.join(shown)}, ${product.price}, less than {goal.price_limit:.0f}."

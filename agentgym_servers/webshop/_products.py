@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["PATH_MARK", "Goal", "Goals", "Product", "RequiredOption", "Review", "World"]
+__all__ = ["PATH_MARK", "Goal", "Goals", "Product", "RequiredOption", "Review", "ShopWorld"]
 
 
 PATH_MARK = "\u203a"
@@ -116,7 +116,7 @@ class Goals(Protocol):
 
 
 @dataclass(frozen=True)
-class World:
+class ShopWorld:
     """A shop and its tasks.
 
     Attributes:

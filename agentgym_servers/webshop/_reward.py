@@ -125,8 +125,8 @@ def _required_text(option: RequiredOption) -> str:
     """Return the text with which the chosen values are compared.
 
     goal.py keeps the option's name: it compares a pair of name and value as Python prints it, and reduces the
-    pair to a colour only if the value is that colour and nothing else. So "x-large" does not match the size
-    "large", but "large" matches the size "x-large", since all its words occur there.
+    pair to a colour only if the value is that colour and nothing else. Therefore "x-large" does not match the
+    size "large", but "large" matches the size "x-large", since all its words occur there.
     """
     if option.name is None:
         return _color(option.value)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import bm25s
 import numpy as np
 
-__all__ = ["MAX_CHARS", "MAX_RESULTS", "MAX_WORDS", "Index"]
+__all__ = ["MAX_CHARS", "MAX_RESULTS", "MAX_WORDS", "ProductIndex"]
 
 MAX_RESULTS = 50
 """The maximum number of results, as on AgentGym's server."""
@@ -51,7 +51,7 @@ _SHORT = 3  # the length up to which a word keeps its final s
 _STEPS = 1_024  # per point of a score
 
 
-class Index:
+class ProductIndex:
     """A search index over texts.
 
     Args:

@@ -13,8 +13,8 @@ from agentgym_servers._frame.app import Failed, new_app
 from agentgym_servers._frame.bodies import EnvStepBody
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers._frame.held_envs import HeldEnvs
-from agentgym_servers.webshop._official import load_world
-from agentgym_servers.webshop._search import Index
+from agentgym_servers.webshop._data_folder import load_world
+from agentgym_servers.webshop._search import ProductIndex
 from agentgym_servers.webshop._session import Session, keywords_of
 from agentgym_servers.webshop._twin import twin_of
 from agentgym_servers.webshop._world import world_of
@@ -22,7 +22,7 @@ from agentgym_servers.webshop._world import world_of
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from agentgym_servers.webshop._products import Product, World
+    from agentgym_servers.webshop._products import Product, ShopWorld
 
 __all__ = ["create_app"]
 
@@ -42,11 +42,11 @@ class _Shop:
         twin: Whether sessions differ in nothing from AgentGym's server.
     """
 
-    def __init__(self, world: World, *, twin: bool) -> None:
+    def __init__(self, world: ShopWorld, *, twin: bool) -> None:
         self.goals = world.goals
         self.twin = twin
         self._products = world.products
-        self._index = Index(product.text for product in world.products)
+        self._index = ProductIndex(product.text for product in world.products)
 
     async def find(self, keywords: str) -> Sequence[Product]:
         """Search the products."""
@@ -57,7 +57,7 @@ class _Shop:
         return tuple(self._products[place] for place in places)
 
 
-class _Visitor:
+class _ServedEnv:
     """One environment with its current task.
 
     Args:
@@ -99,61 +99,56 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     else:
         world = twin_of(options.seed) if options.twin else world_of(options.seed)
     shop = _Shop(world, twin=options.twin)
-    visitors = HeldEnvs[_Visitor](options, new_ids=True)
+    envs = HeldEnvs[_ServedEnv](options, new_ids=True)
     app = new_app("WebShop", options, plain_errors=True)
-    _add_play(app, visitors, shop)
-    _add_views(app, visitors)
+    _add_play(app, envs, shop)
+    _add_views(app, envs)
     return app
 
 
-def _add_play(app: FastAPI, visitors: HeldEnvs[_Visitor], shop: _Shop) -> None:
+def _add_play(app: FastAPI, envs: HeldEnvs[_ServedEnv], shop: _Shop) -> None:
     @app.post("/create", response_model=None)
     async def create() -> int:
-        return visitors.add(lambda number: _Visitor(shop, number))
+        return envs.add(lambda number: _ServedEnv(shop, number))
 
     @app.post("/reset", response_model=None)
     async def reset(body: _ResetBody) -> list[str | None]:
-        visitor = visitors.get(body.env_idx)
-        visitor.reset(body.session_id)
-        return [visitor.session.observation, None]
+        env = envs.get(body.env_idx)
+        env.reset(body.session_id)
+        return [env.session.observation, None]
 
     @app.post("/step", response_model=None)
     async def step(body: EnvStepBody) -> dict[str, Any]:
-        session = visitors.get(body.env_idx).session
+        session = envs.get(body.env_idx).session
         keywords = keywords_of(body.action)
         results = () if keywords is None else await shop.find(keywords)
-        outcome = session.play(body.action, results)
-        return {
-            "state": outcome.observation,
-            "reward": outcome.reward,
-            "done": outcome.done,
-            "info": None,
-        }
+        result = session.play(body.action, results)
+        return {"state": result.observation, "reward": result.reward, "done": result.done, "info": None}
 
 
-def _add_views(app: FastAPI, visitors: HeldEnvs[_Visitor]) -> None:
+def _add_views(app: FastAPI, envs: HeldEnvs[_ServedEnv]) -> None:
     @app.get("/list_envs", response_model=None)
     async def list_envs() -> list[int]:
-        return visitors.ids()
+        return envs.ids()
 
     @app.get("/observation", response_model=None)
     async def observation(env_idx: int) -> str:
-        return visitors.get(env_idx).session.observation
+        return envs.get(env_idx).session.observation
 
     @app.get("/available_actions", response_model=None)
     async def available_actions(env_idx: int) -> dict[str, Any]:
-        session = visitors.get(env_idx).session
+        session = envs.get(env_idx).session
         return {"has_search_bar": session.has_search_bar, "clickables": session.clickables}
 
     @app.get("/instruction_text", response_model=None)
     async def instruction_text(env_idx: int) -> str:
-        text = visitors.get(env_idx).session.instruction_text
+        text = envs.get(env_idx).session.instruction_text
         if text is None:
             raise Failed("This page has no instruction.")
         return text
 
     @app.get("/state", response_model=None)
     async def state(env_idx: int) -> dict[str, str]:
-        visitors.get(env_idx)
+        envs.get(env_idx)
         # AgentGym's server responds with the names of its fields, independently of their values.
         return {name: name for name in ("url", "html", "instruction_text")}

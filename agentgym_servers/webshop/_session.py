@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentgym_servers._frame.game_turn import GameTurn
 from agentgym_servers.webshop._reward import reward
 
 if TYPE_CHECKING:
     from agentgym_servers.webshop._products import Goal, Product
 
-__all__ = ["PAGE_RESULTS", "GameTurn", "Session", "keywords_of"]
+__all__ = ["PAGE_RESULTS", "Session", "keywords_of"]
 
 PAGE_RESULTS = 10
 """The number of results per page, as on AgentGym's server."""
@@ -27,21 +27,6 @@ _BACK, _NEXT, _PREV, _BUY = "Back to Search", "Next >", "< Prev", "Buy Now"
 _SUB_PAGES = ("Description", "Features", "Reviews")
 _SEPARATOR = " [SEP] "
 _HTML_BLANKS = " \t\n\f\r"
-
-
-@dataclass(frozen=True)
-class GameTurn:
-    """The result of one action.
-
-    Attributes:
-        observation: The page after the action.
-        reward: The reward of a purchase; else 0.
-        done: Whether the action was a purchase.
-    """
-
-    observation: str
-    reward: float = 0.0
-    done: bool = False
 
 
 class Session:
@@ -69,13 +54,16 @@ class Session:
         Args:
             action: The text.
             results: The results of the search, if `keywords_of` returns keywords.
+
+        Returns:
+            The page after the action, with the reward of a purchase, which ends the task.
         """
         name, argument = _parsed(action)
         if name == "search":
             self._page, self._results, self._number, self._chosen = "results", results, 1, {}
         elif name == "click" and len(argument) <= _MAX_ITEM and self._click(argument.lower()):
             return GameTurn(self.observation, self._paid or 0.0, done=True)
-        return GameTurn(self.observation)
+        return GameTurn(self.observation, 0.0)
 
     @property
     def has_search_bar(self) -> bool:
@@ -218,8 +206,8 @@ def keywords_of(action: str) -> str | None:
 def _parsed(action: str) -> tuple[str, str]:
     r"""Return the name and the argument of an action, both empty if it has none.
 
-    The parts equal those that AgentGym's server extracts with the pattern ``(.+)\\[(.+)\\]``, which takes
-    very long for some texts: the argument is the text in the last closed brackets of the first line.
+    AgentGym's server extracts the same parts with the pattern ``(.+)\\[(.+)\\]``, which takes very long for
+    some texts: the argument is the text in the last closed brackets of the first line.
     """
     line = action.partition("\n")[0]
     end = line.rfind("]")

@@ -2,7 +2,7 @@
 
 Instructions begin with "Find me" and list the options in alphabetical order. Products have no reviews.
 Options do not change the price: as on AgentGym's server, a product with a range of prices has one price
-within it. The required attributes and options are those of the shop, so its solutions win the twin too.
+within it. The required attributes and options stay the same, so the shop's solutions win the twin too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from agentgym_servers._frame.draw import Draw
-from agentgym_servers.webshop._products import Goal, Product, World
+from agentgym_servers.webshop._products import Goal, Product, ShopWorld
 from agentgym_servers.webshop._world import TASKS, instruction, world_of
 
 __all__ = ["twin_of"]
@@ -22,7 +22,7 @@ _LIMITS = (20.0, 30.0, 40.0)  # dollars above the last multiple of ten, as on Ag
 
 
 @lru_cache(maxsize=2)
-def twin_of(seed: int) -> World:
+def twin_of(seed: int) -> ShopWorld:
     """Return the twin of the world of a seed; cached."""
     world = world_of(seed)
     products = {product.asin: _product(seed, product) for product in world.products}
@@ -37,7 +37,7 @@ def twin_of(seed: int) -> World:
                 break
         seen.add(goal.instruction)
         goals.append(goal)
-    return World(tuple(products.values()), tuple(goals))
+    return ShopWorld(tuple(products.values()), tuple(goals))
 
 
 def _product(seed: int, product: Product) -> Product:

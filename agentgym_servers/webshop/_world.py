@@ -13,7 +13,7 @@ from functools import lru_cache
 from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.webshop._departments import DEPARTMENTS, Department, ProductOption
-from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, RequiredOption, Review, World
+from agentgym_servers.webshop._products import PATH_MARK, Goal, Product, RequiredOption, Review, ShopWorld
 
 __all__ = ["PRODUCTS", "TASKS", "Solution", "instruction", "solution", "world_of"]
 
@@ -45,7 +45,7 @@ class Solution:
 
 
 @lru_cache(maxsize=2)
-def world_of(seed: int) -> World:
+def world_of(seed: int) -> ShopWorld:
     """Return the world of a seed; cached."""
     names = Draw("webshop", seed, "names").some(
         [f"{brand} {line}" for brand in _WORDS["brands"] for line in _WORDS["lines"]], PRODUCTS
@@ -56,10 +56,10 @@ def world_of(seed: int) -> World:
         _product(Draw("webshop", seed, "product", number), asins[number], name, *kinds[number % len(kinds)])
         for number, name in enumerate(names)
     )
-    return World(products, _goals(seed, products))
+    return ShopWorld(products, _goals(seed, products))
 
 
-def solution(world: World, task: int) -> Solution:
+def solution(world: ShopWorld, task: int) -> Solution:
     """Return the solution of a task of a generated world.
 
     Args:

@@ -1,19 +1,20 @@
 """One game of Wordle, without a server.
 
 The hidden word does not change during a game, except as a twin of AgentGym's server. Observations equal
-those of AgentGym's server to the letter.
+AgentGym's to the letter.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agentgym_servers.wordle._world import World
+from agentgym_servers._frame.game_turn import GameTurn
 
-__all__ = ["MAX_TRIES", "START", "Game", "GameTurn", "TwinGame", "marks"]
+if TYPE_CHECKING:
+    from agentgym_servers.wordle._world import WordleWorld
+
+__all__ = ["MAX_TRIES", "START", "TwinGame", "WordleGame", "marks"]
 
 MAX_TRIES = 6
 """The maximum number of guesses."""
@@ -24,22 +25,7 @@ START = "Let's start Wordle!"
 _WON = "g g g g g"
 
 
-@dataclass(frozen=True)
-class GameTurn:
-    """The result of one guess.
-
-    Attributes:
-        observation: The observation.
-        reward: 1 for the hidden word, else 0.
-        done: Whether the game is over.
-    """
-
-    observation: str
-    reward: float = 0
-    done: bool = False
-
-
-class Game:
+class WordleGame:
     """One game in play.
 
     Args:
@@ -51,7 +37,7 @@ class Game:
         last: The outcome of the last guess; None before the first.
     """
 
-    def __init__(self, world: World, task: int) -> None:
+    def __init__(self, world: WordleWorld, task: int) -> None:
         self._world = world
         self._hidden = world.hidden(task)
         self._tries = 0
@@ -70,6 +56,9 @@ class Game:
         Args:
             action: A word, with or without blanks between its letters. A text that is not one of the world's
                 words also counts as a guess.
+
+        Returns:
+            The result. Its reward is 1 for the hidden word, else 0.
 
         Raises:
             ValueError: The game is over.
@@ -105,17 +94,17 @@ class Game:
         return self._hidden
 
 
-class TwinGame(Game):
+class TwinGame(WordleGame):
     """One game by the rules of AgentGym's server: each guess draws the hidden word from all possible words.
 
-    The draws are those of AgentGym's server for the same task.
+    The draws equal AgentGym's for the same task.
 
     Args:
         world: The words, in the order of AgentGym's server.
         task: The task id; None for random draws.
     """
 
-    def __init__(self, world: World, task: int | None) -> None:
+    def __init__(self, world: WordleWorld, task: int | None) -> None:
         super().__init__(world, 0)
         self._random = random.Random(task)  # noqa: S311 - nothing secret
 

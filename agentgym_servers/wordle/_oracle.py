@@ -33,8 +33,8 @@ _MOST_COMPARED = 20_000  # pairs of words to compare for one guess: takes some h
 class WordleOracle:
     """Guesses a word whose answer separates the possible words well.
 
-    It uses the word list of AgentGym's server, or that of this project's own server when it plays there. It
-    infers the hidden word from the answers only.
+    It uses the word list of the server that it plays on: AgentGym's or this project's own. It infers the
+    hidden word from the answers only.
     """
 
     name = "oracle"
@@ -79,7 +79,7 @@ class WordleOracle:
 
 
 def _hints(answers: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """Return what answers show: the letters in place, those elsewhere, and those that are not in the word."""
+    """Return what answers show: the letters in place, elsewhere in the word, and not in it."""
     letters = [
         (place, letter, mark)
         for word, reply in answers

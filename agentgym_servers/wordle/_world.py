@@ -13,7 +13,7 @@ from agentgym_gym.errors import BadOption
 from agentgym_servers._frame.data_files import read_text
 from agentgym_servers._frame.draw import Draw
 
-__all__ = ["MAX_WORDS", "TWIN_WORDS", "WORDS", "World", "world_of", "world_of_data"]
+__all__ = ["MAX_WORDS", "TWIN_WORDS", "WORDS", "WordleWorld", "world_of", "world_of_data"]
 
 WORDS = tuple(read_text("wordle", "words.txt").split())
 """Common English words of five letters, in alphabetical order."""
@@ -21,7 +21,7 @@ WORDS = tuple(read_text("wordle", "words.txt").split())
 TWIN_WORDS = tuple(read_text("wordle", "lmrl_words.txt").split())
 """The words of AgentGym's server, in its order, which its draws depend on.
 
-The file is LMRL-Gym's, whose licence is beside it.
+The file is LMRL-Gym's; its licence is in the same folder.
 """
 
 MAX_WORDS = 20_000
@@ -30,7 +30,7 @@ MAX_WORDS = 20_000
 _WORD = re.compile(r"[a-z]{5}", re.ASCII)
 
 
-class World:
+class WordleWorld:
     """The known words, in random order.
 
     Args:
@@ -56,12 +56,12 @@ class World:
 
 
 @lru_cache(maxsize=2)
-def world_of(seed: int) -> World:
+def world_of(seed: int) -> WordleWorld:
     """Return the world of a seed, with the words of `WORDS`; cached."""
-    return World(WORDS, seed)
+    return WordleWorld(WORDS, seed)
 
 
-def world_of_data(folder: Path) -> World:
+def world_of_data(folder: Path) -> WordleWorld:
     """Return the world of a folder's ``words.txt``, which has words of five letters, one per line.
 
     Raises:
@@ -71,11 +71,13 @@ def world_of_data(folder: Path) -> World:
     try:
         lines = path.read_text("utf-8").split()
     except (OSError, ValueError) as error:
-        raise BadOption(f"cannot read {path}: {error}; it has a word of five letters in each line") from error
+        raise BadOption(
+            f"cannot read {path}: {error}; it should have one word of five letters per line"
+        ) from error
     words = tuple(dict.fromkeys(line.lower() for line in lines))
     wrong = next((word for word in words if not _WORD.fullmatch(word)), None)
     if wrong is not None:
-        raise BadOption(f"{path} holds {wrong[:40]!r}, which is no word of the letters a to z, five of them")
+        raise BadOption(f"{path}: {wrong[:40]!r} is not a word of five letters from a to z")
     if not 1 <= len(words) <= MAX_WORDS:
-        raise BadOption(f"{path} holds {len(words)} words; there must be 1 to {MAX_WORDS}")
-    return World(words, 0)
+        raise BadOption(f"{path} has {len(words)} words; it should have 1 to {MAX_WORDS}")
+    return WordleWorld(words, 0)

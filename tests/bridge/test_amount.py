@@ -89,7 +89,7 @@ def test_reasoning_follows_the_name(model, mode):
 def test_reasoning_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match="has no switch for reasoning"):
         RlRecipe(CRAFT, model="Qwen/QwQ-32B", thinking="off")
-    with pytest.raises(ValueError, match="--thinking='hide' needs"):
+    with pytest.raises(ValueError, match="thinking='hide' needs"):
         RlRecipe(CRAFT, verl="0.7", integration="interaction", thinking="hide")
     with pytest.raises(ValueError, match="thinking='loud'"):
         RlRecipe(CRAFT, thinking="loud")

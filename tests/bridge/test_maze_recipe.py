@@ -47,7 +47,7 @@ def test_the_page_names_each_difference(tmp_path, monkeypatch):
     paths = {"model": Path("m"), "tasks": Path("t"), "loop": Path("l"), "out": Path("o")}
     pairs = (setting.split("=", 1) for setting in grpo_settings(FULL, seed=0, **paths))
     demo = {key: yaml.safe_load(value) for key, value in pairs}
-    section = (ROOT / "docs/training/maze.md").read_text("utf-8").split("## Beside")[1].split("\n## ")[0]
+    section = (ROOT / "docs/training/maze.md").read_text("utf-8").split("## Comparison")[1].split("\n## ")[0]
     named = set(re.findall(r"`([\w.]+)`", section))
     differing = {key for key in init.keys() | demo.keys() if init.get(key) != demo.get(key)} - NAMES
     assert "actor_rollout_ref.actor.optim.lr" in differing

@@ -62,12 +62,12 @@ def test_the_trainer_is_in_the_name_of_the_run():
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({"trainer": "async"}, "--trainer='async'"),
-        ({"trainer": "colocate_async", "verl": "0.8"}, "verl 0.8 has no --trainer"),
+        ({"trainer": "async"}, "trainer='async' should be one of sync, colocate_async, separate_async"),
+        ({"trainer": "colocate_async", "verl": "0.8"}, "verl 0.8 has no trainer="),
         ({"trainer": "colocate_async", "algorithm": "remax"}, "older trainer does ReMax"),
-        ({"lora": 16, "verl": "0.7"}, "use --engine='vllm'"),
-        ({"rollout_gpus": 2}, "rollout-gpus needs --trainer"),
-        ({"trainer": "separate_async", "gpus": 1}, "--gpus=1 into --rollout-gpus=0"),
+        ({"lora": 16, "verl": "0.7"}, "use engine='vllm'"),
+        ({"rollout_gpus": 2}, "rollout_gpus needs trainer="),
+        ({"trainer": "separate_async", "gpus": 1}, "gpus=1 into rollout_gpus=0"),
         ({"trainer": "separate_async", "gpus": 4, "rollout_gpus": 4}, "both need at least 1"),
         ({"trainer": "separate_async", "gpus": 8, "rollout_gpus": 5}, "=3 does not divide"),
         ({"trainer": "separate_async", "lora": 8}, "without the adapters"),

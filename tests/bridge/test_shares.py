@@ -85,7 +85,7 @@ def test_the_turn_limit_of_an_environment_comes_from_its_arguments():
     [
         ({"env_id": MAZE, "envs": [EnvChoice(CRAFT)]}, "give envs, or env_id and env_kwargs"),
         ({"envs": [EnvChoice(MAZE), EnvChoice(MAZE)]}, "is given twice"),
-        ({}, "env='' is not the id"),
+        ({}, "env_id='' is not the id"),
     ],
 )
 def test_a_recipe_that_cannot_be(choices, said):

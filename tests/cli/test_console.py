@@ -193,12 +193,15 @@ def templates():
     for file in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ours and node.args:
-                yield f"{file.relative_to(PACKAGE)}:{node.lineno}", "".join(map(_text_of, node.args))
+                texts = [*node.args, *(keyword.value for keyword in node.keywords)]
+                yield f"{file.relative_to(PACKAGE)}:{node.lineno}", " ".join(map(_text_of, texts))
 
 
 def _text_of(node):
-    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Argument":
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "ArgumentName":
         return "--option"
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return "".join(map(_text_of, node.elts))
     if isinstance(node, ast.JoinedStr):
         return "".join(_text_of(part) for part in node.values)
     if isinstance(node, ast.FormattedValue):
@@ -226,7 +229,7 @@ def test_where_no_server_is_an_option_is_advised(run, serverless):
     result = run("play", serverless)
     assert result.exit_code == 2
     variable = f"AGENTGYM_{serverless.upper()}_URL"
-    assert f"give --server='http://HOST:PORT'; or set the variable {variable}" in result.stderr
+    assert f"Give --server='http://HOST:PORT'; or set the variable {variable}" in result.stderr
     assert "gymnasium.make" not in result.stderr
 
 

@@ -228,7 +228,7 @@ def test_a_long_text_is_shown_from_its_difference(run, tmp_path, model):
         ("--out", tmp_path / "run", "--tasks", "3", "--max-turns", 1),
     )
     usual = ("eval", name, "--model", "tiny", "--base-url", f"{server.url}/v1", *out)
-    for word, message in (("first", ""), ("second", "holds a run with agent_settings.system_prompt '…")):
+    for word, message in (("first", ""), ("second", "has a run with agent_settings.system_prompt '…")):
         (tmp_path / "prompt").write_text(f"{'Count carefully. ' * 50}Say the {word} number.")
         result = run(*usual, "--system-prompt", tmp_path / "prompt", "--resume")
         assert message in result.stderr

@@ -106,7 +106,7 @@ def test_a_hang_is_of_its_episode(play):
         ("make exit", "thread", "cannot create nasty/Nasty-v0: RuntimeError: SystemExit: no licence"),
         ("make exit", "process", "cannot create nasty/Nasty-v0: RuntimeError: SystemExit: no licence"),
         ("make os._exit", "process", "EnvProcessDied: the environment's process exited with code 7"),
-        ("", "loop", "isolate='loop' awaits reset and step, and those of nasty/Nasty-v0 are no coroutine"),
+        ("", "loop", "isolate='loop' awaits reset and step, and nasty/Nasty-v0 has no coroutine functions"),
     ],
 )
 def test_one_that_cannot_be_made_ends_the_run_before_it_begins(play, wrong, isolate, message):

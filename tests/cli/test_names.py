@@ -179,7 +179,7 @@ def test_commands_about_servers_find_ones_own(run, guessing):
     listed = json.loads(run("envs", *own, "--json").stdout)
     assert [each["id"] for each in listed if each["id"].startswith("own/")] == ["own/Guessing-v0"]
     for command in (["doctor"], ["envs"], ["leases", guessing]):
-        for name, told in ((OTHERS, "mine/Echo-v3 has no server to check"), ("nowhere:a/B", "'nowhere'")):
+        for name, told in ((OTHERS, "mine/Echo-v3' should be an environment that its module adds"), ("nowhere:a/B", "'nowhere'")):
             refused = run(*command, "--env", name)
             assert refused.exit_code == 2
             assert told in refused.stderr
@@ -285,18 +285,18 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
             ["Maze", "--parser", "agentgym", "--env-kwargs", '{"parser": "default"}'],
             "--env-kwargs gives parser",
         ),
-        ([OTHERS, "--env-kwargs", "[]"], "--env-kwargs '[]'"),
+        ([OTHERS, "--env-kwargs", "[]"], "--env-kwargs='[]'"),
         (
             [OTHERS, "--env-kwargs", '{"says": 5}'],
             "its observation is of type int",
         ),
-        ([OTHERS, "--tasks", "5:"], "seeds, which have no end"),
+        ([OTHERS, "--tasks", "5:"], "has no end, and mine/Echo-v3 has seeds"),
         (
             [OTHERS, "--tasks", "ids.json"],
             "mine/Echo-v3 has no numbered tasks",
         ),
         ([OTHERS, "--agent", "oracle"], "there is no oracle"),
-        (["CartPole-v1"], "CartPole-v1 is no text environment"),
+        (["CartPole-v1"], "CartPole-v1 is not a text environment"),
     ],
 )
 def test_what_cannot_be_named_is_an_error(run, arguments, told):

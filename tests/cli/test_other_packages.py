@@ -25,7 +25,7 @@ GREET = """
     from typing import Annotated
     import typer
     from agentgym_gym.commands import command, complete_env, out, print_json, print_table, resolve
-    from agentgym_gym.errors import Argument, BadOption
+    from agentgym_gym.errors import BadOption
 
     @dataclass(frozen=True, kw_only=True)
     class GreetOptions:
@@ -38,7 +38,7 @@ GREET = """
         "Greet an environment."
         name = resolve(options.env).id
         if options.max_turns < 1:
-            raise BadOption(Argument("max_turns"), f"={options.max_turns} should be 1 or more")
+            raise BadOption(ArgumentName("max_turns"), f"={options.max_turns} should be 1 or more")
         if options.as_json:
             return print_json({"greeted": name})
         print_table(("environment", "greetings"), [(name, str(options.max_turns))], left={"environment"})

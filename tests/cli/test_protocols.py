@@ -157,7 +157,7 @@ def test_item_files_that_do_not_fit(planned, refused, tmp_path, write_items):
         (("--protocol", "agentgym-rl", "--items", weather), "items.json' has items of Weather, which"),
         (("TextCraft", "--protocol", "agentgym-rl", "--items", weather), "has no items of TextCraft"),
         (("--protocol", "agentgym-rl", "--items", tmp_path / "empty"), "empty' has no items of WebArena, "),
-        (("--protocol", "quick", "--items", weather), "quick needs no item file: remove it"),
+        (("--protocol", "quick", "--items", weather), "quick needs no item file; remove it"),
     ):
         assert message in refused(*words)
     assert [each[:2] for each in planned("agentgym-rl", "TextCraft", "--items", both)] == [("TextCraft", 1)]
@@ -233,7 +233,7 @@ def test_a_deviation_is_part_of_the_run(run, digest, tmp_path, own, textcraft_ur
     assert run(*deviates, "--resume").exit_code == 0
     refused = run(*common, "--protocol", own(), "--out", deviating, "--resume")
     assert refused.exit_code == 2
-    assert "holds a run with protocol.text" in refused.stderr
+    assert "has a run with protocol.text" in refused.stderr
     assert run(*common, *same, "--out", by_protocol, "--resume").exit_code == 2
     assert run(*common, "--protocol", own(), "--out", plain, "--resume").exit_code == 2
 
@@ -311,39 +311,40 @@ def test_the_hash_is_of_what_a_protocol_states(digest, own, tmp_path):
     ("stated", "other", "message"),
     [
         ("samples = 2", "samples = [", "is not TOML"),
-        ("samples = 2", 'samples = "two"', "samples should be a whole number, not 'two'"),
-        ("samples = 2", "samples = 0", "samples should be 1 or more, not 0"),
+        ("samples = 2", 'samples = "two"', "samples = 'two' in FILE should be a whole number"),
+        ("samples = 2", "samples = 0", "samples = 0 in FILE should be 1 or more"),
         ("samples = 2", "sample_count = 2", "there is no key 'sample_count'; the keys are summary"),
-        ("temperature = 0", "temprature = 0", "[model]: there is no key 'temprature'"),
-        ("temperature = 0", 'model = "m"', "[model]: there is no key 'model'"),
-        ("limit = 2", "server = 'x'", "[[environments]]: there is no key 'server'"),
-        ("max_tokens = 32", "n = 1", "[environments.model]: there is no key 'n'"),
-        ('id = "Maze"', 'id = "Mase"', "[[environments]]: id = 'Mase'"),
-        ('id = "Maze"', "", "[[environments]]: each needs an id"),
+        ("temperature = 0", "temprature = 0", "[model] of FILE: there is no key 'temprature'"),
+        ("temperature = 0", 'model = "m"', "[model] of FILE: there is no key 'model'"),
+        ("limit = 2", "server = 'x'", "[[environments]] of FILE: there is no key 'server'"),
+        ("max_tokens = 32", "n = 1", "[environments.model] of FILE: there is no key 'n'"),
+        ('id = "Maze"', 'id = "Mase"', "id = 'Mase' in [[environments]] of FILE is unknown"),
+        ('id = "Maze"', "", "id in [[environments]] of FILE is missing"),
         ('id = "Maze"', 'id = "textcraft"', "are TextCraft: keep one"),
-        ('metric = "score"', 'metric = "f1"', "metric should be one of success, score, not 'f1'"),
-        ('metric = "score"', 'items = "f.json"', "Maze has tasks and items"),
-        ('metric = "score"', "count = 3", "count is the number of items, and Maze"),
-        ('tasks = "0:3"', 'items = "f.json"', "items needs a line published = "),
-        ("[model]", '[model]\nprompt = "none.txt"', "none.txt: No such file"),
+        ('metric = "score"', 'metric = "f1"', "metric = 'f1' in [[environments]] of FILE should be one of success, score"),
+        ('metric = "score"', 'items = "f.json"', "tasks = '0:3' in [[environments]] of FILE and items both select tasks of Maze"),
+        ('metric = "score"', "count = 3", "count = 3 in [[environments]] of FILE is the number of items, and Maze"),
+        ('tasks = "0:3"', 'items = "f.json"', "items in FILE needs a line published = "),
+        ("[model]", '[model]\nprompt = "none.txt"', "none.txt' in FILE cannot be read: No such file"),
         (OWN, "samples = 2", "one or more tables [[environments]]"),
     ],
 )
 def test_an_invalid_protocol(refused, own, stated, other, message):
     assert stated in OWN
-    error = refused("--protocol", own(OWN.replace(stated, other)))
-    assert "own.toml" in error or "prompt: " in error
-    assert message in error
+    file = own(OWN.replace(stated, other))
+    error = refused("--protocol", file)
+    assert "own.toml" in error
+    assert message.replace("FILE", str(file)) in error
 
 
 def test_options_that_do_not_go_together(refused, tmp_path, own):
     for words, message in (
         ((), "give an ID, a run file, or --protocol"),
-        (("--protocol", "swift"), "--protocol='swift' is not one of agentgym-eval, agentgym-rl, quick, "),
+        (("--protocol", "swift"), "--protocol='swift' should be one of agentgym-eval, agentgym-rl, quick, "),
         (("--protocol", f"{tmp_path}/none.toml"), f"cannot read {tmp_path}/none.toml"),
         (("Maze", "--items", "x.json"), "--items='x.json' needs --protocol"),
         (("run.toml", "--protocol", "quick"), "--protocol cannot be combined with the run file run.toml"),
-        (("WebShop", "--protocol", own()), "own does not include WebShop; it includes TextCraft, Maze"),
+        (("WebShop", "--protocol", own()), "ID='WebShop' is not in protocol own, which includes TextCraft, Maze"),
     ):
         assert message in refused(*words)
 

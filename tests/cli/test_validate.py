@@ -162,7 +162,7 @@ def test_a_kept_run_may_be_the_known_solution_of_some_tasks(run, door, tmp_path)
     result = run("validate", door, "--tasks", "0:4", "--gold", f"replay:{kept}")
     assert result.exit_code == 1
     assert "No known solution: tasks 2:4.\n" in result.stdout
-    assert "holds no complete episode of doors/Door-v0 with task 2\n" in result.stdout
+    assert "has no complete episode of doors/Door-v0 with task 2\n" in result.stdout
     assert "The known solution does not win: tasks 1.\n" in result.stdout
 
 

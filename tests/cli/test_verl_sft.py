@@ -167,7 +167,7 @@ def test_the_evaluation_stands_in_the_script(sft, tmp_path):
         (["--gpus", "3"], "gpus=3 does not divide the batch of 8 games"),
         (["--batch", "64", "--gpus", "1"], "40 trajectories in train do not fill a batch of 64"),
         (["--val", "2", "--gpus", "1"], "4 trajectories in val do not fill a batch of 8"),
-        (["--learning-rate", "0"], "--learning-rate=0 should be above 0"),
+        (["--learning-rate", "0"], "--learning-rate=0.0 should be above 0"),
         (["--offload", "--verl", "0.7"], "use a later verl"),
         (["--eval", "Nope"], "there is no environment 'Nope'"),
         (["--min-score", "2"], "all 40 trajectories are left out"),

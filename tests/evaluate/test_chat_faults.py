@@ -76,21 +76,21 @@ FAULTS = {
     "half a body": (half, "BadCompletion", "broke off"),
     "half a chunked body": (half_chunked, "BadCompletion", "broke off"),
     "a wrong encoding": (http(b"no gzip", "200 OK", "Content-Encoding: gzip"), "BadCompletion", "broke off"),
-    "no body": (wrong(b""), "BadCompletion", "is no JSON"),
-    "HTML": (wrong(b"<html>hi</html>"), "BadCompletion", "is no JSON: '<html>hi</html>'"),
-    "half a JSON": (wrong(b'{"choices": ['), "BadCompletion", "is no JSON"),
-    "deep JSON": (wrong(b"[" * 200_000), "BadCompletion", "is no JSON"),
-    "a stream": (wrong(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "BadCompletion", "is no JSON"),
-    "no UTF-8": (wrong(b'{"choices": "\xff"}'), "BadCompletion", "is no JSON"),
-    "a list": ([], "BadCompletion", "is no completion"),
+    "no body": (wrong(b""), "BadCompletion", "is not JSON"),
+    "HTML": (wrong(b"<html>hi</html>"), "BadCompletion", "is not JSON: '<html>hi</html>'"),
+    "half a JSON": (wrong(b'{"choices": ['), "BadCompletion", "is not JSON"),
+    "deep JSON": (wrong(b"[" * 200_000), "BadCompletion", "is not JSON"),
+    "a stream": (wrong(b'data: {"choices": []}\n\ndata: [DONE]\n\n'), "BadCompletion", "is not JSON"),
+    "no UTF-8": (wrong(b'{"choices": "\xff"}'), "BadCompletion", "is not JSON"),
+    "a list": ([], "BadCompletion", "is not a completion"),
     "null": (None, "BadCompletion", "is no"),
     "no choices": ({"id": 1}, "BadCompletion", "no choice"),
     "empty choices": ({"choices": []}, "BadCompletion", "no choice"),
     "choices of null": ({"choices": [None]}, "BadCompletion", "no choice"),
     "no message": ({"choices": [{"text": "a"}]}, "BadCompletion", "no message"),
     "a message of text": ({"choices": [{"message": "a"}]}, "BadCompletion", "no message"),
-    "content of no text": (completion(7), "BadCompletion", "is no text: 7"),
-    "calls of no list": (completion(None, tool_calls={"a": 1}), "BadCompletion", "are no list"),
+    "content of no text": (completion(7), "BadCompletion", "is not text: 7"),
+    "calls of no list": (completion(None, tool_calls={"a": 1}), "BadCompletion", "are not a list"),
     "a call without function": (completion(None, tool_calls=[{"id": "a"}]), "BadCompletion", "no function"),
     "a call without name": (completion(None, tool_calls=[{"function": {}}]), "BadCompletion", "no function"),
     "an error": ({"error": {"message": "no room", "code": "x"}}, "ModelError", "no room"),
@@ -450,7 +450,7 @@ def test_openais_own_server_needs_a_key(monkeypatch):
 
 def test_a_key_that_no_header_takes(model, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-\nnext line")
-    with pytest.raises(errors.BadOption, match="OPENAI_API_KEY holds no key") as raised:
+    with pytest.raises(errors.BadOption, match="OPENAI_API_KEY contains no key") as raised:
         replies(model(completion())[1])
     assert "next line" not in str(raised.value)
 

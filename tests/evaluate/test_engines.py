@@ -372,7 +372,7 @@ def test_what_is_no_checkpoint_is_named_with_what_is_there(files, message, tmp_p
 def test_a_pattern_that_matches_nothing_is_an_error_that_lists_the_folder(tmp_path):
     (tmp_path / "ckpts").mkdir()
     (tmp_path / "ckpts/notes.txt").touch()
-    with pytest.raises(BadOption, match=r"/ckpts', it holds notes\.txt"):
+    with pytest.raises(BadOption, match=r"/ckpts', it contains notes\.txt"):
         checkpoints(str(tmp_path / "ckpts/step_*"))
     with pytest.raises(BadOption, match=r"only files, such as .*notes\.txt"):
         checkpoints(str(tmp_path / "ckpts/*"))

@@ -21,10 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym_gym.evaluate._figures.holm import holm
 from agentgym_gym.evaluate._figures.intervals import bootstrap, share_interval, wilson
+from agentgym_gym.evaluate._figures.p_values import DRAWS, holm, permutation_test
 from agentgym_gym.evaluate._figures.pass_at import pass_at_k, pass_hat_k
-from agentgym_gym.evaluate._figures.permutation import DRAWS, permutation_test
 
 # --- intervals ---
 

@@ -36,7 +36,7 @@ def test_a_run_is_never_overwritten(tmp_path, record):
     with RunFolder(tmp_path, RUN) as folder:
         folder.add(record())
     before = (tmp_path / "episodes.jsonl").read_bytes()
-    with pytest.raises(BadOption, match="--resume"):
+    with pytest.raises(BadOption, match="set resume"):
         RunFolder(tmp_path, RUN)
     assert (tmp_path / "episodes.jsonl").read_bytes() == before
 
@@ -85,7 +85,7 @@ def test_resume_where_nothing_lies_begins(tmp_path, record):
 def test_resume_of_something_else_is_refused(tmp_path, record, change):
     with RunFolder(tmp_path, RUN) as folder:
         folder.add(record())
-    with pytest.raises(BadOption, match=f"holds a run with {next(iter(change))}"):
+    with pytest.raises(BadOption, match=f"has a run with {next(iter(change))}"):
         RunFolder(tmp_path, {**RUN, **change}, resume=True)
 
 

@@ -71,7 +71,7 @@ def test_a_task_that_is_missing_is_named(tmp_path, env, record):
     agent = ReplayAgent(write(tmp_path / "a", record(0), record(1, fault="ServerTimeout")))
     assert agent.refusal(env, 0) is None
     assert agent.refusal(env, 1) == (
-        f"{tmp_path}/a/episodes.jsonl holds no complete episode of agentgym/TextCraft-v0 with task 1"
+        f"{tmp_path}/a/episodes.jsonl has no complete episode of agentgym/TextCraft-v0 with task 1"
     )
     with pytest.raises(BadOption, match=r"with task 1$"):
         agent.reset(env, "", {"task_id": 1})
@@ -277,14 +277,14 @@ def test_validation_names_a_task_that_cannot_be_played(tmp_path, browser):
     words = ["--gold", f"replay:{put(tmp_path / 't.json', tasks)}", "--server", browser.url]
     result = command_line.run("validate", "WebArena", *words, "--tasks", "3,5,8", "--json")
     without, unreadable = json.loads(result.stdout)["no_solution"]
-    assert (without["task_id"], "holds no task 5" in without["why"]) == (5, True)
+    assert (without["task_id"], "has no task 5" in without["why"]) == (5, True)
     assert (unreadable["task_id"], "task 8 cannot be played" in unreadable["why"]) == (8, True)
 
 
 def test_a_task_without_a_reference_is_named(tmp_path, eval_by, textcraft_url):
     path = put(tmp_path / "t.json", [IDS, WITHOUT])
     for task in (5, 6):
-        assert f"holds no task {task} with a reference_action_sequence" in eval_by(path, task).stderr
+        assert f"has no task {task} with a reference_action_sequence" in eval_by(path, task).stderr
     refused = eval_by(path, 3, name="TextCraft", url=textcraft_url)
     assert "which agentgym/TextCraft-v0 cannot play" in refused.stderr
 
@@ -294,8 +294,8 @@ def test_a_task_without_a_reference_is_named(tmp_path, eval_by, textcraft_url):
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("[3]", "entry 0 is no task of WebArena"),
-        ('[{"task_id": "3"}]', "entry 0 is no task"),
+        ("[3]", "entry 0 is not a task of WebArena"),
+        ('[{"task_id": "3"}]', "entry 0 is not a task"),
         ('{"task_id": 3, "reference_action_sequence": []}', "task 3 should have an 'action_set_tag'"),
         (
             '{"task_id": 3, "reference_action_sequence": {"action_set_tag": "x", "action_sequence": [3]}}',
@@ -313,7 +313,7 @@ def test_files_that_are_missing_or_disagree_are_named(tmp_path, eval_by):
     put(tmp_path / "two" / "a.json", IDS)
     put(tmp_path / "two" / "b.json", reference(3, "page.stop()"))
     for name, said in {
-        "empty": "holds neither a run nor task files",
+        "empty": "contains neither a run nor task files",
         "nothing.json": "cannot read",
         "nothing.jsonl": "cannot read",
         "two": "b.json give task 3 different sequences",

@@ -151,7 +151,7 @@ def test_numbers_that_json_or_javascript_do_not_have(tmp_path):
 def test_what_is_no_report_is_not_overwritten(tmp_path):
     folder = write_run(tmp_path / "a", [episode(0)])
     episodes = (folder / "episodes.jsonl").read_bytes()
-    with pytest.raises(BadOption, match="is no report"):
+    with pytest.raises(BadOption, match="is not a report"):
         write_report([folder], folder / "episodes.jsonl")
     assert (folder / "episodes.jsonl").read_bytes() == episodes
     out = tmp_path / "report.html"

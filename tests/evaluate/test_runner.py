@@ -223,7 +223,7 @@ def test_a_server_killed_within_an_episode(server, on_fault):
 
 
 def test_a_mistake_in_the_set_up_ends_the_run(env, textcraft_url):
-    with pytest.raises(BadOption, match="no task 999"):
+    with pytest.raises(BadOption, match="task_id=999 should be a task of"):
         evaluate(env, oracle(env), [999])
     elsewhere = AgentGymEnv("TextCraft", server=f"{textcraft_url}/elsewhere")
     with pytest.raises(WrongServer):
@@ -277,6 +277,7 @@ def test_replay_goes_by_the_task_where_there_is_no_goal(env, tmp_path, record):
 def test_agents_that_there_are_not(textcraft_url, tmp_path, spec):
     words = ["eval", "TextCraft", "--server", textcraft_url, "--out", tmp_path / "run", "--agent", spec]
     refused = command_line.run(*words)
-    assert (refused.exit_code, f"agent {spec!r} is not one of" in refused.stderr) == (2, True), refused.stderr
+    assert refused.exit_code == 2
+    assert f"--agent={spec!r} should be one of" in refused.stderr
     with pytest.raises(BadOption, match="seed=-1"):
         RandomAgent(-1)

@@ -133,9 +133,9 @@ def test_a_training_is_found_and_is_no_run(tmp_path):
     for path in (tmp_path / "a", folder):
         written, (run,) = reported(path)
         assert (written.runs, run["episodes"]["step"]) == (1, [1])
-    with pytest.raises(BadOption, match="holds a training, not a run"):
+    with pytest.raises(BadOption, match="contains a training, not a run"):
         find_runs(folder)
-    with pytest.raises(BadOption, match="holds no training"):
+    with pytest.raises(BadOption, match="has no training"):
         read_training(tmp_path)
 
 

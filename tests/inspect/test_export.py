@@ -348,7 +348,7 @@ def test_a_log_that_is_there_is_not_written_over(folder, record, tmp_path):
 def test_what_cannot_be_exported_is_an_error_with_the_reason(folder, tmp_path, record):
     empty = folder([])
     paths, error = export(empty, out=tmp_path / "logs")
-    assert (paths, f"{empty} holds no episodes" in error) == ([], True)
+    assert (paths, f"{empty} has no episodes" in error) == ([], True)
     (tmp_path / "file").write_text("")
     paths, error = export(folder([record()], name="other"), out=tmp_path / "file")
     assert (paths, f"cannot write to {tmp_path / 'file'}" in error) == ([], True)

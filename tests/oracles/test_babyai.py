@@ -7,7 +7,7 @@ from collections import defaultdict
 import pytest
 
 from agentgym_gym.envs.babyai import BABYAI
-from agentgym_servers.babyai._game import Game
+from agentgym_servers.babyai._game import BabyAIGame
 from agentgym_servers.babyai._levels import LEVELS, level_of
 from agentgym_servers.babyai._solution import solve
 from agentgym_servers.babyai._thoughts import Commentary
@@ -31,7 +31,7 @@ def test_at_least_95_percent_of_the_tasks_below_200_that_can_be_won_are_won():
 
 def test_44_tasks_cannot_be_won():
     """Tasks with a key in a box, two doors, or a key behind its door; for six others no way is known."""
-    two_doors = {task for task in range(15, 900, 40) if " and " in Game(task).goal}
+    two_doors = {task for task in range(15, 900, 40) if " and " in BabyAIGame(task).goal}
     in_a_box = {task for task in range(900) if level_of(task) == "KeyInBox"}
     impossible = two_doors | in_a_box | LOCKED_IN
     assert len(impossible) == 44
@@ -51,12 +51,12 @@ def test_nothing_that_wins_in_time_is_found_for_what_is_held_to_be_impossible(ta
 @pytest.mark.slow
 def test_no_task_of_the_test_split_begins_and_is_won_as_one_of_the_train_split():
     def shown_and_won(task):
-        game = Game(task)
+        game = BabyAIGame(task)
         return game.goal, game.text, solve(task)
 
     by_beginning = defaultdict(list)
     for task in filter(can_be_won, range(900)):
-        game = Game(task)
+        game = BabyAIGame(task)
         by_beginning[game.goal, game.text].append(task)
     alike = [tasks for tasks in by_beginning.values() if tasks[0] < 720 <= tasks[-1]]
     known = {shown_and_won(task) for tasks in alike for task in tasks if task < 720}
@@ -67,7 +67,7 @@ def test_no_task_of_the_test_split_begins_and_is_won_as_one_of_the_train_split()
 
 @pytest.mark.parametrize("task", sorted(LOCKED_IN))
 def test_the_thing_and_the_key_are_behind_the_locked_door(task):
-    level = Game(task).level
+    level = BabyAIGame(task).level
     reached, todo = set(), [tuple(map(int, level.agent_pos))]
     while todo:
         x, y = todo.pop()
@@ -93,7 +93,7 @@ def test_the_wrong_door_is_the_first_of_two_in_every_order_of_level_16():
     lost = [task for task in range(15, 900, 40) if not can_be_won(task)]
     assert len(lost) == 20
     for task in lost:
-        level = Game(task).level
+        level = BabyAIGame(task).level
         first = level.instrs.instr_a if type(level.instrs).__name__ == "BeforeInstr" else level.instrs.instr_b
         (door,) = first.desc.obj_set
         x, y = door.cur_pos

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentgym_gym import FORMATS, catalogue
-from agentgym_gym.formats._languages import LABELS
+from agentgym_gym.formats._labels import LABELS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "replies.md").read_text("utf-8")
 TABLE = {

@@ -615,7 +615,7 @@ def test_a_run_with_another_fact_is_not_resumed(tmp_path, monkeypatch, whole, ot
     monkeypatch.chdir(tmp_path)
     (tmp_path / "episodes.jsonl").write_bytes(whole[0])
     (tmp_path / "summary.json").write_bytes(whole[1])
-    with pytest.raises(BadOption, match=f"holds a run with {next(iter(other))}"):
+    with pytest.raises(BadOption, match=f"has a run with {next(iter(other))}"):
         RunFolder(tmp_path, {**RUN, **other}, resume=True)
     assert (tmp_path / "episodes.jsonl").read_bytes() == whole[0]
     assert (tmp_path / "summary.json").read_bytes() == whole[1]

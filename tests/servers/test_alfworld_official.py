@@ -22,7 +22,7 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_gym.local_servers import server_kind
-from agentgym_servers.alfworld._official import games_of
+from agentgym_servers.alfworld._textworld import games_of
 from household_games import write_games
 from local_game import LocalGame
 from process_tree import alive, descendants

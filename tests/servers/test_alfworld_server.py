@@ -90,7 +90,7 @@ def test_a_refused_reset_leaves_the_game_as_it_was(client):
     refused = 'world_type must be one of "Text", "Embody" and "Hybrid"'
     assert reset(client, env_id, 5, "text") == {"error": refused}
     for game in (-1, 2620, 30_000, 10**30):
-        assert reset(client, env_id, game) == {"error": "There is no such game: they go from 0 to 2619."}
+        assert reset(client, env_id, game) == {"error": "Game index out of range: 0 to 2619."}
     assert view(client, "detail", env_id) == before
     assert reset(client, 10**9, 0) == {"error": "The id 1000000000 is not valid."}
 

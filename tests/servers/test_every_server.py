@@ -234,7 +234,7 @@ def test_a_task_that_there_is_none_of_is_a_fault(environment, env):
     last = max(max(tasks) for tasks in environment.splits.values())
     env.reset(options={"task_id": last})
     for task in (-1, last + 1, 10**12):
-        with pytest.raises(errors.BadOption, match=f"has no task {task}"):
+        with pytest.raises(errors.BadOption, match=f"task_id={task} should be a task of"):
             env.reset(options={"task_id": task})
 
 

@@ -37,7 +37,7 @@ def test_the_console_and_the_reply_of_a_full_server_name_the_limit(name, command
     assert {each.status_code for each in made} == {200}
     assert {each.status_code for each in refused} == {status}
     for each in refused:
-        assert "This server holds 3 environments, which is its limit" in each.text
+        assert "This server has 3 environments, which is its limit" in each.text
         assert "--max-envs" in each.text
     if status == 200:
         assert list(refused[0].json()) == ["error"]

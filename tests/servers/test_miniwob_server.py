@@ -242,17 +242,17 @@ def test_a_page_is_shown_with_its_pictures(env):
 REACHES = """if True:
     import asyncio, sys
     from agentgym_servers._browser.chromium import Chromium
-    from agentgym_servers.miniwob._episode import Stage
+    from agentgym_servers.miniwob._pages import MiniWobBrowser
 
     async def main():
-        browser = Chromium()
-        tabs = await Stage(browser).open("click-test")
+        chromium = Chromium()
+        tabs = await MiniWobBrowser(chromium).open("click-test")
         for url in (sys.argv[1], "http://example.com/", "http://miniwob.test/../__init__.py", "file:///etc/hosts"):
             reached = "url => fetch(url, {mode: 'no-cors'}).then(() => 'reached', () => 'refused')"
             print(await tabs.shown.evaluate(reached, url))
         own = "fetch('http://miniwob.test/core/core.js').then(answer => answer.status)"
         print(await tabs.shown.evaluate(own))
-        await browser.close()
+        await chromium.close()
 
     asyncio.run(main())
 """

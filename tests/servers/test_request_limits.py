@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 import programs
-from agentgym_servers._frame.request_limits import REQUEST_LIMITS
+from agentgym_servers._frame.request_limits import INCOMING_LIMITS
 
 pytestmark = pytest.mark.slow
 
@@ -25,7 +25,7 @@ PROGRAM = textwrap.dedent(
     import json, sys, time
     from agentgym_gym.local_servers import server_kind
     from agentgym_servers._frame.listening import listen, run_until_stopped
-    from agentgym_servers._frame.request_limits import RequestLimits
+    from agentgym_servers._frame.request_limits import IncomingLimits
 
     app = server_kind("textcraft").app()
 
@@ -38,7 +38,7 @@ PROGRAM = textwrap.dedent(
         path = "/" if scope["path"] in ("/blocked", "/slow") else scope["path"]
         await app({**scope, "path": path}, receive, send)
 
-    limits = RequestLimits(**json.loads(sys.argv[1]))
+    limits = IncomingLimits(**json.loads(sys.argv[1]))
     with listen("127.0.0.1", 0) as listener:
         run_until_stopped(slow, listener, title="x", exit_with_parent=True, limits=limits)
     """
@@ -203,10 +203,10 @@ def test_requests_that_came_while_the_server_was_busy_are_read(serve, connect):
 
 
 def test_the_limits_leave_room_for_every_honest_client():
-    assert REQUEST_LIMITS.max_unfinished_bytes >= 64 * 2**20
-    assert REQUEST_LIMITS.max_unfinished >= 1024
-    assert REQUEST_LIMITS.head_seconds >= 20
-    assert REQUEST_LIMITS.body_seconds >= 60
+    assert INCOMING_LIMITS.max_unfinished_bytes >= 64 * 2**20
+    assert INCOMING_LIMITS.max_unfinished >= 1024
+    assert INCOMING_LIMITS.head_seconds >= 20
+    assert INCOMING_LIMITS.body_seconds >= 60
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")

@@ -13,11 +13,11 @@ import needs
 from agentgym_gym.envs.sciworld_tasks import SciWorldTask, task_of
 from agentgym_gym.errors import SetupError
 from agentgym_servers.sciworld import _game
-from agentgym_servers.sciworld._shorter import shorter
+from agentgym_servers.sciworld._shortening import shorter
 from agentgym_servers.sciworld._simulator import JavaProcess
 from agentgym_servers.sciworld._solutions import MAX_TURNS, WON, find_solution
 from agentgym_servers.sciworld._thoughts import thoughts
-from agentgym_servers.sciworld._workers import Worker
+from agentgym_servers.sciworld._workers import JavaWorker
 
 needs_java = pytest.mark.needs(*needs.needs_of_server("sciworld"))
 
@@ -28,7 +28,7 @@ GENETIC = SciWorldTask("find-living-thing", 7)
 @pytest.fixture(scope="module")
 def worker():
     """A worker with two simulators, so that a third game takes one of them."""
-    worker = Worker(simulators=2)
+    worker = JavaWorker(simulators=2)
     yield worker
     worker.close()
 

@@ -12,15 +12,9 @@ import sys
 
 import pytest
 
-from agentgym_servers.sqlgym import _worker as worker
-from agentgym_servers.sqlgym._worker_pool import (
-    MADE_BOUNDS,
-    Bounds,
-    NoReference,
-    NotExecuted,
-    WorkerPool,
-    _Child,
-)
+from agentgym_servers.sqlgym import _statement_runner as worker
+from agentgym_servers.sqlgym._judge import NoReference, SqlWorkerPool
+from agentgym_servers.sqlgym._statement_process import MADE_BOUNDS, Bounds, NotExecuted, StatementProcess
 from agentgym_servers.sqlgym._world import SqlTask, world_of
 from clock import wait_until
 from process_tree import processor_ticks
@@ -33,7 +27,7 @@ STUCK = "SELECT instr(printf('%.*c', 1000000, 'a'), printf('%.*c', 500000, 'a') 
 
 @pytest.fixture(scope="module")
 def judges():
-    judges = WorkerPool(world_of(0), MADE_BOUNDS, count=2)
+    judges = SqlWorkerPool(world_of(0), MADE_BOUNDS, count=2)
     yield judges
     judges.close()
 
@@ -54,9 +48,9 @@ def test_a_task_whose_reference_exceeds_a_limit_is_not_judged(judges, reference)
 
 def test_a_reference_whose_rows_cannot_change_is_executed_once(judges, monkeypatch):
     executed = []
-    execute = _Child.execute
+    execute = StatementProcess.execute
     monkeypatch.setattr(
-        _Child, "execute", lambda self, *args: executed.append(args[1]) or execute(self, *args)
+        StatementProcess, "execute", lambda self, *args: executed.append(args[1]) or execute(self, *args)
     )
     fixed, now = (
         SqlTask("university", "", sql)
@@ -81,7 +75,7 @@ def test_a_function_of_the_clock_or_chance_makes_rows_volatile(function):
 @pytest.mark.parametrize("reference", [COUNT.sql, pytest.param(ENDLESS, marks=pytest.mark.slow)])
 def test_a_process_that_another_program_kills_fails_only_its_own_statement(reference):
     """Neither an agent's statement nor a reference is then known to exceed a limit."""
-    judges = WorkerPool(world_of(0), Bounds(10**12, 60.0, 64_000_000, 512_000_000), count=2)
+    judges = SqlWorkerPool(world_of(0), Bounds(10**12, 60.0, 64_000_000, 512_000_000), count=2)
     task = SqlTask(COUNT.database, "", reference)
 
     async def play():
@@ -113,7 +107,7 @@ def test_an_unforeseen_error_is_raised_to_its_caller_and_harms_nobody_else(judge
 
 
 def test_closing_ends_the_processes():
-    judges = WorkerPool(world_of(0), MADE_BOUNDS, count=1)
+    judges = SqlWorkerPool(world_of(0), MADE_BOUNDS, count=1)
     judge(judges, COUNT.sql)
     (pid,) = judges.process_ids
     judges.close()

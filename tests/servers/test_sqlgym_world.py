@@ -158,7 +158,7 @@ def test_a_wrong_folder_is_refused(tmp_path, questions, reason):
 
 
 def test_an_empty_folder_is_refused(tmp_path):
-    with pytest.raises(errors.BadOption, match="holds no questions"):
+    with pytest.raises(errors.BadOption, match="no questions in "):
         server_kind("sqlgym").app(data=tmp_path)
 
 

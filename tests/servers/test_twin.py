@@ -153,7 +153,7 @@ def test_the_oracle_wins_on_a_twin(environment, twin):
 
 def test_a_twin_takes_neither_a_seed_nor_data(tmp_path):
     for options in ({"seed": 1}, {"data": tmp_path}):
-        with pytest.raises(BadOption, match="leave out --seed and --data"):
+        with pytest.raises(BadOption, match="leave out seed and data"):
             serve("wordle", twin=True, **options)
 
 

@@ -322,7 +322,7 @@ def test_a_file_for_each_task_is_read_too(tmp_path, broken_shop):
     [
         ([], ADDRESSES, "has no tasks"),
         ([task(0)], {}, "task 0 needs the address of __SHOPPING__"),
-        ([task(0), task(0)], ADDRESSES, "task 0 is there twice"),
+        ([task(0), task(0)], ADDRESSES, "task 0 occurs twice"),
         ([{"task_id": 0}], ADDRESSES, "lacks sites, intent, start_url, eval"),
         ([task(0, check={"eval_types": ["taste"]})], ADDRESSES, "eval_types is"),
         ([task(0, check={"program_html": [page("func:exec('1')", "")]})], ADDRESSES, "calls func:exec"),
@@ -346,5 +346,5 @@ def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(BadOption, match="is not a folder"):
+    with pytest.raises(BadOption, match="should be a folder with task files"):
         load(tmp_path / "none")

@@ -8,7 +8,7 @@ import needs
 
 pytest.importorskip("playwright", reason=needs.reason("playwright"))
 
-from agentgym_servers._browser.actions import Command, NotAnAction, read_action
+from agentgym_servers._browser.actions import BrowserAction, NotAnAction, read_action
 from agentgym_servers._browser.tree import Numbers, page_text
 from agentgym_servers.webarena._evaluation import matches_answer, matches_url, problem_of
 from agentgym_servers.webarena._page_functions import is_agents_page, raised_by_page
@@ -19,21 +19,21 @@ from agentgym_servers.webarena._world import world_of
 @pytest.mark.parametrize(
     ("action", "command"),
     [
-        ("click [12]", Command("click", "12")),
-        ("click[12]", Command("click", "12")),
-        ("hover [3] please", Command("hover", "3")),
-        ("type [4] [tea pot] [1]", Command("type", "4", "tea pot", enter=True)),
-        ("type [4] [tea pot]", Command("type", "4", "tea pot", enter=True)),
-        ("type [4] [a [b] c] [0]", Command("type", "4", "a [b] c")),
-        ("press [Control+a]", Command("press", text="Control+a")),
-        ("scroll [down]", Command("scroll", text="down")),
-        ("scroll up", Command("scroll", text="up")),
-        ("goto [http://homepage.com]", Command("goto", text="http://homepage.com")),
-        ("new_tab", Command("new_tab")),
-        ("tab_focus [2]", Command("tab_focus", text="2")),
-        ("stop [$42]", Command("stop", text="$42")),
-        ("stop", Command("stop")),
-        ("stop []", Command("stop")),
+        ("click [12]", BrowserAction("click", "12")),
+        ("click[12]", BrowserAction("click", "12")),
+        ("hover [3] please", BrowserAction("hover", "3")),
+        ("type [4] [tea pot] [1]", BrowserAction("type", "4", "tea pot", enter=True)),
+        ("type [4] [tea pot]", BrowserAction("type", "4", "tea pot", enter=True)),
+        ("type [4] [a [b] c] [0]", BrowserAction("type", "4", "a [b] c")),
+        ("press [Control+a]", BrowserAction("press", text="Control+a")),
+        ("scroll [down]", BrowserAction("scroll", text="down")),
+        ("scroll up", BrowserAction("scroll", text="up")),
+        ("goto [http://homepage.com]", BrowserAction("goto", text="http://homepage.com")),
+        ("new_tab", BrowserAction("new_tab")),
+        ("tab_focus [2]", BrowserAction("tab_focus", text="2")),
+        ("stop [$42]", BrowserAction("stop", text="$42")),
+        ("stop", BrowserAction("stop")),
+        ("stop []", BrowserAction("stop")),
     ],
 )
 def test_an_action_is_read(action, command):

@@ -266,14 +266,14 @@ FORGETS = """if True:
                 its = (await client.post("/create")).json()
                 await client.post("/reset", json={**its, "seed": 0, "idx": 0})
             await play()
-            stage = await app.state.server.stage()
-            print(len(stage.browser._browser.contexts), len(stage.sites._states))
+            browser = app.state.server.browser
+            print(len(browser.chromium._browser.contexts), len(browser.sites._states))
             await asyncio.sleep(1.5)
             await play()
-            while len(stage.browser._browser.contexts) > 1:
+            while len(browser.chromium._browser.contexts) > 1:
                 await asyncio.sleep(0.1)
-            print(len(stage.browser._browser.contexts), len(stage.sites._states))
-            await stage.browser.close()
+            print(len(browser.chromium._browser.contexts), len(browser.sites._states))
+            await browser.chromium.close()
 
     asyncio.run(main())
 """

@@ -17,9 +17,9 @@ from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_servers.alfworld._game import HouseGame
 from agentgym_servers.alfworld._goals import HouseGoal
 from agentgym_servers.alfworld._house import House, State
-from agentgym_servers.alfworld._player import searching
+from agentgym_servers.alfworld._object_kinds import LAMP, OPENABLE, TOOLS, camel_case, kind_of, object_kind
+from agentgym_servers.alfworld._solution import searching
 from agentgym_servers.alfworld._tasks import task_of
-from agentgym_servers.alfworld._things import LAMP, OPENABLE, TOOLS, camel_case, kind_of, thing
 
 if TYPE_CHECKING:
     from agentgym_servers.alfworld._tasks import HouseTask
@@ -251,10 +251,14 @@ def _problem(task: HouseTask) -> str:
         facts.append(f"(objectType {_id(name)} {_type(kind_of(name))})")
         facts.append(f"({'toggleable' if kind_of(name) == LAMP else 'pickupable'} {_id(name)})")
         facts += [f"(isKnife {_id(name)})"] * (kind_of(name) in ("knife", "butterknife"))
-        facts += [f"({_TREATMENTS[each]} {_id(name)})" for each in sorted(thing(kind_of(name)).treatments)]
+        facts += [
+            f"({_TREATMENTS[each]} {_id(name)})" for each in sorted(object_kind(kind_of(name)).treatments)
+        ]
     for kind in kinds:
         facts += [
-            f"(canContain {_type(each)} {_type(kind)})" for each in places if each in thing(kind).holders
+            f"(canContain {_type(each)} {_type(kind)})"
+            for each in places
+            if each in object_kind(kind).holders
         ]
     named = {
         "agent": ["agent1"],

@@ -28,7 +28,7 @@ from agentgym_gym.evaluate import _inspect_export, _play
 from agentgym_gym.evaluate._chat import client as chat_client
 from agentgym_gym.evaluate._engines import engine
 from agentgym_gym.rollout import _pool, _specs, _workers, _writer
-from agentgym_gym.rollout._messages import estimate
+from agentgym_gym.rollout._history import estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

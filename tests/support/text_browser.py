@@ -18,7 +18,7 @@ from agentgym_servers.webarena._site_server import HEADER, SiteServer
 from agentgym_servers.webarena._sites import SITES, host_of
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._sites.web import signed_in_cookie
-from agentgym_servers.webarena._tasks import TEMPLATES
+from agentgym_servers.webarena._templates import TEMPLATES
 from agentgym_servers.webarena._world import world_of
 
 TEMPLATE_NAMES = frozenset(each.name for each in TEMPLATES)

@@ -266,10 +266,9 @@ def test_the_path_of_a_step_is_as_traced(textcraft_url, monkeypatch):
     step = figures.traced_step()
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("The modules of a step")[2]
     assert "with six generators" in page
-    assert (page.partition("```\n")[2].partition("```")[0].split(), 6) == (
-        list(step.modules),
-        step.generators,
-    )
+    block = page.partition("```\n")[2].partition("```")[0]
+    listed = re.findall(r"([\w.]+)(?:,|$)", block, re.MULTILINE)
+    assert ([f"agentgym_gym.{name}" for name in listed], 6) == (list(step.modules), step.generators)
 
 
 def test_the_licence_is_the_one_named():

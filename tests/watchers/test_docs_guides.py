@@ -49,7 +49,7 @@ HELD_BY = {
         "test_env.py::test_reset_returns_the_task",
         "test_env.py::test_a_seed_draws_the_same_tasks",
     ],
-    "My results differ from those of a paper": ["contract/test_parsers.py::test_the_parser_like_agentgyms"],
+    "My results differ from a paper's": ["contract/test_parsers.py::test_the_parser_like_agentgyms"],
     "The run trains, but no environment is played": ["cli/test_verl_check.py::test_a_mistake_is_found"],
     "The batch sizes do not divide evenly": [
         "bridge/test_written.py::test_nothing_is_wrong_with_what_init_writes"

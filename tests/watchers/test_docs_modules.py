@@ -12,52 +12,28 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-
-FOLDERS = {
-    "`agentgym_gym/`": "agentgym_gym",
-    "`agentgym_gym/formats/`": "agentgym_gym/formats",
-    "module of `rollout/`": "agentgym_gym/rollout",
-    "`verl_bridge/`": "verl_bridge",
-    "file": "agentgym_servers",
-}
-"""The folder of each table of modules, by the heading of its first column."""
-
-COMPLETE = ("agentgym_gym/formats", "agentgym_gym/rollout", "verl_bridge", "agentgym_servers/_frame")
+PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
 
 
-def modules_named():
-    """Return the paths of the modules in the tables, relative to the root; NAME is any environment."""
-    paths = set()
-    for heading, folder in FOLDERS.items():
-        (table,) = re.findall(
-            rf"^\| {re.escape(heading)} \| contents \|\n((?:\|.*\n)+)", ARCHITECTURE, re.MULTILINE
-        )
-        for row in table.splitlines()[1:]:
-            for name in re.findall(r"`([\w/.]+)`", row.split(" | ")[0]):
-                path = name if name.startswith("agentgym_gym/") else f"{folder}/{name}"
-                paths.add(path.removesuffix("/").removesuffix(".py"))
-    return paths
+def test_every_module_that_a_page_names_exists():
+    """Paths in code, such as `agentgym_gym/envs` and `verl_bridge/recipes/_memory.py`."""
+    named = {
+        (page.name, path)
+        for page in PAGES
+        if not {"plans", "records"} & set(page.parts) and page.name != "CHANGELOG.md"
+        for path in re.findall(rf"`((?:{'|'.join(PACKAGES)})(?:/[a-z0-9_.]+)+)", page.read_text("utf-8"))
+    }
+    assert len(named) > 15
+    missing = {(page, path) for page, path in named if not (ROOT / path).exists()}
+    assert missing == set()
 
 
-def exists(path):
-    """Return whether a module or package exists, for one environment at least."""
-    pattern = path.replace("NAME", "*")
-    return any(ROOT.glob(f"{pattern}.py")) or any(ROOT.glob(f"{pattern}/__init__.py"))
-
-
-def test_every_module_in_the_tables_exists():
-    named = modules_named()
-    assert len(named) > 90
-    assert {path for path in named if not exists(path)} == set()
-
-
-@pytest.mark.parametrize("folder", COMPLETE)
-def test_the_tables_are_complete(folder):
-    files = (path for path in (ROOT / folder).glob("*.py") if not path.stem.startswith("__"))
-    packages = (path.parent for path in (ROOT / folder).glob("*/__init__.py"))
-    modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (*files, *packages)}
-    assert len(modules) > 10
-    assert modules - modules_named() == set()
+@pytest.mark.parametrize("package", ["agentgym_gym", "verl_bridge"])
+def test_the_page_on_architecture_names_every_package(package):
+    packages = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+    assert len(packages) > 4
+    named = {path.rpartition("/")[2] for path in re.findall(r"`([\w/]+)`", ARCHITECTURE)}
+    assert packages - named == set()
 
 
 def imports(code):

@@ -24,7 +24,7 @@ TREE = FOLDER / "tree"
 TARGETS = [
     "agentgym_gym/_http",
     "agentgym_gym/_leasing",
-    "agentgym_gym/_episode.py",
+    "agentgym_gym/_remote_episode.py",
     "agentgym_gym/_base_env.py",
     "agentgym_gym/vector.py",
     "agentgym_gym/aio.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,8 +14,17 @@ from rich.text import Text
 
 from agentgym_gym.actions import Action
 from agentgym_gym.catalogue import find
-from agentgym_gym.commands import clean, configured, find_modules_here, out, print_json, probe
-from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra, UnknownEnvironment
+from agentgym_gym.commands import (
+    Option,
+    clean,
+    command,
+    configured,
+    find_modules_here,
+    out,
+    print_json,
+    probe,
+)
+from agentgym_gym.errors import AgentGymError, BadFile, MissingExtra, UnknownEnvironment
 from agentgym_gym.evaluate import AgentReply, RandomAgent, load_oracle
 from verl_bridge import recipes
 from verl_bridge.recipes._check_data import TaskFacts
@@ -25,22 +35,26 @@ from verl_bridge.tasks import EnvTask
 if TYPE_CHECKING:
     from verl_bridge.recipes._check import View
 
-__all__ = ["check"]
+__all__ = ["CheckOptions", "check"]
 
 _STYLES = {"ok": "green", "warning": "yellow", "problem": "red", "skipped": "dim"}
 
 
-def check(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="folder written by init or sft")],
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The options of ``agentgym verl check``."""
+
+    folder: Annotated[Path, Option("folder written by init or sft", positional=True, metavar="DIR")]
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="settings to override, as for run.sh"),
-    ] = None,
-    timeout: Annotated[
-        float, typer.Option(min=1, help="timeout of each environment call, in seconds")
-    ] = 60.0,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON instead of lines")] = False,
-) -> None:
+        Option("settings to override, as for run.sh", positional=True, metavar="KEY=VALUE"),
+    ] = None
+    timeout: Annotated[float, Option("timeout of each environment call, in seconds", least=1)] = 60.0
+    as_json: Annotated[bool, Option("print JSON instead of lines", flag="--json")] = False
+
+
+@command(CheckOptions)
+def check(options: CheckOptions) -> None:
     """Validate a training folder before you rent a GPU.
 
     It composes the settings with the installed verl, reads the tasks, and plays the first turns of each
@@ -48,17 +62,19 @@ def check(
     are not installed are skipped. Exits with 1 if there is a problem. As for run.sh, the module of an
     environment of your own may be in the working directory.
     """
+    folder, overrides = options.folder, options.overrides or ()
     if not folder.is_dir():
-        raise BadOption(f"{folder} is not a folder: write one with agentgym verl init or sft")
-    try:
-        for override in overrides or ():
-            check_override(override)
-    except ValueError as error:
-        raise BadOption(str(error)) from error
+        raise BadFile(f"{folder} is not a folder: write one with agentgym verl init or sft", path=folder)
+    for override in overrides:
+        check_override(override)
     find_modules_here()
     try:
         findings, view = recipes.check(
-            folder, overrides=overrides or (), timeout=timeout, players=_players_of, find_task=_find_task
+            folder,
+            overrides=overrides,
+            timeout=options.timeout,
+            players=_players_of,
+            find_task=_find_task,
         )
     except ModuleNotFoundError as error:
         if error.name != "yaml":
@@ -66,7 +82,7 @@ def check(
         raise MissingExtra("Checking a folder", extra="cli", module="yaml") from error
     findings += list(_probe_servers(view)) if view is not None else []
     bad = any(finding.status == "problem" for finding in findings)
-    if as_json:
+    if options.as_json:
         print_json({"ok": not bad, "findings": [dataclasses.asdict(finding) for finding in findings]})
     else:
         for finding in findings:

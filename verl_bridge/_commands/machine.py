@@ -1,45 +1,59 @@
-"""Options of ``agentgym verl init`` and ``agentgym verl sft`` for the model, verl and the GPUs."""
+"""Defaults of this machine, and errors of writing, for ``agentgym verl init`` and ``agentgym verl sft``."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Any
 
-import typer
-
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import ArgumentName, BadFile, BadOption
 from verl_bridge.recipes import VERSIONS
 
-__all__ = ["Checkpointing", "Gpus", "Version", "installed_verl", "model_of"]
+__all__ = ["DEFAULTS", "resolved", "writing"]
 
-Version: TypeAlias = Annotated[
-    Literal["0.7", "0.8", "0.9"] | None,
-    typer.Option("--verl", help="version of verl", show_default="installed, else newest"),
-]
-Gpus: TypeAlias = Annotated[int, typer.Option(min=1, help="number of GPUs")]
-Checkpointing: TypeAlias = Annotated[bool, typer.Option(help="recompute activations to save memory")]
+DEFAULTS: Mapping[str, Any] = {"verl": None}
+"""Defaults of the commands that differ from a recipe's."""
 
 
-def model_of(name: str) -> str:
-    """Return the absolute path if the model is an existing folder, otherwise the name unchanged."""
-    folder = Path(name).expanduser()
-    return str(folder.resolve()) if folder.is_dir() else name
-
-
-def installed_verl() -> str:
-    """Return the minor version of the installed verl, or the newest supported one if verl is not installed.
+def resolved(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the choices of a recipe with the absolute path of a model folder, and a version of verl.
 
     Raises:
-        BadOption: The installed version is not supported.
+        BadOption: No version is given, and the installed one is not supported.
     """
+    made = {"verl": _installed_verl(), **choices} if "verl" not in choices else dict(choices)
+    if "model" in made:
+        folder = Path(made["model"]).expanduser()
+        made["model"] = str(folder.resolve()) if folder.is_dir() else made["model"]
+    return made
+
+
+def _installed_verl() -> str:
+    """Return the minor version of the installed verl; without one, the newest supported."""
     try:
         version = metadata.version("verl")
     except metadata.PackageNotFoundError:
         return VERSIONS[-1]
     minor = ".".join(version.split(".")[:2])
     if minor not in VERSIONS:
-        raise BadOption(
-            f"no recipe for the installed verl {version}: give --verl, one of {', '.join(VERSIONS)}"
-        )
+        problem = f", one of {', '.join(VERSIONS)}"
+        raise BadOption((f"no recipe for the installed verl {version}: give ", ArgumentName("verl"), problem))
     return minor
+
+
+@contextlib.contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Report the errors of writing a recipe's folder.
+
+    Raises:
+        BadFile: The folder has files that are not replaced unasked, or it cannot be written to.
+    """
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileExistsError) and error.errno is None:
+            (message,) = error.args
+            raise BadFile(*([message] if isinstance(message, str) else message), path=folder) from error
+        raise BadFile(f"cannot write to {folder}: {error.strerror or error}", path=folder) from error

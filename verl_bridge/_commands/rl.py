@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
 
 from agentgym_gym import data
 from agentgym_gym.commands import (
@@ -17,11 +15,10 @@ from agentgym_gym.commands import (
     Force,
     GivenOptions,
     Json,
+    Option,
     PerEnvironment,
     ValidationSize,
     command,
-    complete_env,
-    complete_split,
     file_text,
     json_object,
     out,
@@ -33,10 +30,10 @@ from agentgym_gym.commands import (
     resolve,
 )
 from agentgym_gym.data import Division, Item, Recipe, Seeds
-from agentgym_gym.errors import BadOption, UnknownEnvironment
-from verl_bridge._commands.selections import server_urls
+from agentgym_gym.errors import ArgumentName, BadOption, UnknownEnvironment
+from verl_bridge._commands.selections import ENVIRONMENT, KEPT_OUT, PROMPT_HELP, server_urls
 from verl_bridge._commands.task_notes import describe_tasks
-from verl_bridge.recipes import own_prompt, seeded
+from verl_bridge.recipes import own_prompt
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -51,59 +48,43 @@ class RlOptions:
 
     sources: Annotated[
         list[str],
-        typer.Argument(
+        Option(
+            "environments (id, name or MODULE:ID), or AgentGym files or folders",
+            positional=True,
             metavar="SOURCE",
-            help="environments (id, name or MODULE:ID), or AgentGym files or folders",
-            autocompletion=complete_env,
+            completes="environment",
         ),
     ]
-    out_: Annotated[Path, typer.Option("--out", help="folder for train.parquet and val.parquet")]
-    tasks: Annotated[
-        str | None,
-        typer.Option(help=TASKS_HELP, show_default="all"),
-    ] = None
+    out_: Annotated[Path, Option("folder for train.parquet and val.parquet")]
+    tasks: Annotated[str | None, Option(TASKS_HELP, default="all")] = None
     val: ValidationSize = "0.1"
     val_split: Annotated[
-        str | None,
-        typer.Option(
-            help="split of the validation tasks",
-            show_default="dev, else training tasks that are kept out",
-            autocompletion=complete_split,
-        ),
+        str | None, Option("split of the validation tasks", default=KEPT_OUT, completes="split")
     ] = None
-    num_samples: Annotated[
-        int | None, typer.Option(min=1, help="number of tasks to sample", show_default="all")
-    ] = None
-    seed: Annotated[int, typer.Option(min=0, help="random seed of the sample, split and order")] = 0
+    num_samples: Annotated[int | None, Option("number of tasks to sample", default="all", least=1)] = None
+    seed: Annotated[int, Option("random seed of the sample, split and order", least=0)] = 0
     system_prompt: Annotated[
         list[str] | None,
         PerEnvironment(file_text),
-        typer.Option(
-            metavar="[NAME=]FILE",
-            help="file with a system prompt to replace the environment's",
-        ),
+        Option(PROMPT_HELP, metavar="[NAME=]FILE"),
     ] = None
     system_prompt_from_traj: Annotated[
-        Path | None,
-        typer.Option(help="file or folder of AgentTraj with the system prompt"),
+        Path | None, Option("file or folder of AgentTraj with the system prompt")
     ] = None
     server: Annotated[
         list[str] | None,
         PerEnvironment(),
-        typer.Option(
+        Option(
+            "server URL to write into the rows; commas separate several",
+            default="configured at training",
             metavar="[NAME=]URL",
-            help="server URL to write into the rows; commas separate several",
-            show_default="configured at training",
         ),
     ] = None
     agentgym_only: Annotated[Mapping[str, Any], GivenOptions(AgentGymOptions)] = field(default_factory=dict)
     env_kwargs: Annotated[
         list[str] | None,
         PerEnvironment(json_object),
-        typer.Option(
-            metavar="[NAME=]JSON",
-            help="more arguments of the environment, as a JSON object",
-        ),
+        Option("more arguments of the environment, as a JSON object", metavar="[NAME=]JSON"),
     ] = None
     force: Force = False
     as_json: Json = False
@@ -121,7 +102,7 @@ class RlOptions:
         "Tasks": ("tasks", "split", "num_samples", "val", "val_split", "seed"),
         "Output": ("out_", "force", "as_json"),
         "Prompt": ("system_prompt", "system_prompt_from_traj"),
-        "Environment": (
+        ENVIRONMENT: (
             *("server", "action_format", "parser", "on_unknown", "max_turns", "timeout", "env_kwargs"),
         ),
     },
@@ -162,7 +143,7 @@ def rl(options: RlOptions) -> None:
     files = {"train": division.train, "val": division.val}
     written = data.write(
         options.out_,
-        {part: _rows(items, recipes) for part, items in files.items() if items},
+        {part: data.rows(items, recipes) for part, items in files.items() if items},
         data.schema(),
         force=options.force,
     )
@@ -201,7 +182,7 @@ def _recipes(
         kwargs = given.get("env_kwargs", {})
         if isinstance(environment, Seeds):
             refuse_agentgym_options([*server], name)
-            usual = _prompt_of(chosen[name].name, kwargs)
+            usual = own_prompt(chosen[name].name, kwargs)
         else:
             refuse_twice([*agentgym_only, *server], kwargs)
             if server:
@@ -225,7 +206,7 @@ def _resolved(source: str) -> Chosen:
     try:
         return resolve(source)
     except UnknownEnvironment as error:
-        raise BadOption(f"source {source!r} is not a file or folder, and ", *error.args) from error
+        raise BadOption((f"source {source!r} is not a file or folder, and ", *error.args)) from error
 
 
 def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:
@@ -241,34 +222,11 @@ def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:
             items += training
         else:
             items += data.read_items(Path(source), options.split)
-    for unused, value in (("--tasks", options.tasks), ("--val-split", options.val_split)):
+    for unused, value in (("tasks", options.tasks), ("val_split", options.val_split)):
         if value is not None and not named:
-            raise BadOption(
-                f"{unused} {value!r:.80} is only for environments: the sources are files, which list their "
-                "tasks"
-            )
+            problem = "is only for environments: the sources are files, which list their tasks"
+            raise BadOption(unused, value, problem=problem)
     return items, for_validation
-
-
-def _rows(items: Iterable[Item], recipes: Mapping[str, Recipe]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each item; rows of seeds have the same format as in ``agentgym verl init``."""
-    for index, item in enumerate(items):
-        recipe = recipes[item.environment.name]
-        if isinstance(item.environment, Seeds):
-            env_id = f"{recipe.module}:{item.environment.id}" if recipe.module else item.environment.id
-            (row,) = seeded(env_id, [item.task_id], recipe.system_prompt, recipe.env_kwargs)
-        else:
-            (row,) = data.rows([item], recipes)
-        row["extra_info"]["index"] = index
-        yield row
-
-
-def _prompt_of(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
-    """Return the system prompt of another library's environment; None if it has none."""
-    try:
-        return own_prompt(env_id, env_kwargs)
-    except ValueError as error:
-        raise BadOption(str(error)) from error
 
 
 def _prompts_of_trajectories(options: RlOptions, names: Sequence[str]) -> Mapping[str, str]:
@@ -277,13 +235,13 @@ def _prompts_of_trajectories(options: RlOptions, names: Sequence[str]) -> Mappin
     if trajectories is None:
         return {}
     if options.system_prompt:
-        raise BadOption("--system-prompt and --system-prompt-from-traj exclude each other: give one of them")
+        other = ArgumentName("system_prompt_from_traj")
+        raise BadOption("system_prompt", problem=("and ", other, " exclude each other: give one of them"))
     prompts = data.read_prompts(trajectories)
     missing = [name for name in names if name not in prompts]
     if missing:
-        raise BadOption(
-            f"{trajectories} has no trajectory of {', '.join(missing)}; give --system-prompt instead"
-        )
+        problem = f"{trajectories} has no trajectory of {', '.join(missing)}; give "
+        raise BadOption((problem, ArgumentName("system_prompt"), " instead"))
     return prompts
 
 

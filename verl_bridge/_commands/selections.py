@@ -5,35 +5,50 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
-
-import typer
 
 from agentgym_gym.commands import (
     TASKS_HELP,
+    Option,
     PerEnvironment,
-    complete_env,
-    complete_split,
     file_text,
     json_object,
     parse_urls,
     read_per_environment,
     resolve,
 )
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from verl_bridge.recipes import EnvChoice
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.commands import Chosen
 
-__all__ = ["EnvOptions", "EnvSelection", "env_arguments", "selections_of", "server_urls"]
+__all__ = [
+    "ENVIRONMENT",
+    "KEPT_OUT",
+    "PROMPT_HELP",
+    "TASKS",
+    "EnvSelection",
+    "SelectionOptions",
+    "env_arguments",
+    "selections_of",
+    "server_urls",
+]
+
+TASKS, ENVIRONMENT = "Environments and tasks", "Environment"
+"""Groups of options in a help."""
+
+KEPT_OUT = "dev, else training tasks that are kept out"
+"""The default split of the validation tasks."""
+
+PROMPT_HELP = "file with a system prompt to replace the environment's"
 
 
 def _number(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not int(text):
-        raise BadOption(f"--val {text!r:.40} should be a number of tasks, from 1")
+        raise BadOption("val", text, "a number of tasks, from 1")
     return int(text)
 
 
@@ -43,87 +58,94 @@ def _return(text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise BadOption(f"--success-at {text!r:.40} should be a number, such as 1 or 0.5")
+        raise BadOption("success_at", text, "a number, such as 1 or 0.5")
     return number
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvOptions:
+class SelectionOptions:
     """The options that choose environments and tasks, and apply to each environment."""
 
     env: Annotated[
         list[str],
-        typer.Option(
+        Option(
+            "environment (id, name or MODULE:ID) and its weight; repeatable",
+            TASKS,
+            argument="env_id",
             metavar="ID[=WEIGHT]",
-            help="environment (id, name or MODULE:ID) and its weight; repeatable",
-            autocompletion=complete_env,
+            completes="environment",
+            usual=True,
         ),
     ]
-    server: Annotated[
-        list[str] | None,
-        PerEnvironment(several=True),
-        typer.Option(
-            metavar="[ENV=]URL", help="server URL; repeatable", show_default="configured at training"
-        ),
-    ] = None
-    env_kwargs: Annotated[
-        list[str] | None,
-        PerEnvironment(json_object),
-        typer.Option(metavar="[ENV=]JSON", help="more arguments of the environment, as a JSON object"),
-    ] = None
     tasks: Annotated[
         list[str] | None,
         PerEnvironment(),
-        typer.Option(metavar="[ENV=]TASKS", help=TASKS_HELP, show_default="few for test, else all"),
-    ] = None
-    val: Annotated[
-        list[str] | None,
-        PerEnvironment(_number),
-        typer.Option(
-            metavar="[ENV=]N",
-            help="number of tasks for validation",
-            show_default="8 for test, else a tenth",
-        ),
+        Option(TASKS_HELP, TASKS, default="few for test, else all", metavar="[ENV=]TASKS", usual=True),
     ] = None
     split: Annotated[
         list[str] | None,
         PerEnvironment(),
-        typer.Option(
+        Option(
+            "split of the training tasks; all for every task",
+            TASKS,
+            default="train",
             metavar="[ENV=]SPLIT",
-            help="split of the training tasks; all for every task",
-            show_default="train",
-            autocompletion=complete_split,
+            completes="split",
+        ),
+    ] = None
+    val: Annotated[
+        list[str] | None,
+        PerEnvironment(_number),
+        Option(
+            "number of tasks for validation",
+            TASKS,
+            argument="val_tasks",
+            default="8 for test, else a tenth",
+            metavar="[ENV=]N",
         ),
     ] = None
     val_split: Annotated[
         list[str] | None,
         PerEnvironment(),
-        typer.Option(
+        Option(
+            "split of the validation tasks",
+            TASKS,
+            default=KEPT_OUT,
             metavar="[ENV=]SPLIT",
-            help="split of the validation tasks",
-            show_default="dev, else training tasks that are kept out",
-            autocompletion=complete_split,
+            completes="split",
         ),
+    ] = None
+    server: Annotated[
+        list[str] | None,
+        PerEnvironment(several=True),
+        Option(
+            "server URL; repeatable",
+            ENVIRONMENT,
+            default="configured at training",
+            metavar="[ENV=]URL",
+            usual=True,
+        ),
+    ] = None
+    env_kwargs: Annotated[
+        list[str] | None,
+        PerEnvironment(json_object),
+        Option("more arguments of the environment, as a JSON object", ENVIRONMENT, metavar="[ENV=]JSON"),
     ] = None
     system_prompt: Annotated[
         list[str] | None,
         PerEnvironment(file_text),
-        typer.Option(metavar="[ENV=]FILE", help="file with a system prompt to replace the environment's"),
+        Option(PROMPT_HELP, ENVIRONMENT, metavar="[ENV=]FILE"),
     ] = None
     isolate: Annotated[
         list[str] | None,
         PerEnvironment(),
-        typer.Option(metavar="[ENV=]WHERE", help="where each environment runs: loop, thread or process"),
+        Option("where each environment runs: loop, thread or process", ENVIRONMENT, metavar="[ENV=]WHERE"),
     ] = None
     success_at: Annotated[
         list[str] | None,
         PerEnvironment(_return),
-        typer.Option(metavar="[ENV=]RETURN", help="return that counts as success if none is reported"),
+        Option("return that counts as success if none is reported", ENVIRONMENT, metavar="[ENV=]RETURN"),
     ] = None
-    tools: Annotated[
-        Literal["none", "native"],
-        typer.Option(help="whether the model writes actions or calls the environment's tools"),
-    ] = "none"
 
 
 @dataclass(frozen=True)
@@ -155,11 +177,15 @@ class EnvSelection:
     success_at: float | None = None
 
 
-def selections_of(options: EnvOptions) -> list[EnvSelection]:
+def selections_of(options: SelectionOptions, *, native_tools: bool) -> list[EnvSelection]:
     """Return the options of each environment.
 
+    Args:
+        options: The options.
+        native_tools: Whether the model calls functions in the notation of its own chat template.
+
     Raises:
-        AgentGymError: The value of an option is invalid; the message names the option.
+        BadOption: The value of an option is invalid.
     """
     weights: dict[str, float] = {}
     chosen: dict[str, Chosen] = {}
@@ -167,7 +193,7 @@ def selections_of(options: EnvOptions) -> list[EnvSelection]:
         env, weight = _weighted(text)
         name = env.source.name
         if name in chosen:
-            raise BadOption(f"--env is given twice for {name}")
+            raise BadOption("env", problem=f"is given twice for {name}")
         chosen[name], weights[name] = env, weight
     selections = []
     for name, given in read_per_environment(options, list(chosen)).items():
@@ -175,7 +201,7 @@ def selections_of(options: EnvOptions) -> list[EnvSelection]:
             chosen[name].environment,
             given.pop("env_kwargs", {}),
             given.pop("server", []),
-            native_tools=options.tools == "native",
+            native_tools=native_tools,
         )
         selections.append(EnvSelection(chosen[name], weights[name], env_kwargs, **given))
     return selections
@@ -190,9 +216,8 @@ def _weighted(text: str) -> tuple[Chosen, float]:
     except ValueError:
         number = math.nan
     if not (math.isfinite(number) and number > 0):
-        raise BadOption(
-            f"--env {text!r:.80}: the weight {weight!r:.40} should be a positive number, such as 2 or 0.5"
-        )
+        problem = f"has the weight {weight!r:.40}, which should be a positive number, such as 2 or 0.5"
+        raise BadOption("env", text, problem=problem)
     return resolve(name), number
 
 
@@ -201,12 +226,12 @@ def _arguments(
 ) -> dict[str, Any]:
     if environment is None:
         if servers:
-            raise BadOption("--server is only for AgentGym's environments; for others, give --env-kwargs")
+            others = ("is only for AgentGym's environments; for others, give ", ArgumentName("env_kwargs"))
+            raise BadOption("server", problem=others)
         return env_kwargs
     if "headers" in env_kwargs:
-        raise BadOption(
-            f"--env-kwargs contains headers; set {environment.headers_variable} where the training runs"
-        )
+        problem = f"contains headers; set {environment.headers_variable} where the training runs"
+        raise BadOption("env_kwargs", problem=problem)
     urls = [url for text in servers for url in server_urls(environment, text)]
     own = {"action_format": "tool_calls"} if native_tools else {}
     return {**own, **env_kwargs, **({"server": urls} if urls else {})}
@@ -218,9 +243,10 @@ def server_urls(environment: Environment, text: str) -> list[str]:
     Raises:
         BadOption: A URL is invalid, or contains a password.
     """
-    urls = list(parse_urls(text, "--server"))
+    urls = list(parse_urls(text, "server"))
     if any("@" in urlsplit(url).netloc for url in urls):
-        raise BadOption(f"--server contains a password; set {environment.variable} where the training runs")
+        problem = f"contains a password; set {environment.variable} where the training runs"
+        raise BadOption("server", problem=problem)
     return urls
 
 
@@ -228,7 +254,7 @@ def env_arguments(selections: Sequence[EnvSelection]) -> dict[str, Any]:
     """Return the arguments of a recipe that specify its environment, or several environments.
 
     Raises:
-        ValueError: An id is invalid.
+        BadOption: An id is invalid.
     """
     if len(selections) == 1:
         (only,) = selections

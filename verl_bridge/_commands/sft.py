@@ -5,106 +5,88 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from agentgym_gym import FormatName
 from agentgym_gym.commands import (
     TASKS_HELP,
     FineTuningOptions,
+    GivenOptions,
+    Option,
     SourceFormatOption,
     command,
-    complete_env,
     convert,
     out,
     print_summary,
     resolve,
 )
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from verl_bridge import recipes
-from verl_bridge._commands.machine import Checkpointing, Gpus, Version, installed_verl, model_of
+from verl_bridge._commands.machine import DEFAULTS, resolved, writing
+from verl_bridge.recipes._options import MACHINE, TRAINING
 
 if TYPE_CHECKING:
     from agentgym_gym.data import Trajectory
 
 __all__ = ["SftOptions", "sft"]
 
+_TRAJECTORIES, _EVALUATION = "Trajectories", "Evaluation after the training"
+
 
 @dataclass(frozen=True, kw_only=True)
 class SftOptions(FineTuningOptions):
-    """The options of ``agentgym verl sft``."""
+    """The options of ``agentgym verl sft``: a recipe's, and the command's own."""
 
-    model: Annotated[str, typer.Option(help="model folder, or name on the hub")] = "Qwen/Qwen2.5-3B-Instruct"
-    version: Version = None
-    preset: Annotated[
-        Literal["test", "full"],
-        typer.Option(help="training size, which sets --batch and --epochs"),
-    ] = "test"
-    gpus: Gpus = 4
-    batch: Annotated[
-        int | None,
-        typer.Option(min=1, help="trajectories per training step", show_default="8 for test, 32 for full"),
-    ] = None
-    epochs: Annotated[
-        int | None,
-        typer.Option(min=1, help="passes over the trajectories", show_default="1 for test, 3 for full"),
-    ] = None
-    learning_rate: Annotated[float, typer.Option(help="learning rate")] = 1e-5
-    max_length: Annotated[int, typer.Option(min=1, help="maximum number of tokens per trajectory")] = 8192
+    choices: Annotated[Mapping[str, Any], GivenOptions(recipes.SftRecipe, defaults=DEFAULTS)]
     action_format: Annotated[
         FormatName | None,
-        typer.Option(
+        Option(
+            "target format; replies in other formats are converted",
+            _TRAJECTORIES,
+            default="as in the source",
             metavar="FORMAT",
-            help="target format; replies in other formats are converted",
-            show_default="as in the source",
         ),
     ] = None
     from_: SourceFormatOption = None
     val: Annotated[
         str | None,
-        typer.Option(
-            help="validation size: number of tasks, or share (0.1 or 10%)",
-            show_default="the source's split, else 0 for test, 0.1 for full",
+        Option(
+            "validation size: number of tasks, or share (0.1 or 10%)",
+            _TRAJECTORIES,
+            default="the source's split, else 0 for test, 0.1 for full",
         ),
     ] = None
     eval_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--eval",
+        Option(
+            "environment to evaluate in after training; repeatable",
+            _EVALUATION,
             metavar="ID",
-            help="environment to evaluate in after training; repeatable",
-            autocompletion=complete_env,
+            completes="environment",
         ),
     ] = None
     eval_tasks: Annotated[
         str | None,
-        typer.Option(help=TASKS_HELP, show_default="those of the split test, else dev, else the first"),
+        Option(TASKS_HELP, _EVALUATION, default="those of the split test, else dev, else the first"),
     ] = None
-    eval_engine: Annotated[
-        Literal["sglang", "vllm", "transformers"], typer.Option(help="inference engine of the evaluation")
-    ] = "vllm"
-    eval_options: Annotated[str, typer.Option(metavar="'WORDS'", help="more options of agentgym eval")] = ""
-    offload: Annotated[
-        bool,
-        typer.Option(help="offload the optimizer and its parameters to CPU memory"),
-    ] = False
-    checkpointing: Checkpointing = True
+    eval_options: Annotated[
+        Sequence[str], Option("more options of agentgym eval", _EVALUATION, metavar="'WORDS'", values="words")
+    ] = ()
 
 
 @command(
     SftOptions,
     groups={
-        "Trajectories": (
+        _TRAJECTORIES: (
             *("successful", "min_score", "best", "split", "val", "seed"),
             *("from_", "action_format", "prompt", "system_prompt"),
         ),
         "Output": ("out_", "force"),
-        "Training": ("model", "preset", "batch", "epochs", "learning_rate", "max_length"),
-        "Machine": ("version", "gpus", "offload", "checkpointing"),
-        "Evaluation after the training": ("eval_", "eval_tasks", "eval_engine", "eval_options"),
+        TRAINING: (),
+        MACHINE: (),
+        _EVALUATION: ("eval_", "eval_tasks", "eval_engine", "eval_options"),
     },
     examples=(
         "agentgym verl sft runs/oracle --out runs/sft",
@@ -127,19 +109,16 @@ def sft(options: SftOptions) -> None:
     an environment has no numbered tasks, they are seeds, and all means 1000.
     """
     parts, left_out = _trajectories(options)
-    try:
+    with writing(options.out_):
         recipe = _recipe(options, parts)
         for part, rows in parts.items():
             if (rows or part == "train") and len(rows) < recipe.games:
-                raise BadOption(
+                problem = (
                     f"{len(rows)} trajectories in {part} do not fill a batch of {recipe.games}, and verl "
-                    "drops incomplete batches: give more trajectories, or another --batch or --val"
+                    "drops incomplete batches: give more trajectories, or another "
                 )
+                raise BadOption((problem, ArgumentName("batch"), " or ", ArgumentName("val")))
         written = recipes.write_sft(recipe, options.out_, force=options.force)
-    except (ValueError, FileExistsError) as error:
-        raise BadOption(str(error)) from error
-    except OSError as error:
-        raise BadOption(f"cannot write to {options.out_}: {error.strerror or error}") from error
     summary = options.write(parts, options.out_ / "data", left_out)
     for path in written:
         out.print(f"wrote {path}")
@@ -160,7 +139,8 @@ def _trajectories(options: SftOptions) -> tuple[dict[str, list[Trajectory]], Cou
         parts[part] = options.with_prompts(kept)
     if "val" in parts:
         return {part: options.divide(kept, "0")["train"] for part, kept in parts.items()}, left_out
-    share = "0.1" if recipes.SFT_PRESETS[options.preset].each_epoch else "0"
+    preset = options.choices.get("preset", recipes.SftRecipe.preset)
+    share = "0.1" if recipes.SFT_PRESETS[preset].each_epoch else "0"
     return options.divide(parts["train"], share if options.val is None else options.val), left_out
 
 
@@ -168,28 +148,18 @@ def _recipe(options: SftOptions, parts: Mapping[str, Sequence[Trajectory]]) -> r
     """Return the recipe for the options and trajectories.
 
     Raises:
-        ValueError: An option is invalid, or two options are incompatible.
+        BadOption: An option is invalid, or two options are incompatible.
     """
     trajectories = [each for part in parts.values() for each in part]
-    return recipes.SftRecipe(
-        model=model_of(options.model),
-        name=f"{_name(trajectories)}-sft-{options.preset}",
-        verl=options.version or installed_verl(),
-        preset=options.preset,
-        gpus=options.gpus,
-        batch=options.batch,
-        epochs=options.epochs,
-        learning_rate=options.learning_rate,
-        max_length=options.max_length,
+    recipe = recipes.SftRecipe(
+        **resolved(options.choices),
         validation=bool(parts["val"]),
-        offload=options.offload,
-        checkpointing=options.checkpointing,
         evaluations=tuple(
             _evaluation(name, trajectories, options.eval_tasks, options.eval_options)
             for name in options.eval_ or []
         ),
-        eval_engine=options.eval_engine,
     )
+    return replace(recipe, name=f"{_name(trajectories)}-sft-{recipe.preset}")
 
 
 def _parts(sources: Sequence[Path], *, divided: bool) -> dict[str, list[Path]]:
@@ -213,7 +183,7 @@ def _name(trajectories: Sequence[Trajectory]) -> str:
 
 
 def _evaluation(
-    name: str, trajectories: Sequence[Trajectory], tasks: str | None, options: str
+    name: str, trajectories: Sequence[Trajectory], tasks: str | None, options: Sequence[str]
 ) -> recipes.Evaluation:
     """Return the evaluation to run after training, in the trained format if there is only one."""
     chosen = resolve(name)
@@ -228,4 +198,4 @@ def _evaluation(
             words += ["--action-format", str(learned_format)]
     if tasks is not None:
         words += ["--tasks", str(Path(tasks).resolve()) if Path(tasks).exists() else tasks]
-    return recipes.Evaluation(name, (*words, *shlex.split(options)))
+    return recipes.Evaluation(name, (*words, *options))

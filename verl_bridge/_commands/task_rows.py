@@ -13,11 +13,11 @@ import gymnasium
 
 from agentgym_gym import data
 from agentgym_gym.commands import out, print_table
-from agentgym_gym.errors import AgentGymError, BadOption, MissingExtra, SetupError
+from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_gym.rollout import Pool
 from verl_bridge._commands.task_notes import describe_tasks
 from verl_bridge.recipes import Share, seeded
-from verl_bridge.recipes._recipe import MAX_VALIDATION
+from verl_bridge.recipes._choices import MAX_VALIDATION
 from verl_bridge.recipes._shares import apportion, interleave, repeat_to
 from verl_bridge.tasks import ENV_TIMEOUT
 
@@ -84,10 +84,9 @@ def rows_of(recipe: RlRecipe, selections: Sequence[EnvSelection]) -> TaskRows:
         selections: The options of each environment in the recipe.
 
     Raises:
-        BadOption: There are too few tasks, the weight of an environment leaves it without rows, or the
-            observations of another library's environment are not text.
+        BadOption: There are too few tasks, the weight of an environment leaves it without rows, or another
+            library's environment cannot be created or has observations that are not text.
         MissingExtra: pyarrow is not installed.
-        ValueError: An environment of another library cannot be created.
     """
     if importlib.util.find_spec("pyarrow") is None:
         raise MissingExtra("Writing the tasks", extra="data", module="pyarrow")
@@ -130,27 +129,16 @@ def _prompt(env: EnvChoice, each: EnvSelection) -> str | None:
     To check the environment, this creates and resets it with the isolation that training will use.
 
     Raises:
-        SetupError: The observations are not text.
-        ValueError: The environment cannot be created.
+        SetupError: The environment cannot be created, or its observations are not text.
     """
-    try:
-        facts = asyncio.run(_facts(env))
-    except AgentGymError:
-        raise
-    except Exception as error:  # a foreign constructor may raise anything
-        kind = getattr(error, "kind", type(error).__name__)
-        raise ValueError(f"cannot create the environment {env.env_id!r}: {kind}: {error}") from error
+    facts = asyncio.run(_facts(env))
     return each.system_prompt or facts.system_prompt
 
 
 async def _facts(env: EnvChoice) -> EnvFacts:
     isolate: Any = env.isolate  # checked by the recipe
     async with Pool(env.env_id, env.env_kwargs, isolate=isolate, timeout=ENV_TIMEOUT) as pool:
-        async with pool.episode(task=0) as episode:
-            error = episode.error
-        if isinstance(error, SetupError):  # such as observations that are not text
-            raise error
-        return await pool.facts()
+        return await pool.text_facts()
 
 
 def _weighted_rows(recipe: RlRecipe, selections: Sequence[EnvSelection]) -> TaskRows:

@@ -1,4 +1,4 @@
-"""Check the arguments of the agent loop, for its constructor and for ``agentgym verl check``.
+"""The arguments of the agent loop, for its constructor, ``agentgym verl check`` and the docs.
 
 Nothing here needs verl. Each message has the argument, its value and what to write instead.
 """
@@ -9,26 +9,144 @@ import difflib
 import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, get_type_hints
 
+from agentgym_gym._option import Option, members_of
+from agentgym_gym.errors import BadOption
 from verl_bridge._credit.estimators import GIGPO
-from verl_bridge._run.replays import budget_of
+from verl_bridge._run.replays import FAULT_BUDGET, budget_of
 from verl_bridge.horizon import Horizon
-from verl_bridge.tasks import EnvTask
+from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 
-__all__ = ["LOOP", "RULES", "check_arguments", "loop_errors", "require_trainer", "unknown_arguments"]
+__all__ = ["ARGUMENTS", "LOOP", "LoopOptions", "loop_errors", "require_trainer", "unknown_arguments"]
 
 LOOP = "verl_bridge.agent_loop.GymAgentLoop"
 """The import path of the loop."""
 
-_DEFAULTS = ("env_kwargs", "reset_options", "isolate", "success_at")
+
+@dataclass(frozen=True, kw_only=True)
+class LoopOptions:
+    """The arguments of `GymAgentLoop` in its yaml.
+
+    Raises:
+        ValueError: An argument is invalid, or two arguments exclude each other.
+    """
+
+    env_id: Annotated[
+        str | None, Option("environment of rows without one, with its module: package:namespace/Name-v0")
+    ] = None
+    env_kwargs: Annotated[
+        Mapping[str, Any] | str | None,
+        Option("arguments of that environment; a row's own override them key by key"),
+    ] = None
+    reset_options: Annotated[
+        Mapping[str, Any] | str | None,
+        Option("options of its reset; a row's own override them key by key"),
+    ] = None
+    max_turns: Annotated[
+        int | None,
+        Option("maximum number of replies in an episode", default="the environment's", least=1),
+    ] = None
+    horizon: Annotated[
+        Mapping[str, Any] | None,
+        Option("in place of max_turns: turns, a list of limits, and every, the training steps of each"),
+    ] = None
+    max_tokens_per_turn: Annotated[
+        int | None, Option("maximum tokens of a reply", default="response_length", least=1)
+    ] = None
+    max_observation_tokens: Annotated[
+        int | None,
+        Option(
+            "maximum tokens of an observation, whose middle is left out if it has more",
+            default="a quarter of response_length, at least 128; the first observation may fill the prompt",
+            least=1,
+        ),
+    ] = None
+    hide_reasoning: Annotated[
+        bool, Option("whether the environment gets only the part of a reply after the reasoning")
+    ] = False
+    drop_reasoning: Annotated[
+        bool,
+        Option(
+            "whether the reasoning of earlier replies is removed from the model's context; only the last "
+            "reply of each episode is then trained on"
+        ),
+    ] = False
+    turn_rewards: Annotated[
+        bool,
+        Option(
+            "whether verl gets each turn's reward at the last token of the turn, for estimators with a "
+            "discount, instead of their sum at the end; needs verl_bridge.trainer"
+        ),
+    ] = False
+    tool_calls: Annotated[
+        bool,
+        Option(
+            "whether the model calls functions in the notation of its own chat template: the prompt has the "
+            "environment's tools, and an observation is the result of a call; action_format of AgentGym's "
+            "environments should then be tool_calls"
+        ),
+    ] = False
+    fault_budget: Annotated[
+        float,
+        Option(
+            "seconds from its first fault within which a faulted episode is retried from the reset with new "
+            "replies, before it is excluded; 0 for no retry",
+            least=0,
+        ),
+    ] = FAULT_BUDGET
+    env_timeout: Annotated[
+        float | None, Option("timeout of each reset and step, in seconds; null for no limit")
+    ] = ENV_TIMEOUT
+    episodes_dir: Annotated[
+        str | None,
+        Option(
+            "folder to which each episode is written as it ends, for agentgym report; a relative path starts "
+            "at the folder of the yaml"
+        ),
+    ] = None
+    isolate: Annotated[
+        str | None,
+        Option(
+            "where each environment runs: loop, thread or process",
+            default="loop for coroutines, else thread",
+        ),
+    ] = None
+    success_at: Annotated[
+        float | None,
+        Option("return that counts as success if none is reported", default="the registered threshold"),
+    ] = None
+
+    def __post_init__(self) -> None:
+        for name in ARGUMENTS:
+            _RULES[name](name, getattr(self, name))
+        for message in _contradictions(vars(self)):
+            raise BadOption(message)
+
+    def task_of(self, row: Mapping[str, Any]) -> EnvTask:
+        """Read the task of a row; the arguments apply to what it does not have.
+
+        Raises:
+            ValueError: The row is wrong.
+        """
+        return EnvTask.of(
+            row,
+            env_id=self.env_id,
+            env_kwargs=self.env_kwargs,
+            reset_options=self.reset_options,
+            isolate=self.isolate,
+            success_at=self.success_at,
+        )
+
+
+ARGUMENTS = tuple(each.name for each in fields(LoopOptions))
+"""The names of the arguments."""
 
 
 def _count(name: str, value: Any) -> None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise ValueError(
-            f"{name}={value!r} should be an integer from 1, or null: write {_suggested(name, value)}"
-        )
+        raise BadOption(name, value, f"an integer from 1, or null: write {_suggested(name, value)}")
 
 
 def _suggested(name: str, value: Any) -> str:
@@ -39,19 +157,19 @@ def _suggested(name: str, value: Any) -> str:
 
 def _flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
-        raise ValueError(f"{name}={value!r} should be true or false")  # noqa: TRY004 - as for other values
+        raise BadOption(name, value, "true or false")
 
 
 def _text(name: str, value: Any) -> None:
     if value is not None and (not isinstance(value, str) or not value):
-        raise ValueError(f"{name}={value!r} should be text, or null")
+        raise BadOption(name, value, "text, or null")
 
 
 def _seconds(name: str, value: Any) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise ValueError(f"{name}={value!r} should be a number of seconds above 0, or null for no limit")
+        raise BadOption(name, value, "a number of seconds above 0, or null for no limit")
 
 
 def _budget(_: str, value: Any) -> None:
@@ -62,7 +180,7 @@ def _horizon(name: str, value: Any) -> None:
     try:
         Horizon.of(value)
     except TypeError:
-        raise ValueError(f"{name}={value!r}: turns should be a number, or a list of numbers") from None
+        raise BadOption(f"{name}={value!r}: turns should be a number, or a list of numbers") from None
 
 
 def _default(name: str, value: Any) -> None:
@@ -70,20 +188,16 @@ def _default(name: str, value: Any) -> None:
     EnvTask.of({}, env_id="unnamed", **{name: value})
 
 
-RULES: Mapping[str, Callable[[str, Any], None]] = {
-    "env_id": _text,
-    **dict.fromkeys(_DEFAULTS, _default),
-    "max_turns": _count,
+_RULES: Mapping[str, Callable[[str, Any], None]] = {
+    **{
+        name: rule
+        for name, hint in get_type_hints(LoopOptions).items()
+        for kind, rule in ((int, _count), (bool, _flag), (str, _text), (float, _seconds))
+        if kind in members_of(hint)
+    },
+    **dict.fromkeys(("env_kwargs", "reset_options", "isolate", "success_at"), _default),
     "horizon": _horizon,
-    "max_tokens_per_turn": _count,
-    "max_observation_tokens": _count,
-    "hide_reasoning": _flag,
-    "drop_reasoning": _flag,
-    "turn_rewards": _flag,
-    "tool_calls": _flag,
     "fault_budget": _budget,
-    "env_timeout": _seconds,
-    "episodes_dir": _text,
 }
 """The rule of each argument; it raises ValueError for an invalid value."""
 
@@ -92,14 +206,19 @@ def loop_errors(arguments: Mapping[str, Any]) -> Iterator[str]:
     """Yield a message for each invalid value.
 
     Args:
-        arguments: The arguments by name; those without a rule are skipped.
+        arguments: The arguments by name; unknown ones are skipped.
     """
     for name, value in arguments.items():
         try:
-            if name in RULES:
-                RULES[name](name, value)
+            if name in _RULES:
+                _RULES[name](name, value)
         except ValueError as error:
             yield str(error)
+    yield from _contradictions(arguments)
+
+
+def _contradictions(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a message for each pair of arguments that exclude each other."""
     if arguments.get("max_turns") is not None and arguments.get("horizon") is not None:
         yield (
             f"max_turns={arguments['max_turns']!r} and horizon both limit the turns: give one of them, "
@@ -110,16 +229,6 @@ def loop_errors(arguments: Mapping[str, Any]) -> Iterator[str]:
             "turn_rewards and drop_reasoning exclude each other: with drop_reasoning only the last reply is "
             "trained on, so rewards of earlier turns have no token; delete one of them"
         )
-
-
-def check_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise an error for the first invalid value.
-
-    Raises:
-        ValueError: A value is invalid.
-    """
-    for message in loop_errors(arguments):
-        raise ValueError(message)
 
 
 def require_trainer(estimator: str, *, turn_rewards: bool) -> None:
@@ -142,12 +251,14 @@ def require_trainer(estimator: str, *, turn_rewards: bool) -> None:
         )
 
 
-def unknown_arguments(names: Collection[str], known: Collection[str], loop: str = LOOP) -> Iterator[str]:
+def unknown_arguments(
+    names: Collection[str], known: Collection[str] = ARGUMENTS, loop: str = LOOP
+) -> Iterator[str]:
     """Yield a message for each name that a loop does not have.
 
     Args:
         names: The names in the yaml.
-        known: Those that it has.
+        known: The names of the loop's arguments.
         loop: The import path of the loop.
     """
     for name in names:

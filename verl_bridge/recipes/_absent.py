@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from importlib import metadata
 
-from verl_bridge.recipes._recipe import ENGINES
+from verl_bridge.recipes._choices import ENGINES
 
 __all__ = ["absent_package", "is_installed"]
 

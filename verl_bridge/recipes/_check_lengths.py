@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_bridge._run.loop_arguments import loop_errors
 from verl_bridge._tokens.observations import LEAST, default_limit
+from verl_bridge.recipes._choices import turn_limit_of
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
-from verl_bridge.recipes._recipe import turn_limit_of
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
 if TYPE_CHECKING:

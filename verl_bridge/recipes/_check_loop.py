@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._run.loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
+from verl_bridge._run.loop_arguments import LOOP, loop_errors, unknown_arguments
 from verl_bridge.recipes._absent import is_installed
 from verl_bridge.recipes._check_files import INTERACTIONS, LOOP_PATH
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
@@ -87,7 +87,7 @@ def _check_arguments(entries: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         if entry.get("_target_") != LOOP:
             continue
         arguments = {key: value for key, value in entry.items() if key not in {"name", "_target_"}}
-        errors = [*unknown_arguments(arguments, RULES), *loop_errors(arguments)]
+        errors = [*unknown_arguments(arguments), *loop_errors(arguments)]
         for error in errors:
             yield _wrong_argument(error)
         if not errors:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_bridge.recipes._absent import is_installed
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
-from verl_bridge.recipes._trainers import NO_SEPARATE_ADAPTERS
+from verl_bridge.recipes._recipe import NO_SEPARATE_ADAPTERS
 
 if TYPE_CHECKING:
     from verl_bridge.recipes._check_files import Settings

@@ -14,9 +14,9 @@ from verl_bridge.recipes._filler import scalar
 from verl_bridge.recipes._finding import Finding, problem
 from verl_bridge.recipes._folder import render
 from verl_bridge.recipes._overrides import override_settings
-from verl_bridge.recipes._recipe import ALGORITHMS, PRESETS, RlRecipe
-from verl_bridge.recipes._sft import SFT_PRESETS, SftRecipe
-from verl_bridge.recipes._sft_folder import render_sft
+from verl_bridge.recipes._presets import PRESETS
+from verl_bridge.recipes._recipe import ALGORITHMS, RlRecipe
+from verl_bridge.recipes._sft import SFT_PRESETS, SftRecipe, render_sft
 
 __all__ = ["WrongValue", "check_types", "mend"]
 
@@ -252,7 +252,7 @@ def _rl_presets(settings: Settings, env_id: Any) -> list[Mapping[str, Any]]:
     load = importlib.import_module("yaml").safe_load
     default = "" if settings.is_null("algorithm.adv_estimator") else "gae"
     estimator = settings.get("algorithm.adv_estimator", default)
-    algorithm = next((name for name, value in ALGORITHMS.items() if value == estimator), "grpo")
+    algorithm = next((name for name, value in ALGORITHMS.items() if value == estimator), None)
     recipe = functools.partial(
         RlRecipe,
         env_id if isinstance(env_id, str) else "any/Env-v0",

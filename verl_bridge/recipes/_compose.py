@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from verl_bridge._credit.estimators import OMEGA
-from verl_bridge._run.loop_arguments import LOOP, RULES, loop_errors, unknown_arguments
+from verl_bridge._run.loop_arguments import ARGUMENTS, LOOP, loop_errors, unknown_arguments
 from verl_bridge.recipes._absent import absent_package
 from verl_bridge.recipes._compose_values import wrong_values
 
@@ -306,7 +306,7 @@ def _argument_errors(config: Mapping[str, Any], folder: Path) -> Iterator[str]:
         yield from unknown_arguments(arguments, known, str(entry["_target_"]))
         if any(f"{each.__module__}.{each.__qualname__}" == LOOP for each in loop.__mro__):
             own = set(inspect.signature(loop).parameters)
-            yield from loop_errors({k: v for k, v in arguments.items() if k in RULES and k not in own})
+            yield from loop_errors({k: v for k, v in arguments.items() if k in ARGUMENTS and k not in own})
 
 
 def _argument_names(loop: type) -> set[str]:

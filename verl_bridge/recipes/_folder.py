@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym.errors import ArgumentName
 from verl_bridge._run.replays import FAULT_BUDGET
 from verl_bridge.recipes._check_earlier import refuse_other_run
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
@@ -48,6 +49,20 @@ _ABOUT_OFFLOAD = {
     None: "Whether weights and optimizer are offloaded to main memory while the engine generates. The size "
     "of the model is unknown.",
 }
+
+
+class FolderInUse(FileExistsError):
+    """A folder has files that are replaced only on request.
+
+    Args:
+        message: The message in its parts, as those of `agentgym_gym.errors.AgentGymError`.
+    """
+
+    def __init__(self, message: tuple[str, ...]) -> None:
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        return "".join(self.args[0])
 
 
 def render(recipe: RlRecipe, *, shares: Sequence[Share] = (), notes: Sequence[str] = ()) -> dict[str, str]:
@@ -103,7 +118,7 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "about_thinking": recipe.thinks.reason,
         "activation_offload": sizing.activation_offload,
         "all_gpus": recipe.gpus,
-        "adv_estimator": ALGORITHMS[recipe.algorithm],
+        "adv_estimator": recipe.estimator,
         "assistant_turns": lengths.turns + 1,
         "batch": size.batch,
         "checkpointing": recipe.checkpointing,
@@ -245,9 +260,8 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
     """
     existing = [name for name in names if (folder / name).exists()]
     if existing and not force:
-        raise FileExistsError(
-            f"{folder} already has {', '.join(existing)}: choose another folder, or pass --force"
-        )
+        problem = f"{folder} already has {', '.join(existing)}: choose another folder, or pass "
+        raise FolderInUse((problem, ArgumentName("force")))
     refuse_other_run(folder, files)
     folder.mkdir(parents=True, exist_ok=True)
     for name in existing:  # also the interaction of an earlier recipe, and its tasks

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentgym_gym.errors import BadOption
+
 __all__ = ["check_override", "override_settings"]
 
 _OVERRIDE = re.compile(r"(?P<mark>\+{0,2}|~)(?P<key>[\w@/-]+(?:\.[\w@/-]+)*)(?:=(?P<value>.*))?", re.DOTALL)
@@ -17,11 +19,11 @@ def check_override(text: str) -> None:
     """Raise an error if a text is not an override.
 
     Raises:
-        ValueError: It has another form.
+        BadOption: It has another form.
     """
     match = _OVERRIDE.fullmatch(text)
     if match is None or (match["value"] is None and match["mark"] != "~"):
-        raise ValueError(
+        raise BadOption(
             f"{text!r:.80} is not an override; write KEY=VALUE as for run.sh, such as trainer.total_epochs=2"
         )
 

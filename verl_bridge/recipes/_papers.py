@@ -10,14 +10,17 @@ import functools
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
+from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout import split_id
 from verl_bridge.recipes._filler import fill, read_template, scalar
 
-__all__ = ["LIKE", "LOOP_KEYS", "Published", "algorithm_of", "published", "published_by"]
+__all__ = ["LIKE", "LOOP_KEYS", "Like", "Published", "algorithm_of", "published", "published_by"]
 
-LIKE = ("agentgym-rl", "scalinginter-rl", "gigpo")
+Like: TypeAlias = Literal["agentgym-rl", "scalinginter-rl", "gigpo"]
+
+LIKE: tuple[Like, ...] = get_args(Like)
 """Names of the publications with settings."""
 
 LOOP_KEYS = "agent_loop."
@@ -71,11 +74,11 @@ def published_by(like: str) -> Mapping[str, Published]:
         like: One of :data:`LIKE`.
 
     Raises:
-        ValueError: There is no publication of this name.
+        BadOption: There is no publication of this name.
         ModuleNotFoundError: PyYAML is not installed.
     """
     if like not in LIKE:
-        raise ValueError(f"--like={like!r} is not one of {', '.join(LIKE)}")
+        raise BadOption("like", like, f"one of {', '.join(LIKE)}")
     overlay = importlib.import_module("yaml").safe_load(read_template(f"papers/{like}.yaml"))
     made = {}
     for env_id, own in overlay["environments"].items():
@@ -91,7 +94,7 @@ def published_by(like: str) -> Mapping[str, Published]:
     return made
 
 
-def algorithm_of(like: str | None) -> str:
+def algorithm_of(like: str | None) -> Literal["gigpo", "grpo"]:
     """Return the algorithm of a publication, or of recipes without one."""
     return "gigpo" if like == "gigpo" else "grpo"
 
@@ -107,12 +110,12 @@ def published(like: str | None, env_id: str) -> Published | None:
         The settings; None if `like` is None.
 
     Raises:
-        ValueError: There is no publication of this name, or it has no settings for this environment.
+        BadOption: There is no publication of this name, or it has no settings for this environment.
         ModuleNotFoundError: PyYAML is not installed.
     """
     if like is None:
         return None
     of, environment = published_by(like), split_id(env_id)[1]
     if environment not in of:
-        raise ValueError(f"{like} published no settings for {environment}; it has those of {', '.join(of)}")
+        raise BadOption(f"{like} published no settings for {environment}, only for {', '.join(of)}")
     return of[environment]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-__all__ = ["LENGTHS", "PRESETS", "USUAL_LENGTHS", "Lengths", "Preset"]
+__all__ = ["LENGTHS", "PRESETS", "USUAL_LENGTHS", "Lengths", "Preset", "PresetName"]
+
+PresetName: TypeAlias = Literal["train", "test", "full"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Preset:
     sized: bool = False
 
 
-PRESETS: Mapping[str, Preset] = {
+PRESETS: Mapping[PresetName, Preset] = {
     "train": Preset(
         batch=32,
         epochs=300,

@@ -1,40 +1,36 @@
-"""The choices for a training run, and the numbers derived from them."""
+"""A recipe: the choices for a training run, and the numbers that follow from them."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from verl_bridge.recipes._env_choice import EnvChoice, turn_limit_of
-from verl_bridge.recipes._memory import GPU_MEMORY, ModelSize, Sizing, choose, model_size
-from verl_bridge.recipes._names import env_part, model_part, option_of
+from agentgym_gym._option import check_options
+from agentgym_gym.errors import BadOption
+from verl_bridge.recipes._choices import (
+    EVERY,
+    KL_COEF,
+    MAX_VALIDATION,
+    Algorithm,
+    Choices,
+    EnvChoice,
+    Thinking,
+    thinking_of,
+    turn_limit_of,
+)
+from verl_bridge.recipes._memory import ModelSize, Sizing, choose, model_size
+from verl_bridge.recipes._options import DEFAULT_MODEL, named
 from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
-from verl_bridge.recipes._thinking import Thinking, thinking_of
-from verl_bridge.recipes._trainers import check_split, check_trainer
 
-__all__ = [
-    "ALGORITHMS",
-    "ENGINES",
-    "INTEGRATIONS",
-    "MAX_VALIDATION",
-    "PRESETS",
-    "TRAINERS",
-    "VERSIONS",
-    "EnvChoice",
-    "RlRecipe",
-    "turn_limit_of",
-]
+__all__ = ["ALGORITHMS", "NO_SEPARATE_ADAPTERS", "RlRecipe"]
 
-VERSIONS = ("0.7", "0.8", "0.9")
-ENGINES = ("sglang", "vllm")
-INTEGRATIONS = ("agent-loop", "interaction")
-TRAINERS = ("sync", "colocate_async", "separate_async")
-
-ALGORITHMS: Mapping[str, str] = {
+ALGORITHMS: Mapping[Algorithm, str] = {
     "grpo": "grpo",
     "ppo": "gae",
     "rloo": "rloo",
@@ -46,196 +42,164 @@ ALGORITHMS: Mapping[str, str] = {
 
 _IN_GROUPS = frozenset({"grpo", "rloo", "gigpo"})  # their advantage compares samples of one prompt
 
-DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
-
-KL_COEF = 1e-3
-"""Default weight of the KL distance to the reference policy in the loss: verl's own value."""
-
-MAX_VALIDATION = 385
-"""Episodes of a validation: (1.96 x 0.5 / 0.05) squared, for a 95 % interval of ± 0.05 around one half."""
-
 REASONING = 2_048
 """Maximum tokens of a reply with reasoning: our own choice."""
 
 LORA_RATE = 3e-5
 """Learning rate of adapters, as in verl's scripts examples/tuning/*/*_grpo-lora_*.sh."""
 
+NO_SEPARATE_ADAPTERS = "verl 0.9 sends separate engines the base model without the adapters"
+
 _MICRO_BATCH = 2
-_EVERY = 100
 
 
 @dataclass(frozen=True)
-class RlRecipe:
+class RlRecipe(Choices):
     """The choices of a training run.
 
-    Args:
+    >>> from verl_bridge.recipes import RlRecipe
+    >>> RlRecipe("agentgym_gym:agentgym/TextCraft-v0", algorithm="rloo").trajectories
+    16
+
+    Attributes:
         env_id: gymnasium's id, with the module that registers it: ``"my_package:my/Env-v0"``. Empty if
             `envs` is set.
-        verl: The version of verl, ``"0.7"``, ``"0.8"`` or ``"0.9"``.
-        algorithm: One of :data:`ALGORITHMS`; by default that of `like`, else ``"grpo"``.
-        engine: The inference engine, one of :data:`ENGINES`.
-        preset: One of :data:`PRESETS`.
-        integration: How verl plays the environment, one of :data:`INTEGRATIONS`; only verl 0.7 has
-            interactions.
-        model: Name or path of the model; by default that of `like`, else :data:`DEFAULT_MODEL`.
-        gpus: Number of GPUs, all in one machine.
-        env_kwargs: Arguments of the environment, for rows without them.
-        turns: Maximum replies in an episode, in every environment; by default those of `like`, else those
-            in its arguments, else a suitable number. Several numbers are the stages of a horizon, in order.
-        turns_every: Training steps of a stage; by default those of `like`, else 100.
-        kl_coef: Weight of the KL distance to a reference policy, which is the initial model, in the loss; 0
-            for no reference policy. By default that of `like`, else :data:`KL_COEF`.
-        like: The publication whose settings are the defaults, one of :data:`LIKE`; only preset ``"full"``
-            uses its amount of training. The settings are for one environment.
-        offload: Whether to offload unused state to main memory; None for the estimate's choice with preset
-            ``"train"``, else true.
-        checkpointing: Whether to recompute activations instead of storing them (gradient checkpointing).
+        tool_calls: Whether the model calls functions in the notation of its own chat template, as for
+            :class:`verl_bridge.agent_loop.GymAgentLoop`.
+        env_kwargs: Arguments of the environment, for rows without them. If `turns` is None, the turn limit
+            in them applies.
         envs: Several environments to train in together, in place of `env_id` and the other arguments for
             one environment. The rows must name them, and have their arguments.
         isolate: Where each environment runs, as for :class:`EnvChoice`.
         success_at: The return that solves a task, as for :class:`EnvChoice`.
-        gpu_memory: Memory of a GPU in GB, for the estimate.
-        thinking: The model's reasoning: ``"off"``, ``"hide"`` from the environment, or ``"keep"``; by default
-            inferred from the model's name.
-        lora: Rank of adapters to train instead of the whole model; 0 for none.
-        rollout_correction: Whether to weight tokens by the ratio of the trainer's and the engine's
-            probabilities.
-        seed: Seed of the order of the tasks; None for verl's.
-        tool_calls: Whether the model calls functions in the notation of its own chat template, as for
-            :class:`verl_bridge.agent_loop.GymAgentLoop`.
-        trainer: How generation and training alternate, one of :data:`TRAINERS`; only verl 0.9 has others than
-            ``"sync"``.
-        rollout_gpus: Number of the GPUs that only generate, with ``"separate_async"``; by default half.
         val_tasks: Number of rows for validation of each environment, which decides the episodes of each row.
 
     Raises:
-        ValueError: A choice is invalid, or two choices contradict each other.
+        BadOption: A choice is invalid, or two choices contradict each other.
     """
-
-    env_id: str = ""
-    verl: str = "0.9"
-    algorithm: str = ""
-    engine: str = "sglang"
-    preset: str = "test"
-    integration: str = "agent-loop"
-    model: str | None = None
-    gpus: int = 4
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    turns: int | Sequence[int] | None = None
-    turns_every: int | None = None
-    kl_coef: float | None = None
-    like: str | None = None
-    offload: bool | None = None
-    checkpointing: bool = True
-    envs: Sequence[EnvChoice] = ()
-    isolate: str | None = None
-    success_at: float | None = None
-    gpu_memory: float = GPU_MEMORY
-    thinking: str | None = None
-    lora: int = 0
-    rollout_correction: bool = False
-    seed: int | None = None
-    tool_calls: bool = False
-    trainer: str = "sync"
-    rollout_gpus: int | None = None
-    val_tasks: int = MAX_VALIDATION
 
     def __post_init__(self) -> None:
         if not self.algorithm:
             object.__setattr__(self, "algorithm", algorithm_of(self.like))
-        choices: dict[str, tuple[str, ...]] = {
-            "verl": VERSIONS,
-            "algorithm": tuple(ALGORITHMS),
-            "engine": ENGINES,
-            "preset": tuple(PRESETS),
-            "integration": INTEGRATIONS,
-            "trainer": TRAINERS,
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{option_of(name)}={getattr(self, name)!r} is not one of {', '.join(allowed)}"
-                )
+        check_options(self)
         self._check_environments()
         self._set_defaults()
         if not self.model or not self.model.isprintable():
-            raise ValueError(f"--model={self.model!r} is neither a path nor the name of a model")
-        self._check_model_options()
-        if self.integration == "interaction" and self.verl != "0.7":
-            raise ValueError(
-                f"verl {self.verl} has no interactions (deleted in 0.8): use --integration='agent-loop'"
-            )
-        if self.algorithm == "remax" and self.verl == "0.7":
-            raise ValueError(
-                "verl 0.7 cannot do ReMax over an agent loop: it does not request greedy sampling for the "
-                "baseline, and stops if the baseline differs from the sampled episode; use verl 0.8 or 0.9, "
-                "or --algorithm='rloo'"
-            )
-        if self.algorithm == "gigpo" and self.integration == "interaction":
-            raise ValueError(
-                "--algorithm='gigpo' needs the turns of each episode, which interactions do not record: use "
-                "--integration='agent-loop'"
-            )
-        check_trainer(self.trainer, verl=self.verl, algorithm=self.algorithm, lora=self.lora)
-        check_split(
-            self.trainer,
-            gpus=self.gpus,
-            rollout_gpus=self.separate_gpus,
-            batch=self.size.batch,
-            mini_batch=self.mini_batch,
-        )
+            raise BadOption("model", self.model, problem="is neither a path nor the name of a model")
+        self._check_interaction()
+        self._check_engine()
+        self._check_trainer()
         self._check_numbers()
 
-    def _check_model_options(self) -> None:
-        if self.thinks.mode == "hide" and self.integration == "interaction":
-            raise ValueError(
-                "--thinking='hide' needs this library's agent loop: verl's loop sends the environment whole "
-                "replies; use --integration='agent-loop', or --thinking='keep'"
+    def _check_interaction(self) -> None:
+        """Check what verl's own loop, which plays interactions, supports."""
+        mode = self.thinks.mode  # also checks whether the model has it
+        if self.integration != "interaction":
+            return
+        loop = "use `integration`='agent-loop'"
+        if self.verl != "0.7":
+            raise BadOption(named(f"verl {self.verl} has no interactions (deleted in 0.8): {loop}"))
+        if self.algorithm == "gigpo":
+            problem = f"needs the turns of each episode, which interactions do not record: {loop}"
+            raise BadOption("algorithm", "gigpo", problem=named(problem))
+        if mode == "hide":
+            problem = (
+                "needs this library's agent loop: verl's loop sends the environment whole replies; "
+                f"{loop}, or `thinking`='keep'"
             )
-        if self.tool_calls and self.integration == "interaction":
-            raise ValueError(
-                "--tools=native needs this library's agent loop: use --integration='agent-loop', or "
-                "action_format='function_calling' in the environment's arguments"
+            raise BadOption("thinking", "hide", problem=named(problem))
+        if self.tool_calls:
+            problem = (
+                f"`tool_calls` needs this library's agent loop: {loop}, or action_format='function_calling' "
+                "in the environment's arguments"
             )
-        if self.lora and self.engine == "sglang" and self.verl == "0.7":
-            raise ValueError(
-                "verl 0.7 passes no adapters to sglang: use --engine='vllm' with lora, or verl 0.8 or 0.9"
+            raise BadOption(named(problem))
+        if len(self.stages) > 1:
+            problem = (
+                "verl does not pass the training step to interactions, so their turn limit is constant: give "
+                f"one limit, or {loop}"
             )
-        if not 0 < self.gpu_memory < math.inf:
-            raise ValueError(f"--gpu-memory={self.gpu_memory} should be a number of GB above 0")
+            raise BadOption(named(problem))
+
+    def _check_engine(self) -> None:
+        """Check what verl 0.7 and its engines support."""
+        if self.verl != "0.7":
+            return
+        if self.algorithm == "remax":
+            problem = (
+                "verl 0.7 cannot do ReMax over an agent loop: it does not request greedy sampling for the "
+                "baseline, and stops if the baseline differs from the sampled episode; use verl 0.8 or 0.9, "
+                "or `algorithm`='rloo'"
+            )
+            raise BadOption(named(problem))
+        if self.lora and self.engine == "sglang":
+            problem = (
+                "verl 0.7 passes no adapters to sglang: use `engine`='vllm' with lora, or verl 0.8 or 0.9"
+            )
+            raise BadOption(named(problem))
+
+    def _check_trainer(self) -> None:
+        """Check what verl 0.9's asynchronous trainers support."""
+        trainer, separate = f"`trainer`={self.trainer!r}", self.trainer == "separate_async"
+        if self.rollout_gpus and not separate:
+            raise BadOption(named(f"`rollout_gpus` needs `trainer`='separate_async', unlike {trainer}"))
+        if self.trainer == "sync":
+            return
+        if self.verl != "0.9":
+            problem = f"verl {self.verl} has no {trainer}: use verl 0.9, or `trainer`='sync'"
+            raise BadOption(named(problem))
+        if self.algorithm == "remax":
+            problem = (
+                f"only verl's older trainer does ReMax, which has no {trainer}: use `trainer`='sync', or "
+                "`algorithm`='rloo'"
+            )
+            raise BadOption(named(problem))
+        if not separate:
+            return
+        if self.lora:
+            raise BadOption(named(f"{NO_SEPARATE_ADAPTERS}: use `trainer`='colocate_async' with lora"))
+        if not 0 < self.separate_gpus < self.gpus:
+            problem = (
+                f"divides `gpus`={self.gpus} into `rollout_gpus`={self.separate_gpus} and the others, which "
+                "train: both need at least 1"
+            )
+            raise BadOption("trainer", self.trainer, problem=named(problem))
+        batch, mini_batch = self.size.batch, self.mini_batch
+        if batch % mini_batch:
+            problem = (
+                f"needs a batch of whole updates, and {batch} is not a multiple of {mini_batch}: use "
+                "`trainer`='colocate_async'"
+            )
+            raise BadOption("trainer", self.trainer, problem=named(problem))
 
     def _check_numbers(self) -> None:
-        limits = [("turns", limit) for limit in self.stages]
-        if self.lora < 0 or (self.seed or 0) < 0:
-            raise ValueError(f"--lora={self.lora} and --seed={self.seed} should be 0 or above")
-        counts = [("gpus", self.gpus), ("turns_every", self.turns_every), ("val", self.val_tasks)]
-        for name, value in [*counts, *limits]:
-            if value is not None and value < 1:
-                raise ValueError(f"{option_of(name)}={value} should be at least 1")
-        if not 0 <= (self.kl_coef or 0) < math.inf:
-            raise ValueError(f"--kl-coef={self.kl_coef} should be 0 or a number above it")
-        if len(self.stages) > 1 and self.integration == "interaction":
-            raise ValueError(
-                "verl does not pass the training step to interactions, so their turn limit is constant: give "
-                "one limit, or use --integration='agent-loop'"
-            )
+        for name, counts in (("val_tasks", [self.val_tasks]), ("turns", self.stages)):
+            for count in counts:
+                if count < 1:
+                    raise BadOption(name, count, "at least 1")
+        if math.isinf(self.gpu_memory):
+            raise BadOption("gpu_memory", self.gpu_memory, "a number of GB above 0")
+        if math.isinf(self.kl_coef or 0):
+            raise BadOption("kl_coef", self.kl_coef, "0 or a number above it")
         of_an_update = self.mini_batch * self.samples
         for count, unit in ((self.trajectories, "a step"), (of_an_update, "an update")):
             if count % self.training_gpus:
-                name = "--gpus" if self.training_gpus == self.gpus else "--gpus minus --rollout-gpus"
-                raise ValueError(
-                    f"{name}={self.training_gpus} does not divide the {count} trajectories of {unit} by "
-                    f"{self.algorithm} with --preset={self.preset!r}, as verl requires"
+                problem = (
+                    f"does not divide the {count} trajectories of {unit} by {self.algorithm} with "
+                    f"`preset`={self.preset!r}, as verl requires"
                 )
+                if self.training_gpus == self.gpus:
+                    raise BadOption("gpus", self.gpus, problem=named(problem))
+                raise BadOption(named(f"`gpus` minus `rollout_gpus`={self.training_gpus} {problem}"))
 
     def _set_defaults(self) -> None:
         """Fill in the defaults."""
         paper = self.published
-        usual = {"model": DEFAULT_MODEL, "turns_every": _EVERY, "kl_coef": KL_COEF}
+        usual = {"model": DEFAULT_MODEL, "turns_every": EVERY, "kl_coef": KL_COEF}
         if paper is not None:
             usual = {
                 "model": paper.get("actor_rollout_ref.model.path"),
-                "turns_every": paper.get("agent_loop.every", _EVERY),
+                "turns_every": paper.get("agent_loop.every", EVERY),
                 "kl_coef": paper.get("actor_rollout_ref.actor.kl_loss_coef"),
             }
         for name, value in usual.items():
@@ -247,20 +211,25 @@ class RlRecipe:
         """The published settings selected by `like`, or None.
 
         Raises:
-            ValueError: There are none for this environment, or there are several environments.
+            BadOption: There are none for this environment, or there are several environments.
         """
         if self.like is not None and self.several:
-            raise ValueError(f"--like={self.like!r} has settings of one environment: choose one")
+            raise BadOption("like", self.like, problem="has settings of one environment: choose one")
         return published(self.like, self.environments[0].env_id)
 
     def _check_environments(self) -> None:
         of_one = (self.env_id, self.env_kwargs, self.isolate, self.success_at is not None)
         if self.envs and any(of_one):
-            raise ValueError("envs contains ids and arguments: give envs, or env_id and env_kwargs")
+            raise BadOption("envs", problem="contains ids and arguments: give envs, or env_id and env_kwargs")
         ids = [env.env_id for env in self.environments]
         twice = next((env_id for env_id in ids if ids.count(env_id) > 1), None)
         if twice is not None:
-            raise ValueError(f"--env={twice!r} is given twice")
+            raise BadOption("env_id", twice, problem="is given twice")
+
+    @property
+    def estimator(self) -> str:
+        """The name of the algorithm in verl, ``algorithm.adv_estimator``."""
+        return ALGORITHMS[self.algorithm or algorithm_of(self.like)]
 
     @property
     def size(self) -> Preset:
@@ -388,7 +357,7 @@ class RlRecipe:
         """The environments to train in, one or several.
 
         Raises:
-            ValueError: The id of the one environment is invalid.
+            BadOption: The id of the one environment is invalid.
         """
         return tuple(self.envs) or (
             EnvChoice(self.env_id, self.env_kwargs, isolate=self.isolate, success_at=self.success_at),
@@ -436,8 +405,8 @@ class RlRecipe:
     @property
     def name(self) -> str:
         """The name of the run, different for each choice that makes another run."""
-        names = "+".join(env_part(env.id) for env in self.environments)
-        parts = [names, self.algorithm, self.preset, self.like, model_part(str(self.model))]
+        names = "+".join(_env_part(env.id) for env in self.environments)
+        parts = [names, self.algorithm, self.preset, self.like, _model_part(str(self.model))]
         parts += [
             self.thinks.mode and f"thinking-{self.thinks.mode}",
             f"lora{self.lora}" if self.lora else None,
@@ -451,3 +420,19 @@ class RlRecipe:
 
 def _rate_of(paper: Published) -> float:
     return float(paper.get("actor_rollout_ref.actor.optim.lr"))
+
+
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
+
+
+def _env_part(env_id: str) -> str:
+    """Return an id without AgentGym's own namespace, as a part of a run's name."""
+    return _NOT_IN_NAMES.sub("_", env_id.removeprefix("agentgym/").replace("/", "--"))
+
+
+def _model_part(model: str) -> str:
+    """Return the name of a model; a hash distinguishes folders of one name, whose paths may be long."""
+    if not Path(model).is_absolute():
+        return _NOT_IN_NAMES.sub("_", model.replace("/", "--"))
+    digest = hashlib.sha256(model.encode()).hexdigest()[:6]
+    return f"{_NOT_IN_NAMES.sub('_', Path(model).name)}-{digest}"

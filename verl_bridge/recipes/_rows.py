@@ -6,17 +6,15 @@ AgentGym's own environments have numbered tasks and data sets; ``agentgym data r
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.rollout import EnvMaker, row_messages, split_id
+from agentgym_gym import data
+from agentgym_gym.data import Item, Recipe, Seeds
+from agentgym_gym.rollout import EnvMaker, split_id
 
-__all__ = ["LOOP", "own_prompt", "seeded", "write_rows"]
-
-LOOP = "gym_env"
-"""The name of the loop and of the interaction, which the rows refer to and the templates define."""
+__all__ = ["own_prompt", "seeded", "write_rows"]
 
 
 def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
@@ -25,14 +23,9 @@ def own_prompt(env_id: str, env_kwargs: Mapping[str, Any]) -> str | None:
     It is the attribute ``system_prompt`` of a wrapper or of the environment, as in an evaluation.
 
     Raises:
-        ValueError: The id is not registered, or the environment cannot be made.
+        ValueError: The id is not registered, or the environment cannot be created.
     """
-    try:
-        return EnvMaker(env_id, env_kwargs).facts().system_prompt
-    except Exception as error:  # a constructor may raise anything
-        raise ValueError(
-            f"the environment {env_id!r} cannot be made: {type(error).__name__}: {error}"
-        ) from error
+    return EnvMaker(env_id, env_kwargs).facts().system_prompt
 
 
 def seeded(
@@ -49,26 +42,13 @@ def seeded(
         system_prompt: The system prompt; None for none.
         env_kwargs: Arguments of the environment, unless the yaml of the loop has them.
     """
-    return [
-        {
-            "data_source": split_id(env_id)[1],
-            "prompt": row_messages(system_prompt),
-            "ability": "agent",
-            "reward_model": {"style": "rule", "ground_truth": ""},
-            "agent_name": LOOP,
-            "extra_info": {
-                "index": seed,
-                "interaction_kwargs": {
-                    "name": LOOP,
-                    "env_id": env_id,
-                    "env_kwargs": json.dumps(dict(env_kwargs or {})),
-                    "reset_options": "{}",
-                    "seed": seed,
-                },
-            },
-        }
-        for seed in seeds
-    ]
+    module, bare = split_id(env_id)
+    environment = Seeds(bare)
+    recipe = Recipe(env_kwargs or {}, system_prompt, module or "")
+    rows = list(data.rows([Item(environment, seed) for seed in seeds], {environment.name: recipe}))
+    for row in rows:
+        row["extra_info"]["index"] = row["extra_info"]["interaction_kwargs"]["seed"]
+    return rows
 
 
 def write_rows(file: Path, rows: list[dict[str, Any]]) -> None:

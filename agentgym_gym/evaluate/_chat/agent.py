@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from agentgym_gym._text import scrub, shown
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym._text import scrub
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.evaluate._agents import AgentReply
 from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
 from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
+from agentgym_gym.evaluate._chat.reply import without_thinking
 from agentgym_gym.evaluate._chat.server import ModelServer
-from agentgym_gym.evaluate._chat.thinking import without_thinking
 from agentgym_gym.rollout._env_facts import env_id_of, system_prompt_of, tools_of
-from agentgym_gym.rollout._messages import (
+from agentgym_gym.rollout._history import (
     NOT_CARRIED_OUT,
     Conversation,
     History,
@@ -120,22 +120,16 @@ class ChatAgent:
     ) -> None:
         for option, value, allowed in (("tools", tools, Tools), ("on_cut_reply", on_cut_reply, OnCutReply)):
             if value not in get_args(allowed):
-                raise BadOption(
-                    Argument(option), f"={value!r:.80} should be one of {', '.join(get_args(allowed))}"
-                )
+                raise BadOption(option, value, f"one of {', '.join(get_args(allowed))}")
         if not isinstance(model, str) or not model:
-            raise BadOption(Argument("model"), f"={model!r:.80} should be the name of a model")
+            raise BadOption("model", model, "the name of a model")
         if seed is not None and (type(seed) is not int or seed < 0):
-            raise BadOption(Argument("seed"), f"={seed!r:.80} should be a whole number from 0, or None")
+            raise BadOption("seed", seed, "a whole number from 0, or None")
         if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
-            raise BadOption(
-                Argument("max_tokens"), f"={max_tokens!r:.80} should be a whole number from 1, or None"
-            )
+            raise BadOption("max_tokens", max_tokens, "a whole number from 1, or None")
         stops = [stop] if isinstance(stop, str) else list(stop or ())
         if not all(isinstance(each, str) and each for each in stops):
-            raise BadOption(
-                Argument("stop"), f"={stop!r:.80} should be a text or several, none of them empty"
-            )
+            raise BadOption("stop", stop, "a text or several, none of them empty")
         self.name = self.model = model
         self._server = ModelServer(base_url, api_key_variable, headers=headers, http_client=http_client)
         self._client = ChatClient(self._server, timeout=timeout, retry_seconds=retry_seconds)
@@ -226,11 +220,13 @@ class ChatAgent:
         self._tools = tools_of(env) if self._native else []
         if self._native and not self._tools:
             raise BadOption(
-                f"{env_id_of(env)} has no tools for ",
-                Argument("tools"),
-                "='native'; use ",
-                Argument("tools"),
-                "='none'",
+                "tools",
+                "native",
+                problem=(
+                    f"needs tools, and {env_id_of(env)} has none; use ",
+                    ArgumentName("tools"),
+                    "='none'",
+                ),
             )
         self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
         self._turn, self._calls = 0, ()
@@ -369,17 +365,16 @@ def _request_fields(sampling: Mapping[str, Any], **also: Any) -> dict[str, Any]:
     for name in fields:
         if name in _RESERVED or name in _NOT_IN_BODY:
             raise BadOption(
-                Argument("sampling"),
-                f"={{{name!r:.80}: ...}} cannot be set; it is an argument of the agent, or fixed",
+                "sampling", problem=f"cannot set {name!r:.80}: it is an argument of the agent, or fixed"
             )
         if also.get(name) is not None:
             raise BadOption(
-                f"sampling: {name!r:.80} is set twice: here and as an argument of the agent; remove one"
+                "sampling", problem=f"sets {name!r:.80}, which is also an argument of the agent; remove one"
             )
     try:
         copied: dict[str, Any] = json.loads(json.dumps(fields, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadOption(f"sampling should be JSON: {error}: {shown(fields)}") from None
+        raise BadOption("sampling", fields, f"JSON: {error}") from None
     return copied
 
 

@@ -19,7 +19,7 @@ from agentgym_gym.calls import Call, Reply
 from agentgym_gym.errors import (
     AccessDenied,
     AgentFault,
-    Argument,
+    ArgumentName,
     BadCompletion,
     BadOption,
     BadReply,
@@ -116,9 +116,7 @@ class ChatClient:
     def __init__(self, server: ModelServer, *, timeout: float, retry_seconds: float) -> None:
         for name, value in (("timeout", timeout), ("retry_seconds", retry_seconds)):
             if not 0 <= value < float("inf") or (name == "timeout" and not value):
-                raise BadOption(
-                    Argument(name), f"={value!r:.80} should be a number of seconds, finite and not negative"
-                )
+                raise BadOption(name, value, "a number of seconds, finite and not negative")
         self.server = server
         self.timeout = timeout
         self.retry_seconds = retry_seconds
@@ -158,7 +156,7 @@ class ChatClient:
             raise SetupError(
                 f"cannot reach the model server {server.url}: {self._agent_fault(fault, call)}; start it, or "
                 "give another ",
-                Argument("base_url"),
+                ArgumentName("base_url"),
                 "=URL",
             ) from None
         if isinstance(connection, Connection):
@@ -319,7 +317,9 @@ class ChatClient:
         connection.close()
         if isinstance(outcome, BadReply) and 300 <= connection.status < 400:  # noqa: PLR2004 - as the RFC has it
             raise BadOption(
-                Argument("base_url"), f"={self.server.url!r}: {self.server.hide_secrets(str(outcome))}"
+                "base_url",
+                self.server.url,
+                problem=f"cannot be used: {self.server.hide_secrets(str(outcome))}",
             )
         raise outcome
 
@@ -378,9 +378,10 @@ class ChatClient:
         window = context_window(body)
         if isinstance(limit, int) and window is not None and limit >= window:
             raise BadOption(
-                Argument("max_tokens"),
-                f"={limit} leaves no room in the model's context window of {window} tokens; "
-                f"lower it. {self.server.url} returned: {self.server.hide_secrets(error_message(body))}",
+                "max_tokens",
+                limit,
+                problem=f"leaves no room in the model's context window of {window} tokens; lower it. "
+                f"{self.server.url} returned: {self.server.hide_secrets(error_message(body))}",
             )
         return "context_overflow"
 

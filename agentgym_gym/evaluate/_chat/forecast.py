@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentgym_gym.rollout._messages import Conversation, History, Message, estimate
+from agentgym_gym.rollout._history import Conversation, History, Message, estimate
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import EpisodeRecord

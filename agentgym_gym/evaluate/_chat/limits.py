@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.errors import Argument, BadOption, SetupError
+from agentgym_gym.errors import ArgumentName, BadOption, SetupError
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.prices import Price
@@ -36,7 +36,7 @@ class BudgetUsedUp(SetupError):
 
 @dataclass
 class Usage:
-    """Sums over the replies of a model, including those of episodes that were not completed.
+    """Sums over the replies of a model, including the replies of unfinished episodes.
 
     Attributes:
         requests: Number of requests, including retries.
@@ -92,13 +92,13 @@ class Budget:
         for name in ("max_tokens_total", "max_cost"):
             limit = getattr(self, name)
             if limit is not None and not 0 < limit < math.inf:
-                raise BadOption(Argument(name), f"={limit} should be a positive number")
+                raise BadOption(name, limit, "a positive number")
 
     @property
-    def limits(self) -> list[Argument]:
+    def limits(self) -> list[ArgumentName]:
         """The names of the limits; empty if there is none."""
         limits = {"max_tokens_total": self.max_tokens_total, "max_cost": self.max_cost}
-        return [Argument(name) for name, limit in limits.items() if limit is not None]
+        return [ArgumentName(name) for name, limit in limits.items() if limit is not None]
 
     def check(self) -> None:
         """Check that the budget permits a further request.
@@ -113,7 +113,7 @@ class Budget:
 
     @staticmethod
     def _used_up(limit: str, used: str, most: str) -> BudgetUsedUp:
-        return BudgetUsedUp(f"budget used up: {used}, ", Argument(limit), f"={most}", limit=limit)
+        return BudgetUsedUp(f"budget used up: {used}, ", ArgumentName(limit), f"={most}", limit=limit)
 
 
 class Gate:
@@ -142,7 +142,7 @@ class Gate:
 
     def __init__(self, per_minute: float | None = None) -> None:
         if per_minute is not None and not 0 < per_minute < math.inf:
-            raise BadOption(Argument("requests_per_minute"), f"={per_minute} should be a positive number")
+            raise BadOption("requests_per_minute", per_minute, "a positive number")
         self._pause = 0.0 if per_minute is None else 60.0 / per_minute
         self._next = -math.inf  # time of the next request, with `per_minute`
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -277,7 +277,7 @@ class RequestLimits:
         self._price = price
         if self.budget.max_cost is not None and price is None:
             raise BadOption(
-                Argument("max_cost"), f"={self.budget.max_cost:g} requires a price of the model's tokens"
+                "max_cost", self.budget.max_cost, problem="requires a price of the model's tokens"
             )
 
     def charge(self, tokens: Mapping[str, Any]) -> None:
@@ -292,16 +292,19 @@ class RequestLimits:
         prompt, completion = tokens.get("prompt_tokens"), tokens.get("completion_tokens")
         if prompt is None or completion is None:
             if self.budget.limits:
+                named = [part for limit in self.budget.limits for part in (" and ", limit)][1:]
                 raise BadOption(
-                    "the model server reports no token counts, so no budget can be enforced: remove ",
-                    *[part for limit in self.budget.limits for part in (" and ", limit)][1:],
+                    [
+                        "the model server reports no token counts, so no budget can be enforced: remove ",
+                        *named,
+                    ]
                 )
             return
         cost = 0.0 if self._price is None else self._price.of(prompt, completion, tokens.get("cached_tokens"))
         self.add({"prompt_tokens": prompt, "completion_tokens": completion, "cost": cost})
 
     def add(self, usage: Mapping[str, Any]) -> None:
-        """Add usage, such as that of a run before it was resumed."""
+        """Add usage, such as the usage of a run before it was resumed."""
         added = Usage()
         added.add(usage)
         self.usage.add(added.as_dict())

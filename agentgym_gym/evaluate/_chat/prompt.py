@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym._text import scrub, shown
-from agentgym_gym._toml import read_toml
-from agentgym_gym.errors import BadOption
-from agentgym_gym.rollout._messages import system_message
+from agentgym_gym.errors import BadFile, BadOption
+from agentgym_gym.evaluate._toml import read_toml
+from agentgym_gym.rollout._history import system_message
 
 __all__ = ["ENVIRONMENT_PROMPT", "ChatPrompt"]
 
@@ -71,11 +71,11 @@ class ChatPrompt:
             text = path.read_text("utf-8-sig")
             messages = _messages(path, text)
         except OSError as error:
-            raise BadOption(f"the prompt {path} cannot be read: {error.strerror or error}") from None
+            raise BadFile(f"the prompt {path} cannot be read: {error.strerror or error}", path=path) from None
         except (ValueError, RecursionError) as error:
             if isinstance(error, BadOption):
                 raise
-            raise BadOption(f"the prompt {path} cannot be read: {error}") from None
+            raise BadFile(f"the prompt {path} cannot be read: {error}", path=path) from None
         if messages is None:
             return cls(scrub(text), source=str(path))
         checked = [_check_message(path, number, message) for number, message in enumerate(messages, 1)]
@@ -117,20 +117,25 @@ def _messages(path: Path, text: str) -> Sequence[Any] | None:
     if isinstance(value, dict):
         value = value.get("messages")
     if not isinstance(value, list):
-        raise BadOption(f"the prompt {path} should hold a list of messages, under 'messages' if in an object")
+        raise BadFile(
+            f"the prompt {path} should contain a list of messages, under 'messages' if in an object",
+            path=path,
+        )
     return value
 
 
 def _check_message(path: Path, number: int, message: Any) -> dict[str, str]:
     roles = ("user", "assistant", "system") if number == 1 else ("user", "assistant")
     if not isinstance(message, dict) or set(message) != {"role", "content"}:
-        raise BadOption(
+        raise BadFile(
             f"the prompt {path}: message {number} should have exactly 'role' and 'content', not "
-            f"{shown(message)}"
+            f"{shown(message)}",
+            path=path,
         )
     if message["role"] not in roles or not isinstance(message["content"], str):
-        raise BadOption(
+        raise BadFile(
             f"the prompt {path}: message {number} should be text of the role {' or '.join(roles)}, not "
-            f"{shown(message)}"
+            f"{shown(message)}",
+            path=path,
         )
     return {"role": message["role"], "content": scrub(message["content"])}

@@ -22,6 +22,7 @@ __all__ = [
     "is_overflow",
     "parse_json",
     "read_completion",
+    "without_thinking",
 ]
 
 MAX_MESSAGE_CHARS = 500
@@ -91,7 +92,7 @@ class Completion:
         calls: The tool calls.
         finish_reason: The server's ``finish_reason``, or "" if it is missing.
         usage: Token counts from the server, under the names of `StepRecord`.
-        served: The server's ``model`` and ``system_fingerprint``, as far as the reply has them.
+        served: The server's ``model`` and ``system_fingerprint``, if the reply has them.
     """
 
     content: str
@@ -117,18 +118,18 @@ def read_completion(body: bytes) -> Completion:
     """
     value = parse_json(body)
     if value is None:
-        raise BadCompletion(f"the reply is no JSON: {shown(body[:200].decode('utf-8', 'replace'))}")
+        raise BadCompletion(f"the reply is not JSON: {shown(body[:200].decode('utf-8', 'replace'))}")
     if not isinstance(value, Mapping):
-        raise BadCompletion(f"the reply is no completion: {shown(value)}")
+        raise BadCompletion(f"the reply is not a completion: {shown(value)}")
     _raise_error(value)
     choices = value.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise BadCompletion(f"the completion holds no choice: {shown(value)}")
+        raise BadCompletion(f"the completion has no choice: {shown(value)}")
     choice = choices[0]
     _raise_error(choice)
     message = choice.get("message")
     if not isinstance(message, Mapping):
-        raise BadCompletion(f"the completion holds no message: {shown(choice)}")
+        raise BadCompletion(f"the completion has no message: {shown(choice)}")
     reason = choice.get("finish_reason")
     if isinstance(reason, str) and reason in _FAILED:
         raise ModelError(f"the generation failed: its finish_reason is {reason!r}")
@@ -248,7 +249,7 @@ def _content(content: Any) -> tuple[str, str]:
     if content is None or isinstance(content, str):
         return content or "", ""
     if not isinstance(content, list) or not all(isinstance(part, Mapping) for part in content):
-        raise BadCompletion(f"the content of the message is no text: {shown(content)}")
+        raise BadCompletion(f"the content of the message is not text: {shown(content)}")
     parts: dict[bool, list[str]] = {False: [], True: []}
     for part in content:
         kind = part.get("type")
@@ -278,7 +279,7 @@ def _calls(message: Mapping[str, Any]) -> Iterator[ChatToolCall]:
     if not calls:
         return
     if not isinstance(calls, list):
-        raise BadCompletion(f"the tool_calls of the message are no list: {shown(calls)}")
+        raise BadCompletion(f"the tool_calls of the message are not a list: {shown(calls)}")
     for each in calls:
         function = each.get("function") if isinstance(each, Mapping) else None
         if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
@@ -313,3 +314,42 @@ def _usage(usage: Any) -> StepRecord:
     known = StepRecord()
     known.update({name: value for name, value in counts.items() if value is not None})  # type: ignore[typeddict-item]
     return known
+
+
+_NAMES = r"(?:seed:)?think(?:ing)?|thought|reasoning"
+_MARK = re.compile(
+    rf"<(?P<xml>/?)(?:{_NAMES})>"  # Qwen, DeepSeek, GLM and most others
+    r"|\[(?P<square>/?)THINK\]"  # Magistral
+    r"|<\|(?P<command>START|END)_THINKING\|>"  # Command A
+    r"|◁(?P<kimi>/?)think▷"
+    r"|(?P<gemma><\|channel>thought|<channel\|>)"
+    r"|<\|channel\|>(?P<channel>analysis|final)<\|message\|>"  # gpt-oss
+)
+_CLOSING = frozenset({"/", "END", "<channel|>", "final"})
+
+
+def without_thinking(reply: str) -> str:
+    """Return a reply without its reasoning.
+
+    Reasoning is the text between the opening and closing tag of a model family. Text before an unmatched
+    closing tag is reasoning too, because chat templates often write the opening tag. Reasoning without a
+    closing tag extends to the end of the reply.
+    """
+    kept: list[str] = []
+    position = depth = 0
+    for mark in _MARK.finditer(reply):
+        closes = next(filter(None, mark.groups()), "") in _CLOSING
+        if not closes:
+            if not depth:
+                kept.append(reply[position : mark.start()])
+            depth += 1
+        else:
+            if not depth:
+                kept.clear()
+            depth = 0
+        position = mark.end()
+    if not position:
+        return reply
+    if not depth:
+        kept.append(reply[position:])
+    return "".join(kept).strip()

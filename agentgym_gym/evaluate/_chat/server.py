@@ -16,7 +16,7 @@ from agentgym_gym._http.httpx_client import AwaitedClient, client_source
 from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._text import redact
 from agentgym_gym._version import __version__
-from agentgym_gym.errors import AccessDenied, Argument, BadOption
+from agentgym_gym.errors import AccessDenied, ArgumentName, BadOption
 
 if TYPE_CHECKING:
     import httpx
@@ -115,13 +115,13 @@ class ModelServer:
     def key_advice(self) -> tuple[str, ...]:
         """Return what to do if the server rejects the credentials, as parts of a message."""
         if self._authorization:
-            return "correct the user name and password in ", Argument("base_url")
+            return "correct the user name and password in ", ArgumentName("base_url")
         variable = self.api_key_variable
         if os.environ.get(variable, "").strip():
             return (f"replace the key in the variable {variable} by a valid one",)
         return (
             f"the variable {variable} is not set: set it to a valid key, or name another one by ",
-            Argument("api_key_variable"),
+            ArgumentName("api_key_variable"),
         )
 
     def _own_headers(self) -> HiddenHeaders:
@@ -154,10 +154,10 @@ class ModelServer:
             raise AccessDenied(
                 f"{self.url} requires a key: set the environment variable {self.api_key_variable}, or "
                 "give another server by ",
-                Argument("base_url"),
+                ArgumentName("base_url"),
             )
         if not (key.isascii() and key.isprintable()):
-            raise BadOption(f"the variable {self.api_key_variable} holds no key: keys are printable ASCII")
+            raise BadOption(f"the variable {self.api_key_variable} contains no key: keys are printable ASCII")
         return key
 
 
@@ -174,11 +174,12 @@ def _without_user(url: str) -> tuple[str, str]:
     except ValueError:
         usable = False
     if not usable:
-        raise BadOption(Argument("base_url"), f"={shown!r} is not a URL such as 'http://127.0.0.1:8000/v1'")
+        raise BadOption("base_url", shown, problem="is not a URL such as 'http://127.0.0.1:8000/v1'")
     if parts.query or parts.fragment:
         raise BadOption(
-            Argument("base_url"),
-            f"={shown.partition('?')[0]!r} should end with its path: remove ? or # and the rest",
+            "base_url",
+            shown.partition("?")[0],
+            problem="should end with its path: remove ? or # and the rest",
         )
     user, at, host = parts.netloc.rpartition("@")
     bare = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
 import re
+import shutil
+import subprocess
+import sys
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._engines.merging import MERGED, SHARDS, merge_shards
+from filelock import FileLock
+
+from agentgym_gym.errors import BadFile, BadOption, SetupError
 
 __all__ = ["checkpoints", "model_folder"]
+
+MERGED = "merged"
+"""Folder of the merged model, next to the shards. verl's own folder ``huggingface`` is never changed."""
+
+SHARDS = "model_world_size_*_rank_*.pt"
+"""Glob pattern of the shard files, as verl names them."""
 
 # Where verl saves a model in Hugging Face format, below `global_step_N`: the RL trainers with FSDP and with
 # Megatron, then the SFT trainer. The model folder itself comes first, merged shards last.
@@ -62,7 +74,7 @@ def checkpoints(pattern: str, *, merge: Callable[[str], object] | None = None) -
     if merge is not None:
         for path in kept:
             if _layout(Path(path), weights=True) is None:
-                merge_shards(Path(path), merge)
+                _merge_shards(Path(path), merge)
     return [model_folder(path, weights=True) for path in kept]
 
 
@@ -77,16 +89,19 @@ def model_folder(path: str, *, weights: bool = False) -> str:
         BadOption: The path does not exist or contains no model; the message lists the contents.
     """
     if not os.path.lexists(path):
-        raise BadOption(
+        raise BadFile(
             f"there is no {path!r:.300}. Download a model of the Hugging Face hub first: "
-            "hf download NAME --local-dir FOLDER"
+            "hf download NAME --local-dir FOLDER",
+            path=path,
         )
     folder = Path(path)
     if folder.is_file():
         return path
     layout = _layout(folder, weights=weights)
     if layout is None:
-        raise BadOption(f"{path!r:.300} holds no model that can be loaded: {_describe_problem(folder)}")
+        raise BadFile(
+            f"{path!r:.300} contains no model that can be loaded: {_describe_problem(folder)}", path=path
+        )
     return os.path.join(path, layout) if layout else path  # noqa: PTH118 - keeps the caller's spelling
 
 
@@ -127,7 +142,9 @@ def _list_contents(folder: Path) -> str:
     if not names:
         return "it is empty"
     return (
-        "it holds " + ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if names[SHOWN:] else "")
+        "it contains "
+        + ", ".join(names[:SHOWN])
+        + (f" and {len(names) - SHOWN} more" if names[SHOWN:] else "")
     )
 
 
@@ -145,3 +162,65 @@ def _natural_key(path: str) -> list[str | int]:
     # Text and numbers alternate, so each part is compared with a part of the same type.
     parts = re.split(r"([0-9]{1,18})", path)
     return [int(part) if index % 2 else part for index, part in enumerate(parts)]
+
+
+_LOCK = ".merging.lock"
+_PART = ".merging"
+
+_LINES = 5
+
+
+def _merge_shards(folder: Path, report: Callable[[str], object]) -> None:
+    """Merge the model shards of a checkpoint, if there are any and verl is installed.
+
+    Concurrent processes wait on a lock for the first one, and then return at once. The merge is atomic: verl
+    writes into a temporary folder, which is renamed when it is complete. verl rounds the weights to bfloat16.
+
+    Args:
+        folder: A checkpoint folder ``global_step_N``, or the folder ``actor`` in it.
+        report: Called with a progress line for the user before and after the merge.
+
+    Raises:
+        SetupError: verl failed to merge the shards, or the folder is not writable.
+    """
+    shards = next((each for each in (folder, folder / "actor") if any(each.glob(SHARDS))), None)
+    if shards is None or importlib.util.find_spec("verl") is None:
+        return
+    target = shards / MERGED
+    try:
+        with FileLock(shards / _LOCK):
+            if target.exists():
+                return
+            report(f"{shards} contains model shards; verl merges them into {target}.")
+            part = shards / _PART
+            shutil.rmtree(part, ignore_errors=True)  # left by a killed process: this process has the lock
+            try:
+                _merge(shards, part)
+                part.rename(target)
+            finally:
+                shutil.rmtree(part, ignore_errors=True)
+    except OSError as error:
+        raise SetupError(f"cannot merge the model in {shards}: {error.strerror or error}") from error
+    report(f"Merged into {target}.")
+
+
+def _merge(shards: Path, part: Path) -> None:
+    command = [sys.executable, "-m", "verl.model_merger", "merge", "--backend", "fsdp"]
+    command += ["--local_dir", str(shards), "--target_dir", str(part)]
+    # `python -m` searches the working directory first; this process may import verl from elsewhere.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(  # noqa: S603 - verl's own command
+        command, capture_output=True, text=True, errors="replace", check=False, env=environment
+    )
+    if done.returncode:
+        last = " / ".join(deque(done.stderr.strip().splitlines(), _LINES)) or "no output"
+        raise SetupError(
+            f"verl could not merge the model in {shards}: {' '.join(last.split()):.1000}. By hand: "
+            f"python -m verl.model_merger merge --backend fsdp --local_dir {shards} "
+            f"--target_dir {shards / 'huggingface'}"
+        )
+    if (part / "lora_adapter").is_dir():
+        raise SetupError(
+            f"the model in {shards} was trained by LoRA, and verl writes its adapter separately: merge "
+            "the adapter into the model and save that"
+        )

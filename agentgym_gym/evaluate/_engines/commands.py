@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from agentgym_gym.errors import Argument, BadOption, SetupError
+from agentgym_gym.errors import ArgumentName, BadOption, SetupError
 
 __all__ = [
     "KINDS",
@@ -42,7 +42,7 @@ _SET_BY_ENGINE = {
     "model-path": "the model is selected by its path",
     "force-model": "the model is selected by its path",
     "served-model-name": "the model is named after its path",
-    "non-blocking": "the engine has a process of its own",
+    "non-blocking": "the engine has a separate process",
 }
 _KEY = "the engine needs no key on 127.0.0.1, and all users of this machine can read command lines"
 _TLS = "requests to the engine use plain HTTP on 127.0.0.1"
@@ -138,9 +138,9 @@ def check_arguments(kind: str, model: str, arguments: Sequence[str]) -> None:
         BadOption: The engine is unknown or does not accept the path, or an option is reserved.
     """
     if kind not in KINDS:
-        raise BadOption(f"engine {kind!r:.80} is not one of {', '.join(map(repr, KINDS))}")
+        raise BadOption("kind", kind, f"one of {', '.join(map(repr, KINDS))}")
     if isinstance(arguments, str) or not all(isinstance(each, str) for each in arguments):
-        raise BadOption("the arguments of an engine are a list of texts, such as ['--dtype', 'float16']")
+        raise BadOption("arguments", arguments, "a list of texts, such as ['--dtype', 'float16']")
     if kind == "transformers" and ("@" in model or model.startswith("-")):
         raise BadOption(
             f"transformers parses the part of {model!r:.300} after an '@' as a revision, and a "
@@ -166,8 +166,7 @@ def find_python(python: str | None) -> str:
     found = shutil.which(python or sys.executable)
     if found is None:
         raise BadOption(
-            Argument("python"),
-            f"={python or sys.executable!r:.300} cannot be run: give the path of an interpreter",
+            "python", python or sys.executable, problem="cannot be run: give the path of an interpreter"
         )
     return found
 
@@ -213,7 +212,7 @@ def find_version(kind: Kind, python: str) -> str:
         raise SetupError(f"{python} does not run as Python: {stderr[-300:] or error}") from error
     how = (
         f". Install it there: {python} -m pip install '{engine.install}'. Or give one that has it by ",
-        Argument("python"),
+        ArgumentName("python"),
     )
     if missing:
         lacks = ", ".join(missing)

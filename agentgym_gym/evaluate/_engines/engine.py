@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
 from agentgym_gym._text import redact_within
-from agentgym_gym.errors import Argument, BadOption, SetupError
+from agentgym_gym.errors import BadFile, BadOption, SetupError
 from agentgym_gym.evaluate._engines import guard
 from agentgym_gym.evaluate._engines.checkpoints import checkpoints, model_folder
 from agentgym_gym.evaluate._engines.commands import (
@@ -104,7 +104,7 @@ class Engine:
     ) -> None:
         check_arguments(kind, model_path, arguments)
         if not start_seconds > 0:
-            raise BadOption(Argument("start_seconds"), f"={start_seconds} should be above 0")
+            raise BadOption("start_seconds", start_seconds, "above 0")
         self.kind: Kind = kind
         self.model_path = model_folder(model_path)
         self.model = served_name(kind, self.model_path)
@@ -345,7 +345,7 @@ def _open_log(path: Path | None) -> IO[bytes]:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path.open("a+b")
     except OSError as error:
-        raise BadOption(f"the log {str(path)!r:.300} cannot be written: {error.strerror}") from error
+        raise BadFile(f"the log {str(path)!r:.300} cannot be written: {error.strerror}", path=path) from error
 
 
 # Terminal escape sequences, then other non-text characters.

@@ -21,7 +21,7 @@ ENDINGS = {
     "wrong_purchase": "the agent bought another product than the goal requires",
     "wrong_answer": "the agent gave a final answer, and it is wrong or incomplete",
     "ended_unsolved": "the environment ended the episode after another action",
-    "other_ending": "the agent ended the episode with an ending of its own",
+    "other_ending": "the agent ended the episode with its own ending",
 }
 """How an unsolved episode ended, with definitions. An episode has exactly one of these kinds."""
 

@@ -83,4 +83,4 @@ def _check(episodes: int, solved: int, k: int) -> None:
     if not 0 <= solved <= episodes:
         raise BadOption(f"{solved} of {episodes} episodes cannot have solved a task")
     if k < 1:
-        raise BadOption(f"k={k} should be at least 1")
+        raise BadOption("k", k, "at least 1")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
-from agentgym_gym._toml import read_toml
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile, BadOption
+from agentgym_gym.evaluate._toml import read_toml
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.tokens import Tokens
@@ -98,7 +98,7 @@ def read_prices(path: Path) -> dict[str, Price]:
     """
     table = _content(path)
     if not isinstance(table, dict):
-        raise BadOption(f"{path} should be a table of prices by model, not {shown(table)}")
+        raise BadFile(f"{path} should be a table of prices by model, not {shown(table)}", path=path)
     return {model: _price(each, f"{path}: the price of {model!r:.100}") for model, each in table.items()}
 
 
@@ -111,9 +111,9 @@ def _content(path: Path) -> Any:
             else read_toml(text, "A table of prices in TOML")
         )
     except OSError as error:
-        raise BadOption(f"cannot read {path}: {error.strerror or error}") from error
+        raise BadFile(f"cannot read {path}: {error.strerror or error}", path=path) from error
     except (ValueError, RecursionError) as error:
-        raise BadOption(f"{path} cannot be read as a table of prices: {error}") from None
+        raise BadFile(f"{path} cannot be read as a table of prices: {error}", path=path) from None
 
 
 def _price(value: Any, label: str) -> Price:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.errors import Argument, BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.evaluate._items import Item, read_items
 from agentgym_gym.evaluate._protocols.applied import AppliedProtocol, Deviation
 from agentgym_gym.evaluate._protocols.reading import NOT_STATED, Protocol, ProtocolEnvironment, read_protocol
@@ -16,7 +17,7 @@ from agentgym_gym.evaluate._resolve import resolve
 from agentgym_gym.evaluate._run import ChatOptions, Run
 from agentgym_gym.evaluate._selection import selection_text
 
-__all__ = ["apply_protocol", "protocol_runs"]
+__all__ = ["apply_protocols", "protocol_runs"]
 
 _MOST = 5  # item files in an error message
 
@@ -38,7 +39,7 @@ def protocol_runs(
         agent: The agent of the runs.
         items: A folder with the item files that the protocol names. Environments without a file there are
             left out.
-        settings: Settings of the runs; those that differ from the protocol are recorded as deviations.
+        settings: Settings of the runs; each that differs from the protocol is recorded as a deviation.
 
     Raises:
         BadOption: There is no such protocol, or it needs item files that are not there.
@@ -52,27 +53,34 @@ def protocol_runs(
     ]
 
 
-def apply_protocol(run: Run) -> tuple[Run, AppliedProtocol | None]:
-    """Return a run with the settings that its protocol states, and the protocol as it applies.
+def apply_protocols(runs: Iterable[Run]) -> Iterator[tuple[Run, AppliedProtocol | None]]:
+    """Yield each run with the settings that its protocol states, and the protocol as it applies.
 
-    Settings of the run take precedence over the protocol. A run without a protocol is returned unchanged.
+    Settings of the run take precedence over the protocol. A run without a protocol is yielded unchanged. Each
+    file is read once.
 
     Raises:
-        BadOption: The protocol is invalid, does not include the environment, or lacks its item file.
+        BadOption: A protocol is invalid, does not include the environment, or lacks its item file.
     """
+    protocol_of, items_of = functools.cache(read_protocol), functools.cache(read_items)
+    for run in runs:
+        yield _apply(run, protocol_of, items_of)
+
+
+def _apply(
+    run: Run, protocol_of: Callable[[str], Protocol], items_of: Callable[[Path], Sequence[Item]]
+) -> tuple[Run, AppliedProtocol | None]:
     if run.protocol is None:
         if run.items is not None:
             raise BadOption(
-                Argument("items"),
-                f"={str(run.items)!r} needs ",
-                Argument("protocol"),
-                "; without one, give ",
-                Argument("tasks"),
+                "items",
+                run.items,
+                problem=("needs ", ArgumentName("protocol"), "; without one, give ", ArgumentName("tasks")),
             )
         return run, None
-    protocol = read_protocol(run.protocol)
+    protocol = protocol_of(run.protocol)
     stated = _stated(protocol, run.env)
-    file = _read_item_files(protocol, [stated], run.items, every=False).get(stated.name)
+    file = _read_item_files(protocol, [stated], run.items, every=False, items_of=items_of).get(stated.name)
     given, settings, deviations = _given(run), dict(stated.settings), list[Deviation]()
     if "env_kwargs" in given:
         given["env_kwargs"] = {**settings.get("env_kwargs", {}), **given["env_kwargs"]}
@@ -108,7 +116,7 @@ _MODEL_DEFAULTS: Mapping[str, Any] = {}
 
 
 def _given(options: Run | ChatOptions) -> dict[str, Any]:
-    """Return the settings that were given, without those that a protocol cannot state."""
+    """Return the given settings that a protocol can state."""
     values = {each.name: getattr(options, each.name) for each in fields(options) if each.init}
     named = {"samples", "seed"} if isinstance(options, Run) else set()
     kept = {name: value for name, value in values.items() if name not in NOT_STATED - named}
@@ -142,7 +150,7 @@ def _stated(protocol: Protocol, env: str) -> ProtocolEnvironment:
         if each.name == name:
             return each
     names = ", ".join(each.name for each in protocol.environments)
-    raise BadOption(f"protocol {protocol.name} does not include {env}; it includes {names}")
+    raise BadOption("env", env, problem=f"is not in protocol {protocol.name}, which includes {names}")
 
 
 _REPLACES = {
@@ -176,10 +184,13 @@ def _check_selection(protocol: Protocol, given: Mapping[str, Any]) -> None:
     name = next((each for each in ("tasks", "split", "positions") if each in given), None)
     if name is not None:
         raise BadOption(
-            Argument(name),
-            f"={given[name]!r:.80} and ",
-            Argument("items"),
-            f" both select the tasks of protocol {protocol.name}: remove one",
+            name,
+            given[name],
+            problem=(
+                "and ",
+                ArgumentName("items"),
+                f" both select the tasks of protocol {protocol.name}: remove one",
+            ),
         )
 
 
@@ -207,7 +218,12 @@ class _ItemFile:
 
 
 def _read_item_files(
-    protocol: Protocol, chosen: Sequence[ProtocolEnvironment], path: Path | None, *, every: bool
+    protocol: Protocol,
+    chosen: Sequence[ProtocolEnvironment],
+    path: Path | None,
+    *,
+    every: bool,
+    items_of: Callable[[Path], Sequence[Item]] = read_items,
 ) -> Mapping[str, _ItemFile]:
     """Return the items of the environments that need them, by the name of the environment.
 
@@ -216,6 +232,7 @@ def _read_item_files(
         chosen: The environments to play.
         path: An item file, or a folder with the files that the protocol names; None if the user gave none.
         every: Whether each item in the file must be of an environment of the protocol.
+        items_of: Reads an item file.
 
     Raises:
         BadOption: A file is missing or invalid, or has items of other environments.
@@ -224,21 +241,24 @@ def _read_item_files(
     if not with_items:
         if path is not None:
             raise BadOption(
-                Argument("items"),
-                f"={str(path)!r}: protocol {protocol.name} needs no item file: remove it",
+                "items",
+                path,
+                problem=f"does not apply: protocol {protocol.name} needs no item file; remove it",
             )
         return {}
     need = (
         f"protocol {protocol.name} plays the items of {_files(with_items)}, published at {protocol.published}"
     )
     if path is None:
-        raise BadOption(f"{need}: give ", Argument("items"), "=PATH, that file or a folder of such files")
+        raise BadOption(
+            (f"{need}: give ", ArgumentName("items"), "=PATH, that file or a folder of such files")
+        )
     found: dict[str, _ItemFile] = {}
     for environment in with_items:
         file = path / environment.items if path.is_dir() else path
         if path.is_dir() and not file.exists():
             continue
-        items = read_items(file)
+        items = items_of(file)
         if every:
             _check_all(items, file, protocol)
         own = [item.task_id for item in items if item.environment.name == environment.name]
@@ -247,8 +267,7 @@ def _read_item_files(
             found[environment.name] = _ItemFile(file, tasks)
     if not found:
         raise BadOption(
-            Argument("items"),
-            f"={str(path)!r} has no items of {', '.join(each.name for each in with_items)}: {need}",
+            "items", path, problem=f"has no items of {', '.join(each.name for each in with_items)}: {need}"
         )
     return found
 
@@ -258,9 +277,10 @@ def _check_all(items: Sequence[Item], file: Path, protocol: Protocol) -> None:
     other = next((item.environment.name for item in items if item.environment.name not in names), None)
     if other is not None:
         raise BadOption(
-            Argument("items"),
-            f"={str(file)!r} has items of {other}, which protocol {protocol.name} does not play: remove "
-            "them, or name the environment to play",
+            "items",
+            file,
+            problem=f"has items of {other}, which protocol {protocol.name} does not play: remove them, or "
+            "name the environment to play",
         )
 
 

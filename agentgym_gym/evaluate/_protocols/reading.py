@@ -9,10 +9,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from agentgym_gym.errors import Argument, BadOption, UnknownEnvironment
+from agentgym_gym.errors import BadOption, UnknownEnvironment
 from agentgym_gym.evaluate._resolve import resolve
 from agentgym_gym.evaluate._run import ChatOptions, Run
-from agentgym_gym.evaluate._toml_tables import checked, read_table, toml_keys
+from agentgym_gym.evaluate._toml_tables import checked, located, read_table, toml_keys
 
 __all__ = ["NOT_STATED", "PROTOCOLS", "Protocol", "ProtocolEnvironment", "read_protocol"]
 
@@ -81,11 +81,13 @@ def read_protocol(name: str) -> Protocol:
     path = _FOLDER / f"{name}.toml" if name in PROTOCOLS else Path(name)
     if name not in PROTOCOLS and path.suffix != ".toml":
         raise BadOption(
-            Argument("protocol"),
-            f"={name!r:.80} is not one of {', '.join(PROTOCOLS)}; for a protocol of your own, give "
-            "the path of its TOML file",
+            "protocol",
+            name,
+            f"one of {', '.join(PROTOCOLS)}; for a protocol of your own, give the path of its TOML file",
         )
-    return _protocol(path, read_table(path, "A protocol"))
+    table = read_table(path, "A protocol")
+    with located(path):
+        return _protocol(path, table)
 
 
 NOT_STATED = frozenset(
@@ -119,21 +121,23 @@ _SELECTING = frozenset({"tasks", "split", "positions", "limit", "sample"})
 def _protocol(path: Path, table: dict[str, Any]) -> Protocol:
     rows = table.pop("environments", None)
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise BadOption(f"{path} should have one or more tables [[environments]]")
-    top = checked(_AT_TOP, table, str(path))
-    model = checked(_MODEL, top.pop("model", {}), f"{path}, [model]")
+        raise BadOption("environments", expected="one or more tables [[environments]]")
+    top = checked(_AT_TOP, table)
+    with located(f"[model] of {path}"):
+        model = checked(_MODEL, top.pop("model", {}))
     samples, seed = top.pop("samples", 1), top.pop("seed", None)
     published = top.pop("published", "")
     if samples < 1:
-        raise BadOption(f"{path}: samples should be 1 or more, not {samples}")
+        raise BadOption("samples", samples, "1 or more")
     shared = {name: value for name, value in top.items() if name not in {"summary", "source"}}
-    environments = [_environment(path, shared, model, row) for row in rows]
+    with located(f"[[environments]] of {path}"):
+        environments = [_environment(path, shared, model, row) for row in rows]
     names = [each.name for each in environments]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadOption(f"{path}: two of [[environments]] are {twice}: keep one")
+        raise BadOption(f"two of [[environments]] are {twice}: keep one")
     if not published and any(each.items for each in environments):
-        raise BadOption(f"{path}: items needs a line published = ..., the place where the file is published")
+        raise BadOption("items", problem="needs a line published = ..., the place of its publication")
     stated = {
         "samples": samples,
         "seed": seed,
@@ -148,28 +152,30 @@ def _protocol(path: Path, table: dict[str, Any]) -> Protocol:
 def _environment(
     path: Path, shared: Mapping[str, Any], model: Mapping[str, Any], row: dict[str, Any]
 ) -> ProtocolEnvironment:
-    where = f"{path}, [[environments]]"
-    checked(_IN_ENVIRONMENT, row, where)
+    checked(_IN_ENVIRONMENT, row)
     table = {**shared, **row}
     if "id" not in table:
-        raise BadOption(f'{where}: each needs an id, such as id = "WebShop"')
+        raise BadOption("id", problem="is missing; give one, such as WebShop")
     try:
         chosen = resolve(table["id"])
     except UnknownEnvironment as error:
-        raise BadOption(f"{where}: id = {table['id']!r:.80}: {error}") from None
+        raise BadOption("id", table["id"], problem=f"is unknown: {error}") from None
     name = chosen.source.name
     metric, items, count = table.get("metric", "success"), table.get("items", ""), table.get("count")
     if metric not in _METRICS:
-        raise BadOption(f"{where}: metric should be one of {', '.join(_METRICS)}, not {metric!r:.80}")
+        raise BadOption("metric", metric, f"one of {', '.join(_METRICS)}")
     selecting = sorted(_SELECTING & table.keys())
     if items and selecting:
         raise BadOption(
-            f"{where}: {name} has {selecting[0]} and items, which both select its tasks: remove one"
+            selecting[0],
+            table[selecting[0]],
+            problem=f"and items both select the tasks of {name}: remove one",
         )
     if count is not None and not items:
-        raise BadOption(f"{where}: count is the number of items, and {name} has no items")
+        raise BadOption("count", count, problem=f"is the number of items, and {name} has no items")
     settings = {name: value for name, value in table.items() if name in _ENVIRONMENT}
-    model = {**model, **checked(_MODEL, table.get("model", {}), f"{path}, [environments.model]")}
+    with located(f"[environments.model] of {path}"):
+        model = {**model, **checked(_MODEL, table.get("model", {}))}
     for values, key in ((settings, "system_prompt"), (model, "prompt")):
         if key in values:
             values[key] = str(path.parent / values[key])
@@ -192,7 +198,7 @@ def _digest(stated: Mapping[str, Any]) -> str:
             try:
                 return hashlib.sha256(Path(value).read_bytes()).hexdigest()
             except OSError as error:
-                raise BadOption(f"{key}: cannot read {value}: {error.strerror or error}") from error
+                raise BadOption(key, value, problem=f"cannot be read: {error.strerror or error}") from error
         return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
     text = json.dumps(with_contents(stated), sort_keys=True, default=str)

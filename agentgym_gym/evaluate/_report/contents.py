@@ -20,14 +20,7 @@ from agentgym_gym.evaluate._figures.by_step import by_step
 from agentgym_gym.evaluate._figures.failures import ENDINGS, FAILURES, failures_of
 from agentgym_gym.evaluate._figures.metrics import summarise
 from agentgym_gym.evaluate._report.several_runs import compare_all, letter_of, matrix
-from agentgym_gym.evaluate._runs import (
-    EPISODES,
-    SUMMARY,
-    TRAINING_EPISODES,
-    find_runs,
-    is_training,
-    read_run,
-)
+from agentgym_gym.evaluate._runs import EPISODES, SUMMARY, TRAINING_EPISODES, find_runs, is_training, read_run
 from agentgym_gym.evaluate._trainings import find_trainings, read_training
 
 if TYPE_CHECKING:
@@ -151,7 +144,7 @@ class Reader:
 
 
 def collect(paths: Iterable[Path], *, last: int | None = None) -> Contents:
-    """Read runs once; the arguments and errors are those of `Reader`."""
+    """Read runs once; arguments and errors as for `Reader`."""
     return Reader(paths, last=last).collect()
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agentgym_gym._text import scrub
 from agentgym_gym._version import __version__
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._report.contents import Contents, collect, packed
 
 __all__ = ["Report", "complete", "served_page", "write_report"]
@@ -72,7 +72,7 @@ def write_report(
         size = part.stat().st_size
         part.replace(out)
     except OSError as error:
-        raise BadOption(f"cannot write to {out}: {error.strerror or error}") from error
+        raise BadFile(f"cannot write to {out}: {error.strerror or error}", path=out) from error
     finally:
         part.unlink(missing_ok=True)
     return Report(out, contents.runs, contents.episodes, size)
@@ -102,8 +102,8 @@ def _refuse_other(out: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise BadOption(f"cannot write to {out}: {error.strerror or error}") from error
-    raise BadOption(f"{out} exists, is no report, and is not overwritten: choose another file")
+        raise BadFile(f"cannot write to {out}: {error.strerror or error}", path=out) from error
+    raise BadFile(f"{out} exists, is not a report, and is not overwritten: choose another file", path=out)
 
 
 def _title(contents: Contents) -> str:

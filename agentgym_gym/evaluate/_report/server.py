@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym._logging import logger
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.evaluate._report.contents import Contents, Reader, Stamp, packed
 from agentgym_gym.evaluate._report.page import complete, served_page
 
@@ -72,7 +72,11 @@ class PageServer:
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or error
             raise BadOption(
-                f"cannot listen on port {port} of {_ADDRESS}: {reason}; pass --port 0 for a free port"
+                (
+                    f"cannot listen on port {port} of {_ADDRESS}: {reason}; pass ",
+                    ArgumentName("port"),
+                    "=0 for a free port",
+                )
             ) from error
         self.url = f"http://{_ADDRESS}:{self._server.server_port}/"
 
@@ -151,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or not _is_loopback(hosts[0]):  # DNS rebinding: see docs/report.md
-            self._send(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "The Host is no loopback address.\n")
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", "The Host is not a loopback address.\n")
             return
         found = self._page.body(self.path.partition("?")[0])
         if found is None:

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.evaluate._compare import compare_runs
-from agentgym_gym.evaluate._figures.holm import holm
+from agentgym_gym.evaluate._figures.p_values import holm
 from agentgym_gym.evaluate._table import table_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["compare_all", "letter_of", "matrix"]
 
 MOST_PAIRED = 30
-"""Most runs in one environment of which all pairs are compared; of more, only the pairs with the first."""
+"""Maximum number of runs in one environment for comparing all pairs; with more, only pairs with the first."""
 
 
 def letter_of(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The addresses of the sites: those in the browser, and those that WebArena's agents read and write."""
+"""The addresses of the sites, in the browser and as WebArena's agents read and write them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REAL = {
 
 
 def host_of(site: str) -> str:
-    """Return the host of a site of ours, such as ``shopping-admin.test``."""
+    """Return the host of one of our sites, such as ``shopping-admin.test``."""
     return f"{site.replace('_', '-')}.test"
 
 
@@ -73,4 +73,4 @@ OWN_ADDRESSES = Addresses(
         for placeholder in REAL
     }
 )
-"""The addresses of the sites of ours."""
+"""The addresses of our own sites."""

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from agentgym_servers.webarena._sites.code_data import LABELS, ROLES, Issue, MergeRequest, Project
+from agentgym_servers.webarena._sites.code_data import LABELS, ROLES, CodeProject, Issue, MergeRequest
 from agentgym_servers.webarena._sites.html import (
     Html,
     button_form,
@@ -39,7 +39,7 @@ _PROJECT = "/{space}/{name}"
 _ITEM = _PROJECT + "/-/{kind}/{number}"
 
 
-def _projects(projects: list[Project]) -> Html:
+def _projects(projects: list[CodeProject]) -> Html:
     rows = [
         (
             link(f"{each.space}/{each.name}", each.path),
@@ -94,7 +94,7 @@ def _new(visit: Visit) -> Response:
     if not re.fullmatch("[a-z0-9-]{2,40}", name) or code.project(visit.user, name) is not None:
         return visit.page("New project", tag("p", "The name is taken, or has other characters."), status=400)
     visibility = "Private" if visit.text("visibility") == "Private" else "Public"
-    project = Project(visit.user, name, "", 0, 0, visibility, members={visit.user: "Maintainer"})
+    project = CodeProject(visit.user, name, "", 0, 0, visibility, members={visit.user: "Maintainer"})
     code.projects.append(project)
     return redirect(project.path)
 
@@ -113,14 +113,14 @@ def _set_status(visit: Visit) -> Response:
     return redirect("/-/profile")
 
 
-def _found(visit: Visit, space: str, name: str) -> Project:
+def _found(visit: Visit, space: str, name: str) -> CodeProject:
     project = or_404(visit.state.code.project(space, name))
     if project.visibility == "Private" and visit.user not in project.members:
         raise NotFound
     return project
 
 
-def _links(project: Project) -> Html:
+def _links(project: CodeProject) -> Html:
     names = (
         ("Issues", "/-/issues"),
         ("Merge requests", "/-/merge_requests"),
@@ -177,7 +177,7 @@ def _fork(visit: Visit, space: str, name: str) -> Response:
     if code.project(visit.user, name) is not None:
         return redirect(project.path)
     project.forks += 1
-    fork = Project(visit.user, name, project.about, 0, 0, members={visit.user: "Maintainer"})
+    fork = CodeProject(visit.user, name, project.about, 0, 0, members={visit.user: "Maintainer"})
     fork.files = dict(project.files)
     code.projects.append(fork)
     return redirect(fork.path)
@@ -210,7 +210,7 @@ def _new_file(visit: Visit, space: str, name: str) -> Response:
     return redirect(f"{project.path}/-/blob/{file}")
 
 
-def _listed(visit: Visit, project: Project, title: str, *body: object) -> Response:
+def _listed(visit: Visit, project: CodeProject, title: str, *body: object) -> Response:
     return visit.page(f"{title} of {project.name}", tag("h1", title), _links(project), *body)
 
 

@@ -10,7 +10,7 @@ from agentgym_servers.webarena._sites.words import people, spread
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["LABELS", "ROLES", "Code", "Commit", "Issue", "MergeRequest", "Project", "draw_code"]
+__all__ = ["LABELS", "ROLES", "Code", "CodeProject", "Commit", "Issue", "MergeRequest", "draw_code"]
 
 ROLES = ("Guest", "Reporter", "Developer", "Maintainer")
 LABELS = ("bug", "documentation", "feature", "question")
@@ -71,7 +71,7 @@ class Commit:
 
 
 @dataclass
-class Project:
+class CodeProject:
     """A project of a user or a group."""
 
     space: str
@@ -109,10 +109,10 @@ class Code:
 
     me: str
     users: dict[str, str]
-    projects: list[Project]
+    projects: list[CodeProject]
     status: str = ""
 
-    def project(self, space: str, name: str) -> Project | None:
+    def project(self, space: str, name: str) -> CodeProject | None:
         """Return a project by its address."""
         return next((each for each in self.projects if (each.space, each.name) == (space, name)), None)
 
@@ -127,13 +127,13 @@ def draw_code(draw: Draw) -> Code:
     stars = draw.some(range(2, 900), 12)
     for n, (word, kind, count) in enumerate(zip(words, draw.shuffled(_KINDS), stars, strict=True)):
         space = names[0] if n % 3 == 0 else draw.one(names[1:6])
-        project = Project(space, f"{word}-{kind}", f"A {kind} named {word}", count, draw.between(0, 60))
+        project = CodeProject(space, f"{word}-{kind}", f"A {kind} named {word}", count, draw.between(0, 60))
         code.projects.append(project)
         _fill(draw, project, names)
     return code
 
 
-def _fill(draw: Draw, project: Project, names: list[str]) -> None:
+def _fill(draw: Draw, project: CodeProject, names: list[str]) -> None:
     team = draw.some([each for each in names if each != project.space], 4)
     project.members = {project.space: "Maintainer", **{each: draw.one(ROLES) for each in team[:3]}}
     writers = [project.space, *team]

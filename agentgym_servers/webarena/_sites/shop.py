@@ -16,7 +16,7 @@ from agentgym_servers.webarena._sites.html import (
     tag,
     text_area,
 )
-from agentgym_servers.webarena._sites.shop_data import CATEGORIES, Order, Product, Review, money
+from agentgym_servers.webarena._sites.shop_data import CATEGORIES, Order, ShopProduct, ShopReview, money
 from agentgym_servers.webarena._sites.web import NotFound, Response, Site, Visit, address, or_404, redirect
 
 __all__ = ["SHOP"]
@@ -39,11 +39,11 @@ def _search_box(query: str = "") -> Html:
     return form("/search", field("Search products", "q", query), submit="Search", method="get")
 
 
-def _named(product: Product) -> Html:
+def _named(product: ShopProduct) -> Html:
     return link(product.name, f"/product/{product.number}")
 
 
-def _list(products: list[Product]) -> Html:
+def _list(products: list[ShopProduct]) -> Html:
     rows = [(_named(each), money(each.price), each.category) for each in products]
     return table(("Product", "Price", "Category"), rows) if rows else tag("p", "No products were found.")
 
@@ -74,7 +74,7 @@ def _search(visit: Visit) -> Response:
     )
 
 
-def _matches(product: Product, words: list[str]) -> bool:
+def _matches(product: ShopProduct, words: list[str]) -> bool:
     text = f"{product.name} {product.sku}".lower()
     return product.enabled and bool(words) and all(word in text for word in words)
 
@@ -100,13 +100,9 @@ def _category(visit: Visit, name: str) -> Response:
     return visit.page(name, tag("h1", name), tag("p", sorts), limit, _list(products))
 
 
-def _product(visit: Visit, number: str) -> Product:
-    return or_404(next((each for each in visit.state.shop.products if str(each.number) == number), None))
-
-
 @SHOP.get("/product/{number}")
 def _product_page(visit: Visit, number: str) -> Response:
-    product = _product(visit, number)
+    product = or_404(visit.state.shop.product(number))
     if not product.enabled:
         raise NotFound
     reviews = visit.state.shop.reviews_of(product.number)
@@ -136,13 +132,13 @@ def _product_page(visit: Visit, number: str) -> Response:
     )
 
 
-def _review(review: Review) -> Html:
+def _review(review: ShopReview) -> Html:
     return join(tag("b", review.title), f" {review.rating} of 5 by {review.author}. ", review.text)
 
 
 @SHOP.get("/product/{number}/review", signed_in=True)
 def _review_page(visit: Visit, number: str) -> Response:
-    product = _product(visit, number)
+    product = or_404(visit.state.shop.product(number))
     stars = choice("Rating", "rating", ("1 star", "2 stars", "3 stars", "4 stars", "5 stars"))
     fields = (stars, field("Summary", "title"), text_area("Review", "text"))
     written = form(f"/product/{number}/review", *fields, submit="Submit review")
@@ -151,20 +147,22 @@ def _review_page(visit: Visit, number: str) -> Response:
 
 @SHOP.post("/product/{number}/review", signed_in=True)
 def _add_review(visit: Visit, number: str) -> Response:
-    product, shop = _product(visit, number), visit.state.shop
+    product, shop = or_404(visit.state.shop.product(number)), visit.state.shop
     rating = visit.text("rating")[:1]
     if not visit.text("title") or not rating:
         return visit.page("Write a review", tag("p", "A rating and a summary are needed."), status=400)
     name = shop.customer(visit.user).name
     shop.reviews.append(
-        Review(len(shop.reviews), product.number, name, int(rating), visit.text("title"), visit.text("text"))
+        ShopReview(
+            len(shop.reviews), product.number, name, int(rating), visit.text("title"), visit.text("text")
+        )
     )
     return redirect(f"/product/{number}")
 
 
 @SHOP.post("/product/{number}/cart")
 def _add_to_cart(visit: Visit, number: str) -> Response:
-    product, cart = _product(visit, number), visit.state.shop.cart
+    product, cart = or_404(visit.state.shop.product(number)), visit.state.shop.cart
     quantity = visit.number("quantity", 1)
     if not quantity:
         raise NotFound
@@ -174,7 +172,7 @@ def _add_to_cart(visit: Visit, number: str) -> Response:
 
 @SHOP.post("/product/{number}/wish", signed_in=True)
 def _add_to_wishlist(visit: Visit, number: str) -> Response:
-    product, wished = _product(visit, number), visit.state.shop.wishlist
+    product, wished = or_404(visit.state.shop.product(number)), visit.state.shop.wishlist
     if product.number not in wished:
         wished.append(product.number)
     return redirect("/wishlist")
@@ -210,7 +208,7 @@ def _cart(visit: Visit) -> Response:
 
 @SHOP.post("/cart/{number}/remove")
 def _remove(visit: Visit, number: str) -> Response:
-    visit.state.shop.cart.pop(_product(visit, number).number, None)
+    visit.state.shop.cart.pop(or_404(visit.state.shop.product(number)).number, None)
     return redirect("/cart")
 
 

@@ -16,7 +16,7 @@ from agentgym_servers.webarena._sites.html import (
     table,
     tag,
 )
-from agentgym_servers.webarena._sites.shop_data import STATUSES, Product, money
+from agentgym_servers.webarena._sites.shop_data import STATUSES, money
 from agentgym_servers.webarena._sites.web import Response, Site, Visit, address, or_404, redirect
 
 __all__ = ["SHOP_ADMIN"]
@@ -150,13 +150,9 @@ def _products(visit: Visit) -> Response:
     )
 
 
-def _product(visit: Visit, number: str) -> Product:
-    return or_404(next((each for each in visit.state.shop.products if str(each.number) == number), None))
-
-
 @SHOP_ADMIN.get("/products/{number}", signed_in=True)
 def _product_page(visit: Visit, number: str) -> Response:
-    product = _product(visit, number)
+    product = or_404(visit.state.shop.product(number))
     price = f"{product.price // 100}.{product.price % 100:02d}"
     status = choice("Status", "status", ("Enabled", "Disabled"), "Enabled" if product.enabled else "Disabled")
     fields = (field("Price", "price", price), field("Stock", "stock", str(product.stock)), status)
@@ -166,7 +162,7 @@ def _product_page(visit: Visit, number: str) -> Response:
 
 @SHOP_ADMIN.post("/products/{number}", signed_in=True)
 def _save_product(visit: Visit, number: str) -> Response:
-    product = _product(visit, number)
+    product = or_404(visit.state.shop.product(number))
     dollars, _, cents = visit.text("price").lstrip("$").partition(".")
     if re.fullmatch("[0-9]{1,5}", dollars) and re.fullmatch("[0-9]{0,2}", cents):
         product.price = 100 * int(dollars) + int(f"{cents:0<2}")

@@ -10,7 +10,17 @@ from agentgym_servers.webarena._sites.words import STREETS, TOWNS, people, sprea
 if TYPE_CHECKING:
     from agentgym_servers._frame.draw import Draw
 
-__all__ = ["CATEGORIES", "TODAY", "Customer", "Order", "Product", "Review", "Shop", "draw_shop", "money"]
+__all__ = [
+    "CATEGORIES",
+    "TODAY",
+    "Customer",
+    "Order",
+    "Shop",
+    "ShopProduct",
+    "ShopReview",
+    "draw_shop",
+    "money",
+]
 
 TODAY = "2023-06-15"
 """The date on all sites."""
@@ -46,7 +56,7 @@ def money(cents: int) -> str:
 
 
 @dataclass
-class Product:
+class ShopProduct:
     """A product; its price is in cents."""
 
     number: int
@@ -60,7 +70,7 @@ class Product:
 
 
 @dataclass
-class Review:
+class ShopReview:
     """A review of a product, which only the admin sees before it is approved."""
 
     number: int
@@ -116,8 +126,8 @@ class Shop:
         me: The e-mail address of the customer whose account the agent uses.
     """
 
-    products: list[Product]
-    reviews: list[Review]
+    products: list[ShopProduct]
+    reviews: list[ShopReview]
     customers: list[Customer]
     orders: list[Order]
     searches: list[tuple[str, int]]
@@ -126,6 +136,10 @@ class Shop:
     wishlist: list[int] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     newsletter: bool = False
+
+    def product(self, number: str) -> ShopProduct | None:
+        """Return a product by its number."""
+        return next((each for each in self.products if str(each.number) == number), None)
 
     def customer(self, email: str) -> Customer:
         """Return a customer by the e-mail address."""
@@ -139,11 +153,11 @@ class Shop:
         """Return an order by its number."""
         return next((each for each in self.orders if each.label == label), None)
 
-    def reviews_of(self, product: int) -> list[Review]:
+    def reviews_of(self, product: int) -> list[ShopReview]:
         """Return the approved reviews of a product."""
         return [each for each in self.reviews if each.product == product and each.approved]
 
-    def sold(self, year: str) -> list[tuple[Product, int]]:
+    def sold(self, year: str) -> list[tuple[ShopProduct, int]]:
         """Return the products sold in a year with their quantities, most first."""
         counts: dict[int, int] = {}
         for order in self.orders:
@@ -175,8 +189,8 @@ def draw_shop(draw: Draw) -> Shop:
     return shop
 
 
-def _draw_products(draw: Draw) -> list[Product]:
-    products: list[Product] = []
+def _draw_products(draw: Draw) -> list[ShopProduct]:
+    products: list[ShopProduct] = []
     for category, nouns in CATEGORIES.items():
         prices = draw.some(range(4, 180), 8)
         for noun, price in zip(nouns.split(), prices, strict=True):
@@ -184,7 +198,9 @@ def _draw_products(draw: Draw) -> list[Product]:
             cents = price * 100 + draw.one((0, 25, 49, 50, 95, 99))
             sku = f"{category[:2].upper()}{draw.between(1000, 9999)}-{len(products):02d}"
             weight = f"{draw.between(1, 60) / 10:.1f} kg"
-            products.append(Product(len(products), sku, name, category, cents, draw.between(3, 120), weight))
+            products.append(
+                ShopProduct(len(products), sku, name, category, cents, draw.between(3, 120), weight)
+            )
     return products
 
 
@@ -197,12 +213,14 @@ def _draw_customer(draw: Draw, name: str) -> Customer:
     )
 
 
-def _draw_reviews(draw: Draw, products: list[Product]) -> list[Review]:
-    reviews: list[Review] = []
+def _draw_reviews(draw: Draw, products: list[ShopProduct]) -> list[ShopReview]:
+    reviews: list[ShopReview] = []
     for product in products:
         for author in draw.some(people(draw, 8), draw.between(0, 4)):
             text = f"{draw.one(_TEXTS)} {draw.one(_TEXTS)}"
-            review = Review(len(reviews), product.number, author, draw.between(1, 5), draw.one(_TITLES), text)
+            review = ShopReview(
+                len(reviews), product.number, author, draw.between(1, 5), draw.one(_TITLES), text
+            )
             review.approved = not draw.chance(0.12)
             reviews.append(review)
     return reviews

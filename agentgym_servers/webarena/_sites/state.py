@@ -12,7 +12,7 @@ from agentgym_servers.webarena._sites import code_data, forum_data, map_data, sh
 __all__ = ["STATES", "SiteState", "fresh_state", "state_of"]
 
 STATES = 10
-"""How many different states of the sites the tasks begin in."""
+"""The number of different initial states of the sites."""
 
 
 @dataclass

@@ -68,7 +68,7 @@ class Visit:
     Attributes:
         site: The site.
         state: The state of all sites of the episode, which a handler may change.
-        user: The name of the user who is signed in; empty if nobody is.
+        user: The name of the signed-in user; empty if there is none.
         fields: The fields of the query and of the form; a field of the form wins.
     """
 
@@ -138,7 +138,7 @@ class Site:
         return self._route("GET", path, signed_in)
 
     def post(self, path: str, *, signed_in: bool = False) -> Callable[[Handler], Handler]:
-        """Return a decorator of the handler of a form; the arguments are those of `get`."""
+        """Return a decorator of the handler of a form, with the same arguments as `get`."""
         return self._route("POST", path, signed_in)
 
     def _route(self, method: str, path: str, signed_in: bool) -> Callable[[Handler], Handler]:

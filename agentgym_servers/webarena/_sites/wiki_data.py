@@ -25,7 +25,7 @@ class Article:
     Attributes:
         title: Its title.
         kind: ``town``, ``person``, ``company``, ``sight`` or ``mountain``.
-        text: The first paragraph, in which the titles of other articles are links.
+        text: The first paragraph; titles of other articles become links.
         facts: The entries of the box on the page.
     """
 

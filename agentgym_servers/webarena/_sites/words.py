@@ -1,4 +1,4 @@
-"""Words of which the sites' data are drawn."""
+"""Words from which the sites' data are drawn."""
 
 from __future__ import annotations
 

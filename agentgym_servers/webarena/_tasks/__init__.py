@@ -1,9 +1,0 @@
-"""The tasks: templates by site, each with its solution."""
-
-from agentgym_servers.webarena._tasks import code, forum, places, shop, shop_admin
-from agentgym_servers.webarena._tasks.template import TEMPLATES
-
-__all__ = ["MODULES", "TEMPLATES"]
-
-MODULES = (shop, shop_admin, forum, places, code)
-"""The modules whose templates `TEMPLATES` has."""
