@@ -36,7 +36,7 @@ check: $(VENV)/.dev ## formatting, lint, types, import contracts, plain English
 	$(BIN)/lint-imports
 	$(BIN)/python docs/plain_english.py
 
-suite: $(VENV)/.dev ## the tests, with the slow ones and without those of make exhaustive
+suite: $(VENV)/.dev ## the tests, with the slow ones and without make exhaustive's
 	$(BIN)/pytest -m "not exhaustive" --durations=30
 
 cov: $(VENV)/.dev ## the tests of make suite with their coverage, which takes half as long again
@@ -62,7 +62,7 @@ lowest: $(VENV)/.dev ## quick tests with the lowest declared version of each dep
 properties: $(VENV)/.dev ## the property tests with many more examples: half an hour
 	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m "" tests/properties tests/replies tests/cli/test_training_splits.py
 
-exhaustive: $(VENV)/.dev ## the tests that take minutes of their own: all tasks, pages, benchmarks and interrupts
+exhaustive: $(VENV)/.dev ## the tests that take minutes each: all tasks, pages, benchmarks and interrupts
 	HYPOTHESIS_PROFILE=full $(BIN)/pytest -m exhaustive
 
 interrupts: $(VENV)/.dev ## a fault at every I/O point of a client: Ctrl-C, cancellation, lost replies, restarts; some minutes
@@ -74,7 +74,7 @@ libraries: $(VENV)/.dev ## the tests with seven other libraries, under four minu
 agentgym: $(VENV)/.dev ## let AgentGym's own clients and Evaluator play every local server: make agentgym AGENTGYM=../AgentGym
 	AGENTGYM="$(abspath $(AGENTGYM))" $(BIN)/nox --reuse-venv=yes --session agentgym
 
-alfworld: $(VENV)/.dev ## let TextWorld play games of ALFWorld's format beside the local server; compiles Fast Downward first
+alfworld: $(VENV)/.dev ## let TextWorld and the local server play games of ALFWorld's format; compiles Fast Downward first
 	$(BIN)/nox --reuse-venv=yes --session alfworld
 
 trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, horizon

@@ -2,7 +2,7 @@
 
 verl's versions cannot share an environment: 0.7.1 needs transformers 4 and numpy 1. Each takes some minutes
 and 2 GB to make (more where torch comes with its GPU libraries); ``nox -r`` uses it again. The pinned
-versions are for Python 3.11 and 3.12, those of ``libraries`` for 3.11; other sessions are skipped.
+versions are for Python 3.11 and 3.12, and ``libraries`` is for 3.11; other sessions are skipped.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ def agentgym(session: nox.Session) -> None:
     if not checkout or not Path(checkout, "agentenv", "agentenv").is_dir():
         session.skip("needs a checkout of AgentGym: make agentgym AGENTGYM=../AgentGym")
     _install_pinned(session, "agentgym", "--editable", ".[servers,servers-sciworld,servers-webarena]")
-    # A file at a time to each process: each starts servers of its own.
+    # A file at a time to each process: each starts its own servers.
     session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/agentgym", *session.posargs)
 
 
 @nox.session
 def alfworld(session: nox.Session) -> None:
-    """Let TextWorld play games of ALFWorld's format beside the local server; compiles Fast Downward."""
+    """Let TextWorld and the local server play games of ALFWorld's format; compiles Fast Downward."""
     pins = "constraints/alfworld.txt"
     session.install(*LATER, "--constraint", pins, "--requirement", pins, "--editable", ".[servers-alfworld]")
     test = "tests/servers/test_alfworld_official.py"

@@ -12,9 +12,9 @@ from agentgym_gym._addresses import parse_urls
 from agentgym_gym._headers import parse_headers
 from agentgym_gym._http import HttpClient
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT, Limits
-from agentgym_gym._option import Option
 from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from agentgym_gym.formats import Format

@@ -182,9 +182,17 @@ class AsyncAgentGymEnv(BaseTextEnv):
 
 def _abandon(episode: RemoteEpisode, driver: AsyncDriver, channel: Channel, seconds: float) -> None:
     """Release the remote environment in a thread, because the garbage collector must not wait."""
-    driver.abandon()
+
+    def release_first() -> None:
+        try:
+            _release(episode, channel, timeout=seconds)
+        finally:
+            driver.abandon()  # an open connection proves that the environment is still ours
+
     if episode.holder.leases:
-        call_in_background(lambda: _release(episode, channel, timeout=seconds))
+        call_in_background(release_first)
+    else:
+        driver.abandon()
 
 
 def _release(episode: RemoteEpisode, channel: Channel, *, timeout: float) -> bool:

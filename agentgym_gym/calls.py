@@ -25,7 +25,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlencode
 
 from agentgym_gym._text import no_constant, redact, scrub, shown
@@ -38,6 +38,7 @@ __all__ = [
     "InThread",
     "MaybeRestarted",
     "Reply",
+    "ServerConnection",
     "Stage",
     "WaitForFuture",
     "WaitingFlow",
@@ -62,6 +63,17 @@ _REASON = 500  # characters of the reason that a server gives
 _REPEATABLE: frozenset[Stage] = frozenset({"identify", "reset", "observe", "close"})
 
 
+class ServerConnection(Protocol):
+    """A connection to a server: while it is open, the server was not restarted."""
+
+    opened: int
+    """Its position in the order in which this process opened its connections."""
+
+    @property
+    def lives(self) -> bool:
+        """Whether both its ends are open, as far as this process can see without waiting."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One HTTP request, relative until ``on`` or ``at`` sets its server.
@@ -75,11 +87,9 @@ class Call:
         server: Base URL without a trailing slash; empty while the call is relative.
         late: Called in another thread with a reply that arrives after the call was abandoned: after its time
             limit, or after its task or program was interrupted.
-        connection: The number of the connection of its environment's last reply. The call is sent on that
-            connection or on an older one; otherwise the driver throws ``MaybeRestarted`` instead of a reply.
-            None if any connection will do.
-        witness: Whether any open connection of this process to the server, with that number or a lower one,
-            allows the call to be sent, even on a new connection.
+        connection: The connection of its environment's last reply, or an older one. The call is sent only
+            while that is open; otherwise the driver throws ``MaybeRestarted`` instead of a reply. None if the
+            call may be sent in any case.
         within: The stage whose time limit applies instead of its own.
     """
 
@@ -89,8 +99,7 @@ class Call:
     body: Mapping[str, Any] | None = None
     query: Mapping[str, str | int] = field(default_factory=dict)
     server: str = ""
-    connection: int | None = None
-    witness: bool = False
+    connection: ServerConnection | None = field(default=None, compare=False, repr=False)
     within: Stage | None = None
     late: Callable[[Reply], object] | None = field(default=None, compare=False, repr=False)
 
@@ -98,6 +107,11 @@ class Call:
     def repeatable(self) -> bool:
         """Whether the call is idempotent."""
         return self.stage in _REPEATABLE
+
+    @property
+    def may_be_sent(self) -> bool:
+        """Whether the server is still the process that last replied about the environment."""
+        return self.connection is None or self.connection.lives
 
     @property
     def target(self) -> str:
@@ -115,16 +129,11 @@ class Call:
         return None if self.body is None else _encode(self.body).encode("ascii")
 
     def on(
-        self,
-        server: str,
-        *,
-        connection: int | None = None,
-        witness: bool = False,
-        within: Stage | None = None,
+        self, server: str, *, connection: ServerConnection | None = None, within: Stage | None = None
     ) -> Call:
         """Return the same call for a server; see the attributes for the arguments."""
         request = self.stage, self.method, self.path, self.body, self.query
-        return Call(*request, server, connection, witness, within, self.late)
+        return Call(*request, server, connection, within, self.late)
 
     def __str__(self) -> str:
         """Return the method and URL for error messages: never the body, never a password."""
@@ -140,8 +149,7 @@ class Reply:
         status: HTTP status code.
         content: The undecoded body.
         headers: The headers by lower-case name; repeated headers are joined by commas.
-        connection: The number of its connection. This process numbers connections as it opens them; 0 if it
-            is unknown.
+        connection: Its connection; None if it is unknown.
         closing: Whether the server announced that it closes the connection.
     """
 
@@ -149,7 +157,7 @@ class Reply:
     status: int
     content: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
-    connection: int = 0
+    connection: ServerConnection | None = field(default=None, compare=False, repr=False)
     closing: bool = False
 
     def json(self) -> Any:

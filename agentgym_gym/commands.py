@@ -36,7 +36,6 @@ from agentgym_gym._cli.per_environment import PerEnvironment, file_text, read_pe
 from agentgym_gym._cli.reformat import convert
 from agentgym_gym._cli.resolve_env import TASKS_HELP
 from agentgym_gym._cli.trajectories import FineTuningOptions, SourceFormatOption, print_summary
-from agentgym_gym._option import Option
 from agentgym_gym.evaluate._probe import probe
 from agentgym_gym.evaluate._resolve import (
     Chosen,
@@ -46,6 +45,7 @@ from agentgym_gym.evaluate._resolve import (
     resolve,
 )
 from agentgym_gym.evaluate._selection import count_by_split
+from agentgym_gym.options import Option
 
 __all__ = [
     "TASKS_HELP",

@@ -131,6 +131,9 @@ class AgentGymError(gymnasium.error.Error):
     def __str__(self) -> str:
         return "".join(map(str, self.args))
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"  # hydra shows it for an argument of the agent loop
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), self.args), vars(self)  # the constructor may need other arguments
 
@@ -220,7 +223,7 @@ class BadOption(SetupError, ValueError):
         argument: The name of the argument; the whole message if it is the only thing given.
         value: The value of the argument. Omit a value that is secret, or not given.
         expected: The accepted values; they are read after "should be".
-        problem: What is wrong, where "should be" does not fit.
+        problem: The predicate of the sentence, where "should be" does not fit.
 
     Attributes:
         argument: The name of the argument; empty if the error is not about one argument.

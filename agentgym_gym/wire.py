@@ -261,8 +261,8 @@ def greeting_of(reply: Reply, *, plain: bool = False) -> str:
 def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
     """Request the state of a remote environment, for :meth:`Wire.recognise`.
 
-    Half of the servers answer HTTP 500 for an unknown id. As any server may fail once, the request is then
-    repeated: an environment that is wrongly considered gone is never closed.
+    Half of the servers answer HTTP 500 for an unknown id. As any server may fail once, the driver repeats the
+    request: an environment that is wrongly considered gone is never closed.
 
     Returns:
         The state; if a server reports none after the end of an episode, whether the known episode is over;
@@ -272,8 +272,6 @@ def look(call: Call, seen: Seen) -> Flow[Body | bool | None]:
         Fault: The request failed for another reason.
     """
     reply = yield call
-    if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        reply = yield call
     if reply.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return None
     try:

@@ -21,9 +21,9 @@ import agentgym_gym
 from agentgym_gym import FORMATS, Environment
 from agentgym_gym._cli import app
 from agentgym_gym._cli.console import Command
-from agentgym_gym._option import Option, members_of, options_of
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.evaluate import ChatOptions, Run, RunLimits
+from agentgym_gym.options import Option, members_of, options_of
 from verl_bridge._run.loop_arguments import LoopOptions
 from verl_bridge.recipes import RlRecipe, SftRecipe
 
@@ -191,9 +191,9 @@ def _summary_of(path: Path) -> str:
 def options_page() -> str:
     """Return docs/options.md: the fields of each dataclass of options."""
     introduction = (
-        "Each option of a run, a model, a recipe and the agent loop. [In Python](howto/evaluate_python.md) they are "
-        "arguments, in [run files](evaluation.md) and `agent_loop.yaml` keys, and on "
-        "[the command line](cli.md) options such as `--max-turns`."
+        "The options of a run, a model, a recipe and the agent loop. They are arguments [in "
+        "Python](howto/evaluate_python.md), keys in [run files](evaluation.md) and in `agent_loop.yaml`, and "
+        "options such as `--max-turns` on [the command line](cli.md)."
     )
     parts = [f"# Options\n\n{introduction}"]
     for title, (kind, summary) in OPTIONS.items():
@@ -211,11 +211,7 @@ def options_table(kind: type) -> str:
         kinds = [each for each in members_of(hints[field.name]) if get_origin(each) is Literal]
         choices = [f"`{word}`" for each in kinds for word in get_args(each)]
         default = option.default or ("" if field.default in {MISSING, None, ()} else str(field.default))
-        meaning, default = (
-            re.sub(r"--([a-z-]+)", lambda name: f"`{name[1].replace('-', '_')}`", text)
-            for text in (option.help, default)
-        )
-        cells = (f"`{field.name}`", _cell(meaning), ", ".join(choices), _cell(default))
+        cells = (f"`{field.name}`", _cell(_fields(option.help)), ", ".join(choices), _cell(_fields(default)))
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
@@ -224,6 +220,11 @@ def _phrase(sentence: str) -> str:
     """Return a sentence of a docstring in the form of a help text."""
     words = " ".join(sentence.split()).removesuffix(".")
     return words if words[1:2].isupper() else words[0].lower() + words[1:]
+
+
+def _fields(text: str) -> str:
+    """Return a help text that names fields instead of options such as ``--model-path``."""
+    return re.sub(r"--([a-z-]+)", lambda name: f"`{name[1].replace('-', '_')}`", text)
 
 
 def _cell(text: str) -> str:

@@ -15,7 +15,7 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,6 +56,14 @@ RULES = [
     *((re.compile(rf"\b({word})\b", re.IGNORECASE), plain) for word, plain in PLAIN.items()),
 ]
 
+PAGE_RULES = [
+    (re.compile(r"\b(that|those) of\b", re.IGNORECASE), "write the noun or the possessive"),
+    (re.compile(r", (of|in) which\b"), "begin a new sentence"),
+    (re.compile(r"\bfor ever\b"), "indefinitely"),
+    (re.compile(r"\bby itself\b"), "automatically, separately"),
+]
+"""Rules for pages only."""
+
 FOLDERS = ("agentgym_gym", "agentgym_servers", "verl_bridge", "examples", "docs", "benchmarks", "tools")
 """Folders whose pages and modules are checked, besides those of the root."""
 
@@ -84,12 +92,15 @@ class Passage(NamedTuple):
     advice: str
 
 
-def passages(text: str, first_line: int = 1) -> Iterator[Passage]:
+def passages(
+    text: str, first_line: int = 1, rules: Sequence[tuple[re.Pattern[str], str]] = RULES
+) -> Iterator[Passage]:
     """Yield the passages of a text that break a rule.
 
     Args:
         text: Prose of one or more lines; names and code in backticks are left out.
         first_line: The line of its first line.
+        rules: Patterns, each with its advice.
     """
     prose = re.sub(
         r"``.*?``|`[^`\n]*`|\"[^\"\n]{0,80}\"",
@@ -98,7 +109,7 @@ def passages(text: str, first_line: int = 1) -> Iterator[Passage]:
         flags=re.DOTALL,
     )
     flat = prose.replace("\n", " ")
-    for pattern, advice in RULES:
+    for pattern, advice in rules:
         for match in pattern.finditer(flat):
             passage = text[match.start() : match.end()].replace("\n", " ")
             yield Passage(first_line + prose.count("\n", 0, match.start()), passage[:60], advice)
@@ -110,7 +121,7 @@ def of_markdown(source: str) -> Iterator[Passage]:
     source = re.sub(r"\]\([^)\s]*\)", _blank, source)
     line = 1
     for paragraph in re.split(r"(\n\s*\n)", source):
-        yield from passages(paragraph, line)
+        yield from passages(paragraph, line, RULES + PAGE_RULES)
         line += paragraph.count("\n")
 
 

@@ -76,7 +76,7 @@ from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 from verl_bridge.tokens import TokenizedChat, conversation_of
 
-__all__ = ["ENV_TIMEOUT", "GymAgentLoop"]
+__all__ = ["ENV_TIMEOUT", "GymAgentLoop", "LoopOptions"]
 
 T = TypeVar("T")
 
@@ -98,7 +98,7 @@ class GymAgentLoop(AgentLoopBase):
 
     Args:
         *args: The arguments that verl passes to its agent loops.
-        **kwargs: The arguments of the yaml, those of :class:`LoopOptions`, and further ones that verl passes
+        **kwargs: The arguments of the yaml (see :class:`LoopOptions`), and further arguments that verl passes
             to its agent loops, which depend on its version.
 
     Raises:
@@ -317,8 +317,8 @@ class GymAgentLoop(AgentLoopBase):
     def _resolve_path(self, path: str) -> Path:
         """Return a path, relative to the folder of the loop's yaml unless it is absolute."""
         yaml = self.rollout_config.agent.get("agent_loop_config_path")
-        beside = Path(yaml).parent if yaml and "://" not in yaml else Path()
-        return (beside / path).absolute()
+        folder = Path(yaml).parent if yaml and "://" not in yaml else Path()
+        return (folder / path).absolute()
 
 
 def _moment_of(row: Mapping[str, Any]) -> Moment | None:

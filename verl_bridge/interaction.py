@@ -6,19 +6,20 @@ verl 0.7.1 causes five problems for an interaction, and its own ``ToolAgentLoop`
 - The loop discards the return value of ``start_interaction``, so the first observation would never reach the
   model. The loop calls it before it renders the prompt, with the messages in a local variable. The
   interaction gets the messages from there and appends the observation.
-- The loop checks the turn limits before the last reply is played. So an episode here ends one turn earlier,
-  by limits read from the loop.
-- The loop never calls ``finalize_interaction``. So an episode is ended when its asyncio task is done, and at
-  the latest after ``idle_seconds`` without a call.
+- The loop checks the turn limits before the last reply is played. An episode here therefore ends one turn
+  earlier, by limits read from the loop.
+- The loop never calls ``finalize_interaction``. The interaction ends an episode when its asyncio task is
+  done, and at the latest after ``idle_seconds`` without a call.
 - The loop never plays a reply that reaches the end of the response. An episode whose first reply is that long
-  would score 0, which may be the best of its group. So the loop's own ``_handle_generating_state`` is
-  wrapped, for this one episode: such a reply is played up to the token where training cuts it off.
-- The loop cannot exclude a failed episode from the loss. So the mask of its tokens is set to 0 in the loop's
-  state.
+  would score 0, which may be the best of its group. The interaction therefore wraps the loop's own
+  ``_handle_generating_state`` for this one episode, and plays such a reply up to the token where training
+  cuts it off.
+- The loop cannot exclude a failed episode from the loss. The interaction sets the mask of its tokens to 0 in
+  the loop's state.
 
-verl's loop encodes the messages itself, without checking their length. So each observation is passed as text
-without control tokens (a blank is inserted into their spelling: ``< |im_end|>``), and shortened to the
-remaining tokens (``verl_bridge._run.prompt_budget``).
+verl's loop encodes the messages itself, without checking their length. The interaction passes each
+observation as text without control tokens (a blank is inserted into their spelling: ``< |im_end|>``), and
+shortens it to the remaining tokens (``verl_bridge._run.prompt_budget``).
 
 An episode whose reset faults is retried within the time budget ``fault_budget``, because the model has not
 replied yet. A later fault is final, because verl's loop cannot start again.
@@ -274,8 +275,8 @@ class _LimitedEpisode:
     def record(self) -> dict[str, Any]:
         """Return the numbers and labels of the episode, assuming that this turn is the last.
 
-        verl's loop does not report that the response is full. So an unfinished episode without a next turn
-        was cut off.
+        verl's loop does not report that the response is full: an unfinished episode without a next turn was
+        cut off.
         """
         timing = Timing()
         timing.add(self._earlier)

@@ -61,7 +61,7 @@ def compute_score(
         data_source: The environment of an unplayed episode whose row names none.
         solution_str: Not used.
         ground_truth: Not used.
-        extra_info: ``turn_scores`` holds the reward of each turn, and ``interaction_kwargs`` the task.
+        extra_info: ``turn_scores`` has the reward of each turn, and ``interaction_kwargs`` the task.
         **kwargs: Not used.
 
     Returns:
@@ -81,7 +81,7 @@ def compute_score(
         )
     record = getattr(scores[-1], "record", None) if len(scores) else _unplayed(row, data_source)
     if record is None:
-        raise ValueError(f"the turn_scores of {data_source!r} are not those of verl_bridge's GymInteraction")
+        raise ValueError(f"the turn_scores of {data_source!r} do not come from verl_bridge's GymInteraction")
     return {"score": record["return"], **record}
 
 

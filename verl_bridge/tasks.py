@@ -67,7 +67,7 @@ class EnvTask:
         isolate: str | None = None,
         success_at: float | None = None,
     ) -> EnvTask:
-        """Read the task of a row of data: its ``interaction_kwargs``, or those in its ``extra_info``.
+        """Read the task of a row of data from its ``interaction_kwargs``, or from its ``extra_info``.
 
         Mappings may be written as JSON. In a mapping that is not, None means that the row does not have the
         key, because a column of structs has the same keys in every row.
@@ -91,7 +91,7 @@ class EnvTask:
         if unknown:
             raise ValueError(
                 f"interaction_kwargs has the unknown keys {unknown}: arguments of the environment "
-                "belong in env_kwargs, those of its reset in reset_options"
+                "belong in env_kwargs, and options of its reset in reset_options"
             )
         name = own.get("env_id", env_id)
         if not isinstance(name, str) or not name:

@@ -2,8 +2,8 @@
 
 ``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` makes verl import this in each of its processes. verl has no
 hooks for either, so these functions of its trainer are wrapped when their module is imported (in
-``verl.trainer.ppo``; ``PPOTrainer`` is that of ``v1.trainer_base``, ``ReplayBuffer`` that of
-``v1.replay_buffer``, and ``AgentLoopWorker`` that of ``verl.experimental.agent_loop.agent_loop``):
+``verl.trainer.ppo``, except for ``PPOTrainer`` in ``v1.trainer_base``, ``ReplayBuffer`` in
+``v1.replay_buffer``, and ``AgentLoopWorker`` in ``verl.experimental.agent_loop.agent_loop``):
 
 =====================================================  ==============  =====================================
 function                                               verl            what is added

@@ -1,4 +1,4 @@
-"""``agentgym compare``."""
+"""``agentgym compare``: compare runs task by task."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym._cli.console import clean, out, print_json, print_pairs, print_table
 from agentgym_gym._cli.declared import command
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate._figures.p_values import DRAWS, ENUMERATED, holm
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Comparison, RunResult

@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import shlex
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
@@ -25,8 +26,8 @@ from agentgym_gym._cli.completion import (
     complete_split,
 )
 from agentgym_gym._cli.console import HELP_ALL, show_all
-from agentgym_gym._option import Option, members_of, options_of
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import Option, members_of, options_of
 
 __all__ = ["GivenOptions", "command", "json_object"]
 
@@ -81,7 +82,6 @@ def command(
     twice = [name for name, times in Counter(each.name for each in parameters).items() if times > 1]
     if twice:
         raise TypeError(f"{options.__name__} declares {', '.join(twice)} more than once")
-
     arguments = {
         option.argument: option.name_of(name) for name, option in _all_options(options) if option.argument
     }
@@ -194,7 +194,15 @@ class _Declaration:
         """Typer's form of the field's option; None for a field without one."""
         if self.option is not None:
             return _typer_info(self.field.name, self.option)
-        return self.find(ArgumentInfo) or self.find(OptionInfo)
+        old = self.find(ArgumentInfo) or self.find(OptionInfo)
+        if old is not None:
+            warnings.warn(
+                f"typer.Option for {self.field.name} is deprecated: use agentgym_gym.commands.Option; "
+                "version 0.4 removes it",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        return old
 
     @property
     def is_group(self) -> bool:

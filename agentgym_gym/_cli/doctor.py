@@ -1,4 +1,4 @@
-"""``agentgym doctor``."""
+"""``agentgym doctor``: check a server, or the local setup."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
 from agentgym_gym._cli.server_sources import ServerSource, print_advice, source_of
-from agentgym_gym._option import Option
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._probe import Probe, probe
 from agentgym_gym.evaluate._run_metadata import versions
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from agentgym_gym._headers import HiddenHeaders

@@ -1,4 +1,4 @@
-"""``agentgym envs``."""
+"""``agentgym envs``: list the environments and the sources of their servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``agentgym eval``."""
+"""``agentgym eval``: evaluate agents or models."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from agentgym_gym._cli.dry_run import preview
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.played import play_and_print
 from agentgym_gym._cli.run_files import RunFile, read_run_file
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import ChatOptions, Run, RunLimits, checkpoints, protocol_runs
+from agentgym_gym.options import Option
 
 __all__ = ["EvalOptions", "evaluate"]
 

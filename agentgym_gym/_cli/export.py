@@ -1,4 +1,4 @@
-"""``agentgym export``."""
+"""``agentgym export``: write runs in the format of another tool."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from agentgym_gym._cli.console import out as console
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import RunFolders  # noqa: TC001 - typer reads it at run time
-from agentgym_gym._option import Option
 from agentgym_gym.evaluate import find_runs, read_run
+from agentgym_gym.options import Option
 
 __all__ = ["ExportOptions", "export"]
 

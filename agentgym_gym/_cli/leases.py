@@ -1,4 +1,4 @@
-"""``agentgym leases``."""
+"""``agentgym leases``: list the leases on a server, and release orphaned ones."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
 from agentgym_gym._leasing import journal
 from agentgym_gym._leasing.slots import SlotState, slot_states
-from agentgym_gym._option import Option
 from agentgym_gym._orphans import close_left, newest_id, remove_lost, run_on
 from agentgym_gym._text import reason, redact
 from agentgym_gym.calls import Call, Flow
 from agentgym_gym.catalogue import find
 from agentgym_gym.errors import BadOption, Fault, NoServer, SetupError
 from agentgym_gym.evaluate._probe import Probe, headers_for, probe
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,8 +14,8 @@ from agentgym_gym._env_options import (  # noqa: TC001 - read at run time
     Timeout,
 )
 from agentgym_gym._headers import HiddenHeaders, parse_headers
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import Option
 
 __all__ = [
     "AgentGymOptions",

@@ -1,4 +1,4 @@
-"""``agentgym parse``."""
+"""``agentgym parse``: show the action in a reply."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agentgym_gym._cli.console import clean, err, print_json
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.resolve_env import Name, resolve
 from agentgym_gym._env_options import FORMAT_NAMES, FormatName, OnUnknown, Parser
-from agentgym_gym._option import Option
 from agentgym_gym._text import scrub
 from agentgym_gym.actions import Thought, Verbatim
 from agentgym_gym.errors import ActionError, BadOption, UnknownAction
 from agentgym_gym.formats import ParseResult
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from agentgym_gym._base_env import BaseTextEnv

@@ -1,4 +1,4 @@
-"""``agentgym play``."""
+"""``agentgym play``: play an environment yourself."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from agentgym_gym._cli.declared import command, json_object
 from agentgym_gym._cli.options import Header, headers_of
 from agentgym_gym._cli.resolve_env import EnvKwargs, Name, resolve
 from agentgym_gym._env_options import FORMAT_NAMES, FormatName, Server
-from agentgym_gym._option import Option
 from agentgym_gym.evaluate._items import SEEDS
 from agentgym_gym.evaluate._probe import probe
 from agentgym_gym.evaluate._runner import play_episode
 from agentgym_gym.evaluate._world import in_world, world_label
+from agentgym_gym.options import Option
 from agentgym_gym.rollout._env_facts import system_prompt_of
 
 if TYPE_CHECKING:

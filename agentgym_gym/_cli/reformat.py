@@ -1,4 +1,4 @@
-"""``agentgym data reformat``."""
+"""``agentgym data reformat``: convert trajectories to another action format."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force, Json  # noqa: TC001 - typer reads them
 from agentgym_gym._cli.trajectories import SourceFormatOption, Sources, print_left_out
 from agentgym_gym._env_options import FORMAT_NAMES, FormatName
-from agentgym_gym._option import Option
 from agentgym_gym.catalogue import find
 from agentgym_gym.errors import BadFile, BadOption, UnknownEnvironment
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

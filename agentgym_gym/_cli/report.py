@@ -9,9 +9,9 @@ from typing import Annotated, TypeAlias
 
 from agentgym_gym._cli.console import out
 from agentgym_gym._cli.declared import command
-from agentgym_gym._option import Option
 from agentgym_gym.evaluate._report import write_report
 from agentgym_gym.evaluate._report.server import PageServer
+from agentgym_gym.options import Option
 
 __all__ = ["LastSteps", "ReportOptions", "RunPaths", "Title", "ViewOptions", "report", "view"]
 

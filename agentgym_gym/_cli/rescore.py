@@ -1,4 +1,4 @@
-"""``agentgym rescore``."""
+"""``agentgym rescore``: score the recorded replies of a run again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from agentgym_gym._cli.console import clean, out, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.resolve_env import ExtraEnvs, find_modules_here, register_envs
 from agentgym_gym._env_options import FORMAT_NAMES, FormatName, OnUnknown, Parser
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._rescore import load_rule
 from agentgym_gym.evaluate._runs import EPISODES
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

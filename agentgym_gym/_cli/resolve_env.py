@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated, TypeAlias
 
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._resolve import Chosen, find_modules_here, resolve
+from agentgym_gym.options import Option
 
 __all__ = [
     "TASKS_HELP",

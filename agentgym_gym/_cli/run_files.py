@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_gym._cli.console import err
-from agentgym_gym._option import check_options
 from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate import ChatOptions, Run, RunLimits, checkpoints
-from agentgym_gym.evaluate._toml_tables import checked, located, read_table, toml_keys
+from agentgym_gym.evaluate._toml import checked, located, read_table, toml_keys
+from agentgym_gym.options import check_options
 
 __all__ = ["RunFile", "read_run_file"]
 

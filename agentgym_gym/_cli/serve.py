@@ -1,4 +1,4 @@
-"""``agentgym serve``."""
+"""``agentgym serve``: run local servers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 from agentgym_gym import local_servers
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.resolve_env import resolve
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import Option
 
 __all__ = ["ServeOptions", "serve"]
 

@@ -1,4 +1,4 @@
-"""``agentgym table``."""
+"""``agentgym table``: print the results of runs as a table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import RunFolders  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._cli.tables import TableFormat, print_runs, render
 from agentgym_gym._files import replaces
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate import RunResult, Summary, find_runs, read_run, summarise
 from agentgym_gym.evaluate._figures.prices import price_of, read_prices
 from agentgym_gym.evaluate._table import table_of
+from agentgym_gym.options import Option
 
 __all__ = ["TableOptions", "table"]
 

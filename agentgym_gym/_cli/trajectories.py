@@ -13,12 +13,12 @@ from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import Force, Json, ValidationSize  # noqa: TC001 - typer reads them
 from agentgym_gym._cli.per_environment import PerEnvironment, file_text, read_per_environment
-from agentgym_gym._option import Option
 from agentgym_gym.catalogue import find
 from agentgym_gym.data import Item, Seeds, SourceFormat, Trajectory
 from agentgym_gym.data._split import parse_val
 from agentgym_gym.data._trajectories import as_system, as_turns, with_prompt
 from agentgym_gym.errors import BadOption, UnknownEnvironment
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from agentgym_gym.data import Selected

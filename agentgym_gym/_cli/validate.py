@@ -1,4 +1,4 @@
-"""``agentgym validate``."""
+"""``agentgym validate``: find tasks that cannot be won, or are won by doing nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.options import Header, Split, headers_of
 from agentgym_gym._cli.progress import Progress
 from agentgym_gym._cli.resolve_env import Name, find_modules_here
-from agentgym_gym._option import Option
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import Run
@@ -25,6 +24,7 @@ from agentgym_gym.evaluate._env_setup import EnvSetup
 from agentgym_gym.evaluate._interrupts import interruptible
 from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.local_servers import ServedWorld
+from agentgym_gym.options import Option
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Agent, EpisodeRecord, Validation

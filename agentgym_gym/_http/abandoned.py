@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import connection_ids
+from agentgym_gym._http.sockets import Link
 from agentgym_gym._lifecycle import after_fork_in_child
 from agentgym_gym.errors import Fault
 
@@ -35,26 +35,24 @@ _CHUNK = 65_536  # bytes per read
 _listening: dict[threading.Thread, Call] = {}
 
 
-def listen(connected: socket.socket, parser: ResponseParser, call: Call, number: int) -> bool:
+def listen(connected: socket.socket, parser: ResponseParser, call: Call) -> bool:
     """Read the rest of a reply in another thread, and pass it to the call's ``late``.
 
     Args:
         connected: The socket; the thread closes it when it is done.
         parser: The parser that has read the reply so far.
         call: The call, which has ``late``.
-        number: The number of the connection.
 
     Returns:
         True if a thread was started. False if too many are running; the caller still owns the socket.
     """
-    return _start(call, lambda: _read(connected, parser, number))
+    return _start(call, lambda: _read(connected, parser))
 
 
 def pass_on(reply: Reply) -> None:
     """Pass a reply that arrived in time, but that the flow did not receive, to its call's ``late``."""
     if reply.call.late is not None:
-        witness = connection_ids.keep(reply.call.server, reply.connection)  # the connection may be closed now
-        _start(reply.call, lambda: _call_late(reply, witness))
+        _start(reply.call, lambda: _call_late(reply))
 
 
 def drain(seconds: float) -> None:
@@ -89,25 +87,24 @@ def _start(call: Call, work: Callable[[], None]) -> bool:
     return True
 
 
-def _read(connected: socket.socket, parser: ResponseParser, number: int) -> None:
+def _read(connected: socket.socket, parser: ResponseParser) -> None:
     deadline = time.monotonic() + LATE_SECONDS
-    with contextlib.suppress(OSError, Fault):
-        with connected:
-            witness = connection_ids.copy_of(parser.call.server, number, connected.fileno())
-            while not parser.complete:
-                connected.settimeout(max(0.001, deadline - time.monotonic()))
-                data = connected.recv(_CHUNK)
-                if data:
-                    parser.feed(data)
-                else:
-                    parser.end()
-                    break
+    with contextlib.suppress(OSError, Fault), connected:
+        while not parser.complete:
+            connected.settimeout(max(0.001, deadline - time.monotonic()))
+            data = connected.recv(_CHUNK)
+            if data:
+                parser.feed(data)
+            else:
+                parser.end()
+                break
         if parser.complete:
-            _call_late(parser.reply(number), witness)
+            link = Link(connected.fileno)
+            link.keep()  # the handler may record it as the connection of the environment's last reply
+            _call_late(parser.reply(link))
 
 
-def _call_late(reply: Reply, _witness: connection_ids.Witness | None) -> None:
-    """Pass on a reply; the witness keeps proof until then that the server was not restarted."""
+def _call_late(reply: Reply) -> None:
     if reply.call.late is not None:
         reply.call.late(reply)
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import connection_ids
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import IOFlow, Pause, Send, with_retries
@@ -54,7 +53,6 @@ class AsyncDriver:
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
         self._connections: dict[str, Connection] = {}
-        self._retired: dict[str, Connection] = {}
         self._client: AwaitedClient | None = None
         if http_client is not None:
             from agentgym_gym._http.httpx_client import AwaitedClient  # noqa: PLC0415 - for few users
@@ -103,7 +101,7 @@ class AsyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             await self._client.aclose()
-        if self._connections or self._retired:
+        if self._connections:
             self.abandon()
             await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
 
@@ -111,37 +109,25 @@ class AsyncDriver:
         """Close the connections without waiting, from any thread."""
         if self._client is not None:
             self._client.abandon()
-        for connections in (self._connections, self._retired):
-            while connections:
-                connections.popitem()[1].abandon()
+        while self._connections:
+            self._connections.popitem()[1].abandon()
 
     def connection(self, call: Call) -> Connection | AwaitedClient | None:
         """Return the connection for a request; None if a new one must be opened.
 
         Raises:
-            MaybeRestarted: No connection proves that the server is still the process that last replied about
-                the environment.
+            MaybeRestarted: The connection of the environment's last reply is closed.
         """
         if self._client is not None:
             return self._client
         connection = self._connections.get(call.server)
         if connection is not None and not connection.usable:
-            self._retire(call.server, connection)  # after an abandoned request, or its end has come
             connection = None
-        elif self._retired and connection is not None and connection.number == call.connection:
-            self._retired.popitem()[1].abandon()  # a newer reply proves the same
-        if connection is None and (call.connection is None or call.witness):
-            return None
-        if connection is None or not connection_ids.proves(connection, call):
+        if connection is not None and connection.link is call.connection:
+            return connection
+        if not call.may_be_sent:
             raise MaybeRestarted
         return connection
-
-    def _retire(self, server: str, connection: Connection) -> None:
-        """Use a connection no more; keep it open if no older one proves that the server was not restarted."""
-        surplus = connection_ids.retire(self._retired, server, connection)
-        if surplus is not None:
-            surplus.abandon()
-        self._connections.pop(server, None)
 
     async def connect(self, request: Send) -> Connection:
         """Open a connection to the server of a call.
@@ -149,9 +135,17 @@ class AsyncDriver:
         Raises:
             ServerUnreachable: The connection failed or timed out.
             BadOption: The server's URL is invalid.
+            MaybeRestarted: The connection of the environment's last reply is closed.
         """
-        connection = self._connections[request.call.server] = await Connection.open(request, self._headers)
+        call = request.call
+        before = self._connections.get(call.server)
+        connection = self._connections[call.server] = await Connection.open(request, self._headers)
+        connection.outlives_loop = True
         self.stats.connections += 1
+        if before is not None:
+            connection.replace(before)
+        if not call.may_be_sent:
+            raise MaybeRestarted
         return connection
 
 
@@ -298,8 +292,6 @@ class FlowFuture(asyncio.Future[T]):
     async def _connect(self, request: Send) -> None:
         try:
             connection = await self._driver.connect(request)
-            if not connection_ids.proves(connection, request.call):
-                raise MaybeRestarted
             if not self.done():
                 self._send_over(connection, request)
         except Exception as error:  # noqa: BLE001 - it is for the flow

@@ -15,17 +15,11 @@ import weakref
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import abandoned, connection_ids
+from agentgym_gym._http import abandoned
 from agentgym_gym._http.asyncio_race import look_up, race
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.receive_buffer import buffer_of
-from agentgym_gym._http.sockets import (
-    is_address,
-    is_hung_up,
-    is_readable,
-    tls_context,
-    unreachable,
-)
+from agentgym_gym._http.sockets import Link, is_address, is_readable, tls_context, unreachable
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.calls import Reply
@@ -49,11 +43,16 @@ class Connection(asyncio.BufferedProtocol):
         headers: Sent with every request, in addition to the default headers.
 
     Attributes:
-        number: See `connection_ids`.
+        before: The connection that this one has replaced. It stays open until the first reply here, because
+            the last reply about an environment came on it.
+        link: Shows whether it is open.
+        outlives_loop: Whether the link outlives its event loop, for an environment that was not closed.
         status: The HTTP status of the last reply; 0 if its head did not arrive.
     """
 
-    number = 0
+    before: Connection | None = None
+    link: Link
+    outlives_loop = False
     status = 0
 
     def __init__(self, headers: Headers) -> None:
@@ -100,7 +99,6 @@ class Connection(asyncio.BufferedProtocol):
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             raise unreachable(call, error) from error
-        connection_ids.number(call.server, connection)
         (await _connections_of_this_loop()).add(connection)
         return connection
 
@@ -116,21 +114,6 @@ class Connection(asyncio.BufferedProtocol):
             and self._process.current
             and self._loop is _running_loop()
             and not is_readable(self._descriptor)
-        )
-
-    @property
-    def descriptor(self) -> int:
-        """The file descriptor of its socket."""
-        return self._descriptor
-
-    @property
-    def lives(self) -> bool:
-        """Whether both its ends are open; False where another thread may be closing it."""
-        return (
-            self._transport is not None
-            and self._process.current
-            and (self._loop is _running_loop() or not self._loop.is_running())
-            and not is_hung_up(self._descriptor)
         )
 
     def send(self, request: Send, answer: Callable[[Reply | Fault], None]) -> None:
@@ -177,8 +160,26 @@ class Connection(asyncio.BufferedProtocol):
         if transport is not None:
             transport.abort()
 
+    def replace(self, before: Connection) -> None:
+        """Take the place of another connection, which cannot be reused."""
+        self.before, before.before = before.before or before, None
+        if self.before is not before:
+            before.abandon()  # no reply came on it
+
+    def _close_before(self) -> None:
+        if self.before is not None:
+            self.before.abandon()
+            self.before = None
+
+    def end(self) -> None:
+        """Close with the event loop."""
+        if self.outlives_loop:
+            self.link.keep()
+        self.close()
+
     def abandon(self) -> None:
         """Close from any thread, process or event loop."""
+        self._close_before()
         if not self._process.current:
             _inherited.append(self)
         elif self._loop.is_running() and self._loop is not _running_loop():
@@ -231,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finish(self, parser: ResponseParser) -> None:
         try:
-            reply = parser.reply(self.number)
+            reply = parser.reply(self.link)
         except Fault as fault:
             self._settle(fault)
         else:
@@ -246,6 +247,8 @@ class Connection(asyncio.BufferedProtocol):
                 self.close()
             elif last or isinstance(how, Fault):
                 self.give_up()
+            if isinstance(how, Reply):
+                self._close_before()
             if answer is not None:
                 answer(how)
         except BaseException:
@@ -272,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
             for data in filter(None, self._received):
                 parser.feed(data)
             copy: socket.socket = transport.get_extra_info("socket").dup()
-            if not abandoned.listen(copy, parser, call, self.number):
+            if not abandoned.listen(copy, parser, call):
                 copy.close()
 
     def _wake_at(self, deadline: float) -> None:
@@ -307,6 +310,7 @@ async def _connect(
     _, connection = await asyncio.get_running_loop().create_connection(
         make, sock=connected, ssl=tls, server_hostname=tls_name
     )
+    connection.link = Link(connected.fileno)
     return connection
 
 
@@ -336,7 +340,7 @@ async def _guard(connections: weakref.WeakSet[Connection]) -> AsyncGenerator[Non
         yield
     finally:
         for connection in list(connections):
-            connection.close()
+            connection.end()
         await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
 
 

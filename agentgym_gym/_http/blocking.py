@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import threading
 import time
 from typing import TYPE_CHECKING
 
-from agentgym_gym._http import abandoned, connection_ids
+from agentgym_gym._http import abandoned
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import (
+    Link,
     connect,
     is_end_without_shutdown,
-    is_hung_up,
     is_readable,
     receiver,
     tls_context,
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
     from agentgym_gym._http.retry import Send
     from agentgym_gym.calls import Call, Reply
 
-__all__ = ["Connection"]
+__all__ = ["BlockingConnection"]
 
 _CHUNK = 65_536  # bytes per read
 
 
-class Connection:
+class BlockingConnection:
     """A connection to one server, with one request under way at a time; created by `open`.
 
     Args:
@@ -40,23 +39,26 @@ class Connection:
         headers: Sent with every request, in addition to the default headers.
 
     Attributes:
-        number: See `connection_ids`.
-        in_exchange: Whether a request was sent whose reply its sender has not received.
+        before: The connection that this one has replaced. It stays open until the first reply here, because
+            the last reply about an environment came on it.
+        link: Shows whether it is open.
+        busy: Whether it cannot be used for another request: the reply to the last one was not received yet,
+            or the connection is not to be reused after it.
     """
 
-    number = 0
+    before: BlockingConnection | None = None
 
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
+        self.link = Link(connected.fileno)
         self._socket = connected
         self._read = receiver(connected)
-        self._closing = threading.RLock()  # another thread may check `lives`
         self._headers = headers
         self._process = ProcessId()
         self._received: list[bytes] = []  # of the reply under way
-        self.in_exchange = False
+        self.busy = False
 
     @classmethod
-    def open(cls, request: Send, headers: Headers) -> Connection:
+    def open(cls, request: Send, headers: Headers) -> BlockingConnection:
         """Connect to the server of a call.
 
         Raises:
@@ -79,26 +81,12 @@ class Connection:
             raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
         except OSError as error:
             raise unreachable(call, error) from error
-        connection = cls(connected, headers)
-        connection_ids.number(call.server, connection)
-        return connection
+        return cls(connected, headers)
 
     @property
     def usable(self) -> bool:
         """Whether another request can be sent: it belongs to this process, is open, idle and has no data."""
-        return self._process.current and not self.in_exchange and not is_readable(self._socket.fileno())
-
-    @property
-    def descriptor(self) -> int:
-        """The file descriptor of its socket."""
-        return self._socket.fileno()
-
-    @property
-    def lives(self) -> bool:
-        """Whether both its ends are open; may be read from any thread."""
-        with self._closing:
-            number = self._socket.fileno()
-            return number >= 0 and self._process.current and not is_hung_up(number)
+        return self._process.current and not self.busy and not is_readable(self._socket.fileno())
 
     def exchange(self, request: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.
@@ -117,7 +105,7 @@ class Connection:
         parser = ResponseParser(call)
         try:
             connected.settimeout(request.left)
-            self._received, self.in_exchange = [], True
+            self._received, self.busy = [], True
             connected.sendall(data_sent)
             while not parser.complete:
                 left = request.deadline - time.monotonic()
@@ -138,7 +126,7 @@ class Connection:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except OSError as error:
             raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
-        reply = parser.reply(self.number)
+        reply = parser.reply(self.link)
         return reply, not parser.last
 
     def _receive(self) -> None:
@@ -153,27 +141,39 @@ class Connection:
                 raise
             self._received.append(b"")
 
+    def replace(self, before: BlockingConnection) -> None:
+        """Take the place of another connection, which cannot be reused."""
+        self.before, before.before = before.before or before, None
+        if self.before is not before:
+            before.close()  # no reply came on it
+
+    def close_before(self) -> None:
+        """Close the connection that this one has replaced."""
+        if self.before is not None:
+            self.before.close()
+            self.before = None
+
     def leave(self, call: Call) -> None:
         """Read the rest of a reply in another thread, if the call has a handler for late replies.
 
-        A copy of the socket stays here, so that this connection can be kept or closed.
+        A copy of the socket stays here, so that this connection is open until it is closed.
 
         Args:
             call: The abandoned call.
         """
-        if call.late is None or not self.in_exchange:
+        if call.late is None or not self.busy:
             return
         parser = ResponseParser(call)  # a new parser: an interrupt may have stopped the old one half-way
         with contextlib.suppress(Fault, OSError):
             for data in self._received:
                 parser.feed(data) if data else parser.end()
-            with self._closing:
-                original = self._socket
-                self._socket = socket.fromfd(original.fileno(), original.family, original.type)
-            if not abandoned.listen(original, parser, call, self.number):
+            original = self._socket
+            self._socket = socket.fromfd(original.fileno(), original.family, original.type)
+            self.link.fileno = self._socket.fileno
+            if not abandoned.listen(original, parser, call):
                 original.close()
 
     def close(self) -> None:
         """Close immediately, without a TLS shutdown; in a forked child, close only the child's copy."""
-        with self._closing:
-            self._socket.close()
+        self.close_before()
+        self._socket.close()

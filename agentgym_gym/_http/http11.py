@@ -19,6 +19,8 @@ from agentgym_gym.errors import BadOption, BadReply, ConnectionLost
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from agentgym_gym.calls import ServerConnection
+
 __all__ = [
     "HEADERS",
     "Headers",
@@ -177,11 +179,11 @@ class ResponseParser:
         if self._status and not self._headers.keys() & {"content-length", "transfer-encoding"}:
             self.complete = True
 
-    def reply(self, connection: int = 0) -> Reply:
+    def reply(self, connection: ServerConnection | None = None) -> Reply:
         """Return the reply, once it is complete. May be called again, for example after Ctrl-C.
 
         Args:
-            connection: The number of its connection.
+            connection: Its connection.
 
         Raises:
             BadReply: It is a redirect, or has an unsupported encoding.

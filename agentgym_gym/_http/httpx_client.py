@@ -18,9 +18,10 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym._http import abandoned, connection_ids
+from agentgym_gym._http import abandoned
 from agentgym_gym._http.http11 import Headers, joined, redirected
 from agentgym_gym._http.limits import check_size
+from agentgym_gym._http.sockets import Link
 from agentgym_gym._imports import import_object
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
@@ -66,9 +67,10 @@ def client_source(given: HttpClient) -> HttpClient:
     return source
 
 
-# The number of the newest connection of each client. A client without trace events, such as one with an
-# in-process transport, has no connection that could be lost.
-_newest: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+# The newest connection of each client. A client without trace events, such as one with an in-process
+# transport, has no connection that could be lost.
+_newest: weakref.WeakKeyDictionary[Any, Link] = weakref.WeakKeyDictionary()
+_NONE = Link()
 
 _CONNECTS = (".connect_tcp", ".connect_unix_socket")
 
@@ -87,7 +89,7 @@ class _Trace:
     def __init__(self, client: Any, call: Call) -> None:
         self._client = client
         self._bound = call.connection is not None
-        if call.connection is not None and _newest.get(client, 0) > call.connection:
+        if self._bound and call.connection is not self.newest:
             raise MaybeRestarted
 
     def __call__(self, event: str, _info: Any) -> None:
@@ -97,16 +99,16 @@ class _Trace:
             if when == "started" and self._bound:
                 raise MaybeRestarted
             if when == "complete":
-                _newest[self._client] = connection_ids.next_number()
+                _newest[self._client] = Link()
 
     async def awaited(self, event: str, info: Any) -> None:
         """Handle an event of an asynchronous client."""
         self(event, info)
 
     @property
-    def number(self) -> int:
-        """The number of the request's connection, or a higher one."""
-        return _newest.get(self._client, 0)
+    def newest(self) -> Link:
+        """The request's connection, or a newer one."""
+        return _newest.get(self._client, _NONE)
 
 
 class _Client:
@@ -165,7 +167,7 @@ class _Client:
             raise redirected(call, response.headers.get("location"))
         headers = {name.lower(): value for name, value in response.headers.items()}
         closing = response.http_version == "HTTP/1.0" or "close" in headers.get("connection", "").lower()
-        return Reply(call, response.status_code, content, headers, trace.number, closing)
+        return Reply(call, response.status_code, content, headers, trace.newest, closing)
 
 
 class BlockingClient(_Client):

@@ -189,11 +189,11 @@ def _deliver(call: Call, limits: Limits, stats: Stats, until: float) -> IOFlow[R
                     return reply
                 reason = f"{call} answered HTTP {reply.status}"
                 failed = ServerError(f"{reason}: {reply.excerpt}")
+                # This is the last reply now. Its connection may be closed after an error, but not before.
+                call = replace(call, connection=call.connection and reply.connection)
             finally:
                 if before < stats.connections and stats.connections > 1:
                     _reconnected(call, stats, before)
-            lost = isinstance(failed, ConnectionLost)
-            call = replace(call, witness=call.repeatable and (lost or call.witness))
             stats.retries += 1
             wait = max(server_delay or 0.0, backoff(min(attempt, _RETRIES), _BACKOFF, math.inf, _JITTER))
             wait = min(wait, max(0.0, deadline - time.monotonic()))
@@ -221,8 +221,8 @@ def _reconnected(call: Call, stats: Stats, before: int) -> None:
 
 
 def _was_refused(reply: Reply) -> bool:
-    """Return whether the server refused a request; for a close request, whether it may have failed."""
-    failed = reply.call.stage == "close" and reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    """Return whether the server refused a request; to observe or close, whether it may have failed."""
+    failed = reply.call.stage in {"observe", "close"} and reply.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return failed or reply.status in _NOT_PROCESSED
 
 

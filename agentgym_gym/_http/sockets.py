@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import re
 import select
 import selectors
 import socket
 import time
+import weakref
 from functools import lru_cache
-from itertools import chain, zip_longest
+from itertools import chain, count, zip_longest
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.errors import ServerUnreachable
 
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTEMPT_DELAY",
+    "Link",
     "combine_errors",
     "connect",
     "interleave",
     "is_address",
     "is_end_without_shutdown",
-    "is_hung_up",
     "is_readable",
-    "nobody_listens",
     "receiver",
     "tls_context",
     "unreachable",
@@ -42,8 +42,47 @@ ATTEMPT_DELAY = 0.25
 """Seconds between attempts to connect to the addresses of a name (RFC 8305, section 5)."""
 
 _IN_PROGRESS = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK})
-_NO_DESCRIPTOR = frozenset({str(errno.EMFILE), str(errno.ENFILE)})
-_CODE = re.compile(r"\[Errno (\d+)\]")
+_NO_DESCRIPTOR = frozenset({errno.EMFILE, errno.ENFILE})
+_opened = count()
+
+
+class Link:
+    """Shows whether a connection is open, in any thread, and outlives the connection and its event loop.
+
+    Args:
+        fileno: Returns the descriptor of its socket, or -1 once this end is closed. If the socket is unknown,
+            the connection counts as closed.
+
+    Attributes:
+        fileno: The same function.
+        opened: The position of the connection in the order in which this process opened them.
+    """
+
+    def __init__(self, fileno: Callable[[], int] = lambda: -1) -> None:
+        self.fileno = fileno
+        self.opened = next(_opened)
+        self._process = ProcessId()
+
+    @property
+    def lives(self) -> bool:
+        """Whether both ends of the connection are open, even if unread data is left."""
+        if not self._process.current:
+            return False
+        number = self.fileno()
+        try:
+            ended = number < 0 or _is_hung_up(number)
+        except (OSError, ValueError):
+            return False
+        # If another thread has closed it meanwhile, the descriptor may belong to another socket now.
+        return not ended and self.fileno() == number
+
+    def keep(self) -> None:
+        """Keep the connection open, though its owner closes it, for as long as this object exists."""
+        with contextlib.suppress(OSError):
+            # No socket object: the garbage collector may finalize it first, with a warning.
+            copy = socket.fromfd(self.fileno(), socket.AF_INET, socket.SOCK_STREAM).detach()
+            self.fileno = lambda: copy
+            weakref.finalize(self, socket.close, copy).atexit = False
 
 
 @lru_cache(maxsize=1)
@@ -65,33 +104,22 @@ def tls_context() -> ssl.SSLContext:
     return context
 
 
-def nobody_listens(error: OSError) -> bool:
-    """Return whether a connection error proves that no server listens: each address refused.
-
-    A failed look-up, an unreachable network, an untrusted certificate or a lack of descriptors proves nothing
-    about the server.
-    """
-    return _codes(error) == {str(errno.ECONNREFUSED)}
-
-
-def _codes(error: OSError) -> set[str]:
-    # asyncio joins the errors of several addresses in the message of one error, without a number.
-    return {str(error.errno)} if error.errno is not None else set(_CODE.findall(str(error)))
-
-
 def unreachable(call: Call, error: OSError) -> ServerUnreachable:
     """Return the fault for a connection error, with the reason.
+
+    Only a refusal proves that no server listens. A failed look-up, an unreachable network, an untrusted
+    certificate or a lack of descriptors proves nothing about the server.
 
     Args:
         call: The call that was not sent.
         error: The connection error.
     """
     advice = ""
-    if _codes(error) & _NO_DESCRIPTOR:
+    if error.errno in _NO_DESCRIPTOR:
         advice = ". Close what is not needed, or allow this process more of them (ulimit -n)"
     return ServerUnreachable(
         f"{call} could not connect: {reason(error)}{advice}",
-        refused=nobody_listens(error),
+        refused=error.errno == errno.ECONNREFUSED,
         server_slow=isinstance(error, TimeoutError),
     )
 
@@ -139,14 +167,8 @@ def is_readable(number: int) -> bool:
     return bool(poll.poll(0))
 
 
-def is_hung_up(number: int) -> bool:
-    """Return whether the other end of a socket was closed, even if unread data is left.
-
-    On systems without support for this check, unread data also counts as closed.
-
-    Args:
-        number: The socket's file descriptor.
-    """
+def _is_hung_up(number: int) -> bool:
+    """Return whether the other end was closed; on systems without this check, unread data counts as that."""
     if not hasattr(select, "POLLRDHUP"):
         return is_readable(number)
     poll = select.poll()

@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym_gym._http import abandoned, connection_ids
-from agentgym_gym._http.blocking import Connection
+from agentgym_gym._http import abandoned
+from agentgym_gym._http.blocking import BlockingConnection
 from agentgym_gym._http.limits import Limits, Stats
 from agentgym_gym._http.retry import Pause, Send, with_retries
 from agentgym_gym.calls import InThread, MaybeRestarted, Reply
-from agentgym_gym.errors import ConnectionLost, ServerTimeout
+from agentgym_gym.errors import ServerTimeout
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
@@ -50,8 +50,7 @@ class SyncDriver:
         self.limits = limits
         self.stats = Stats()
         self._headers = tuple((headers or {}).items())
-        self._connections: dict[str, Connection] = {}
-        self._retired: dict[str, Connection] = {}
+        self._connections: dict[str, BlockingConnection] = {}
         self._reply: Reply | None = None  # the last one, as long as the flow may not have received it
         self._client: BlockingClient | None = None
         if http_client is not None:
@@ -103,15 +102,11 @@ class SyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             self._client.close()
-        for connections in (self._connections, self._retired):
-            while connections:
-                connections.popitem()[1].close()
+        while self._connections:
+            self._connections.popitem()[1].close()
 
     def _exchange(self, request: Send) -> Reply:
-        """Send a request and read the reply to it.
-
-        An open connection that cannot be reused is retired: while it lives, the server was not restarted.
-        """
+        """Send a request and read the reply to it."""
         self._reply = None
         if self._client is not None:
             self._reply = self._client.exchange(request)
@@ -120,50 +115,37 @@ class SyncDriver:
         try:
             reply, reusable = connection.exchange(request)
             self._reply = reply
-            connection.in_exchange = False
-        except ConnectionLost:
-            self._connections.pop(server, None)
-            connection.close()
-            raise
+            connection.busy = not reusable
         except BaseException as error:
             interrupted = not isinstance(error, Exception) and self._reply is None  # such as by Ctrl-C
             if interrupted or isinstance(error, ServerTimeout):
                 connection.leave(request.call)
-            self._retire(server, connection)
             raise
+        connection.close_before()
         if reply.closing:
             self._connections.pop(server, None)
             connection.close()
-        elif not reusable:
-            self._retire(server, connection)
         return reply
 
-    def _retire(self, server: str, connection: Connection) -> None:
-        """Use a connection no more; keep it open if no older one proves that the server was not restarted."""
-        surplus = connection_ids.retire(self._retired, server, connection)
-        if surplus is not None:
-            surplus.close()
-        self._connections.pop(server, None)
-
-    def _connection(self, request: Send) -> Connection:
+    def _connection(self, request: Send) -> BlockingConnection:
         """Return the connection for a request.
 
         Raises:
-            MaybeRestarted: No connection proves that the server is still the process that last replied about
-                the environment.
+            MaybeRestarted: The connection of the environment's last reply is closed.
         """
-        call = request.call
-        connection = self._connections.get(call.server)
-        if connection is not None and not connection.usable:
-            self._retire(call.server, connection)  # a Ctrl-C came while it was in use, or its end has come
-            connection = None
-        if connection is None and (call.connection is None or call.witness):
-            connection = self._connections[call.server] = Connection.open(request, self._headers)
-            self.stats.connections += 1
-        if connection is None or not connection_ids.proves(connection, call):
+        call, before = request.call, self._connections.get(request.call.server)
+        if before is not None and before.usable:
+            if before.link is call.connection or call.may_be_sent:
+                return before
             raise MaybeRestarted
-        if self._retired and connection.number == call.connection:
-            self._retired.popitem()[1].close()  # a newer reply proves the same
+        if not call.may_be_sent:
+            raise MaybeRestarted
+        connection = self._connections[call.server] = BlockingConnection.open(request, self._headers)
+        self.stats.connections += 1
+        if before is not None:
+            connection.replace(before)
+        if not call.may_be_sent:
+            raise MaybeRestarted
         return connection
 
 

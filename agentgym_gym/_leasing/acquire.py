@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym._leasing.late_replies import late_create
 from agentgym_gym._leasing.lease import Holder, Lease
-from agentgym_gym._leasing.pools import pool_of
+from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym._leasing.recognition import Memory
 from agentgym_gym._leasing.server_choice import reserve_place
 from agentgym_gym._text import redact
@@ -20,7 +20,6 @@ from agentgym_gym.errors import ArgumentName, Fault, ServerFull, WrongServer
 
 if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym._leasing.pool import LeasePool
     from agentgym_gym._leasing.slots import SlotLock
     from agentgym_gym.catalogue import Environment
 

@@ -40,9 +40,8 @@ def late_create(pool: LeasePool, task_id: int, holder: Holder) -> Callable[[Repl
             env_id = _id_in(reply, pool.environment.wire.create(task_id))
             if env_id is None or epoch != pool.epoch or any(env_id == each.env_id for each in holder.leases):
                 return
-            there = pool.lease_on(env_id)
-            if there is not None and there.memory.connection > reply.connection:
-                return  # the id belongs to a server process that was started since
+            if pool.lease_on(env_id) is not None and (reply.connection is None or not reply.connection.lives):
+                return  # the id may belong to a server process that was started since
             memory = Memory()
             memory.note(reply, pool.gateway)
             lease = pool.add_new(env_id, None, memory=memory)
@@ -68,6 +67,7 @@ def late_reply(lease: Lease) -> Callable[[Reply], None]:
 
     def late(reply: Reply) -> None:
         if reply.status not in _NOT_OF_THE_SERVER:
+            lease.memory.note(reply, lease.gateway)
             lease.pool.note_answered(lease)
 
     return late

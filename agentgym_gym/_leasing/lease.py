@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
     from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
     from agentgym_gym._leasing.slots import SlotLock
-    from agentgym_gym.calls import WaitingFlow
+    from agentgym_gym.calls import ServerConnection, WaitingFlow
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.errors import Fault
     from agentgym_gym.wire import Wire
@@ -47,6 +47,9 @@ class LeaseIssuer(Protocol):
 
     def forget(self, lease: Lease) -> WaitingFlow[None]:
         """Give up a lease whose id belongs to another environment."""
+
+    def open_connection(self, before: float) -> ServerConnection | None:
+        """Return an open connection of a lease that was opened before another one."""
 
     def note_answered(self, lease: Lease) -> None:
         """Record that no request runs in an environment any more."""
@@ -126,6 +129,11 @@ class Lease:
     def gateway(self) -> Gateway:
         """The state of a gateway in front of the server."""
         return self.pool.gateway
+
+    def older_connection(self) -> ServerConnection | None:
+        """Return an open connection of another environment that is older than that of the last reply."""
+        connection = self.memory.connection
+        return None if connection is None else self.pool.open_connection(connection.opened)
 
     def revoke(self, reason: str) -> None:
         """Invalidate this lease: its id belongs to another lease now, or may belong to another client.

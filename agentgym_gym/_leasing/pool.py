@@ -7,23 +7,23 @@ Some servers never free ids, some return ids that are in use, and after a restar
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import weakref
 from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agentgym_gym._http import connection_ids
 from agentgym_gym._leasing.circuit_breaker import CircuitBreaker
 from agentgym_gym._leasing.journal import LeaseJournal
 from agentgym_gym._leasing.lease import Holder, Lease
-from agentgym_gym._leasing.quarantine import Quarantine
 from agentgym_gym._leasing.recognition import Gateway, Memory, run_own
 from agentgym_gym._leasing.reservation import Reservation
 from agentgym_gym._leasing.slots import SlotLock, Slots
+from agentgym_gym._lifecycle import after_fork_in_child
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
-from agentgym_gym.calls import InThread, WaitingFlow
+from agentgym_gym.calls import InThread, ServerConnection, WaitingFlow
 from agentgym_gym.errors import ConnectionLost, Fault, LeaseLost, ServerFull, ServerTimeout, ServerUnreachable
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from agentgym_gym._http.limits import Stats
     from agentgym_gym.catalogue import Environment
 
-__all__ = ["LeasePool", "Waiter"]
+__all__ = ["QUARANTINE_SECONDS", "LeasePool", "Waiter", "pool_of"]
+
+QUARANTINE_SECONDS = 300.0
+"""Seconds for which an id is in quarantine: it cannot be closed, and an abandoned request may run there."""
 
 _RECENT = 0.2
 """The weight of the latest step in the mean latency."""
@@ -72,7 +75,7 @@ class LeasePool:
         self._unclosed: weakref.WeakValueDictionary[int, Lease] = weakref.WeakValueDictionary()
         self._free: list[int] = []
         self._memories: dict[int, Memory] = {}  # of the environments without a lease
-        self._quarantine = Quarantine()
+        self._quarantine: dict[Lease, float] = {}  # the end of each, in order
         capacity = environment.wire.capacity
         self.slots = None if capacity is None else Slots(server, capacity)
         self.journal = LeaseJournal(environment.name, server) if environment.wire.closes else None
@@ -96,7 +99,7 @@ class LeasePool:
     def quarantine_left(self) -> float:
         """Seconds until the next id leaves quarantine; infinite if there is none."""
         with self._lock:
-            return self._quarantine.left(self.clock())
+            return max(0.0, next(iter(self._quarantine.values()), math.inf) - self.clock())
 
     def reserve(self, most: int | None = None, holder: Holder | None = None) -> Reservation | None:
         """Reserve a place for a lease that will be acquired; it counts as held from now on.
@@ -160,7 +163,9 @@ class LeasePool:
     def end_quarantine(self) -> None:
         """Free the ids whose quarantine is over."""
         with self._lock:
-            for lease in self._quarantine.take_ended(self.clock()):
+            now = self.clock()
+            for lease in [each for each, end in self._quarantine.items() if end <= now]:
+                del self._quarantine[lease]
                 self._keep(lease)
                 self._release_soon(lease.slot)
 
@@ -197,7 +202,8 @@ class LeasePool:
             if env_id in self._free:
                 self._free.remove(env_id)
             self._memories[env_id] = memory or Memory()
-            self._quarantine.drop(env_id)
+            for lease in [each for each in self._quarantine if each.env_id == env_id]:
+                del self._quarantine[lease]
             if self.journal is not None:
                 self.journal.add(env_id)
             return self.add_lease(env_id, holder or Holder(), fresh=True, slot=slot)
@@ -205,6 +211,19 @@ class LeasePool:
     def lease_on(self, env_id: int) -> Lease | None:
         """Return the lease of this process on an id, including one whose environment may still be open."""
         return self._held.get(env_id) or self._unclosed.get(env_id)
+
+    def open_connection(self, before: float = math.inf) -> ServerConnection | None:
+        """Return an open connection of a lease: the server was not restarted since it was opened.
+
+        A server has one process at a time, unless there is a load balancer in front of it.
+
+        Args:
+            before: `ServerConnection.opened` of a connection that was opened later.
+        """
+        with self._lock:
+            known = [lease.memory.connection for lease in self._held.values()]
+        older = (each for each in known if each is not None and each.opened < before)
+        return next((each for each in older if each.lives), None)
 
     def id_in_use(self, env_id: int) -> ServerFull:
         """Return the fault for a server that assigned an id which is in use."""
@@ -246,7 +265,7 @@ class LeasePool:
         elif current and lease.maybe_busy and not lease.answered:
             with self._lock:  # including its slot
                 self._let_go(lease)
-                self._quarantine.add(lease, self.clock())
+                self._quarantine[lease] = self.clock() + QUARANTINE_SECONDS
                 self.offer()
             return True
         with self._lock:
@@ -299,7 +318,7 @@ class LeasePool:
         """Record that the server has answered the abandoned request of an environment."""
         with self._lock:
             lease.answered = True
-            if self._quarantine.take(lease):
+            if self._quarantine.pop(lease, None) is not None:
                 self._keep(lease)
                 self._release_soon(lease.slot)
             self.offer()
@@ -329,12 +348,10 @@ class LeasePool:
     def note_fault(self, fault: Fault) -> WaitingFlow[None]:
         """Record the fault of a failed call; if the server was down, its environments may be lost.
 
-        If a connection to the server is open, the refusal is outdated, and each environment will be checked.
+        While the connection of a lease is open, the server runs, and each other environment will be checked.
         """
         self.breaker.note(fault)
-        if not (isinstance(fault, ServerUnreachable) and fault.refused) or connection_ids.any_lives(
-            self.server
-        ):
+        if not (isinstance(fault, ServerUnreachable) and fault.refused) or self.open_connection():
             return
         with self._lock:
             lost = [lease.env_id for lease in self._held.values() if lease.current]
@@ -344,8 +361,8 @@ class LeasePool:
             self._unclosed.clear()
             self._memories.clear()
             self._held.clear()  # they are unusable, and must not count
-            for lease in self._quarantine.take_all():
-                self._release_soon(lease.slot)
+            while self._quarantine:
+                self._release_soon(self._quarantine.popitem()[0].slot)
             if self.journal is not None:
                 self.journal.clear()
             self.offer()
@@ -388,3 +405,26 @@ class Waiter(NamedTuple):
     most: int
     place: Future[Reservation | Lease]
     holder: Holder
+
+
+_pools: dict[tuple[int, str], LeasePool] = {}
+_pools_lock = threading.Lock()
+
+
+def pool_of(environment: Environment, server: str) -> LeasePool:
+    """Return this process's only pool for a server."""
+    with _pools_lock:
+        key = (id(environment), server)  # the pool keeps the environment alive, so the id stays unique
+        if key not in _pools:
+            _pools[key] = LeasePool(environment, server)
+        return _pools[key]
+
+
+def _forget_pools() -> None:
+    """Remove all pools in a forked child: the leases belong to its parent."""
+    global _pools_lock  # noqa: PLW0603 - the parent may have held it while forking
+    _pools_lock = threading.Lock()
+    _pools.clear()
+
+
+after_fork_in_child(_forget_pools)

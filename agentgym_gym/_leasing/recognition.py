@@ -1,20 +1,20 @@
 """Recognition: checks that a remote environment is still ours before a call goes to it.
 
 A restarted server assigns the same ids again, so a call with an old id would reach the environment of another
-client. A connection that was open at the environment's last reply, and is still open, proves that the server
-was not restarted in between. Without such a connection, this project's own servers report the number of their
-process, which changes with a restart. On other servers the environment is inspected first, over the
-connection of the call. If it does not match its last known state, the lease is lost.
+client. While the connection of the environment's last reply is open, or an older one of another environment,
+the server was not restarted. Otherwise this project's own servers report the number of their process, which
+changes with a restart. On other servers the environment is inspected first, over the connection of the call.
+If it does not match its last known state, the lease is lost.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from agentgym_gym._http import connection_ids
+from agentgym_gym._http.sockets import Link
 from agentgym_gym._logging import log
 from agentgym_gym._text import redact
 from agentgym_gym.calls import Call, MaybeRestarted, relay
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from agentgym_gym._http.limits import Stats
-    from agentgym_gym.calls import Flow, Reply, Stage, WaitingFlow
+    from agentgym_gym.calls import Flow, Reply, ServerConnection, Stage, WaitingFlow
     from agentgym_gym.wire import Outcome, Start, Wire
 
 __all__ = ["Gateway", "Memory", "Recognisable", "run_own"]
@@ -52,30 +52,31 @@ class Gateway:
     away: int = 0
 
 
+_NO_REPLY = Link()  # closed, and none is older
+
+
 @dataclass
 class Memory:
     """The last known state of a remote environment, for any lease on it.
 
     Attributes:
-        connection: The number of the connection of its last reply.
+        connection: The connection of its last reply; None if it is unknown.
         closing: Whether the server announced that it closes that connection.
         away: The value of `Gateway.away` at that time.
         seen: The state of the task at its last reply; None if no task was started.
         uncertain: Whether a request was sent since, and not answered properly.
         unseen: Whether the last check failed, so that nothing else was sent.
-        witness: Proves that the server was not restarted, even if the connections are closed.
         served_by: The identification of this project's own server that sent the last reply; None for other
             servers.
         process: The random number of that server's process; None for other servers.
     """
 
-    connection: int = 0
+    connection: ServerConnection | None = _NO_REPLY
     closing: bool = False
     away: int = 0
     seen: Seen | None = None
     uncertain: bool = False
     unseen: bool = False
-    witness: connection_ids.Witness | None = field(default=None, repr=False)
     served_by: str | None = None
     process: str | None = None
 
@@ -123,6 +124,9 @@ class Recognisable(Protocol):
     def gateway(self) -> Gateway:
         """The state of a gateway in front of the server."""
 
+    def older_connection(self) -> ServerConnection | None:
+        """Return an open connection of another environment that is older than that of the last reply."""
+
     def revoke(self, reason: str) -> None:
         """Give up the environment for a reason, but keep its record."""
 
@@ -157,18 +161,19 @@ def run_own(
         Fault: The flow or the check failed.
     """
     memory, gateway = lease.memory, lease.gateway
-    proof: int | None = memory.connection if lease.wire.repeats_ids else None
-    # A check would prove nothing then, so any connection that proves that the server was not restarted will
-    # do.
-    witness = memory.uncertain or memory.seen is None
+    bound = lease.wire.repeats_ids
     tries = 0
     while True:
-        if proof is None or memory.away == gateway.away:
+        if not bound or memory.away == gateway.away:
+            proof = _proof(lease) if bound else None
             try:
-                return (yield from _send(lease, begin(), proof, keep, witness=witness))
+                return (yield from _send(lease, begin(), proof, keep))
             except MaybeRestarted as error:
                 if error.after is not None and tries >= _RETRIES:
                     raise error.after from None
+                if _proof(lease) is not proof:
+                    tries += 1
+                    continue
         tries += 1
         if tries > _MOST_LOOKS:
             return (yield from _lose(lease, uncertain=True))
@@ -176,30 +181,45 @@ def run_own(
         if process is None and memory.seen is None:
             # A new environment. An announced close of its connection does not indicate a restart.
             known: bool | None = memory.closing and not memory.uncertain
-            proof = None
+            bound = False
         else:
             replies: list[Reply] = []
             memory.unseen = True
             known = yield from _look(lease, stats, replies, within)
             memory.unseen = False
             # Without anything to check, or if the server closes each connection, there is no better proof.
-            proof, witness = (None if not replies or memory.closing else memory.connection), False
+            bound = bool(replies) and not memory.closing
         if not known:
             maybe_ours = process is None and known is False and (memory.uncertain or memory.seen is None)
             return (yield from _lose(lease, uncertain=maybe_ours))
+
+
+def _proof(lease: Recognisable) -> ServerConnection | None:
+    """Return the connection that proves, while it is open, that the server was not restarted.
+
+    It is the connection of the last reply. If that is closed, and a lost request may have changed the
+    environment, so that a check is inconclusive, it is an older one of another environment.
+
+    Returns:
+        The connection; None if the call may be sent in any case.
+    """
+    memory, connection = lease.memory, lease.memory.connection
+    inconclusive = memory.process is None and (memory.uncertain or memory.seen is None)
+    if connection is None or not inconclusive or connection.lives:
+        return connection
+    return lease.older_connection() or connection
 
 
 def _is_same_process(process: str) -> Flow[bool]:
     """Return whether this project's own server still has the process of this number.
 
     Raises:
-        ServerError: The reply is an error, twice. A gateway's error does not show the process behind it.
+        ServerError: The reply is an error. A gateway's error does not show the process behind it.
     """
-    for _ in range(2):
-        reply = yield Call("observe", "GET", "/")
-        if _shows_process(reply):
-            return reply.headers.get(_PROCESS_HEADER) == process
-    raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
+    reply = yield Call("observe", "GET", "/")
+    if not _shows_process(reply):
+        raise ServerError(f"{reply.call} answered HTTP {reply.status}: {reply.excerpt}")
+    return reply.headers.get(_PROCESS_HEADER) == process
 
 
 def _shows_process(reply: Reply) -> bool:
@@ -240,18 +260,16 @@ def _look(
 def _send(
     lease: Recognisable,
     flow: Flow[T],
-    proof: int | None,
+    connection: ServerConnection | None,
     keep: Callable[[T], object] | None,
-    *,
-    witness: bool = False,
 ) -> Flow[T]:
-    """Run a flow, with its first call on a connection with at most a certain number.
+    """Run a flow, whose first call is sent only while a connection is open.
 
-    The first reply is the next proof: the later calls of the flow may use any connection.
+    The first reply is the next proof: the later calls of the flow are sent in any case.
     """
     memory, replied, was_uncertain = lease.memory, False, lease.memory.uncertain
     try:
-        call = next(flow).on(lease.server, connection=proof, witness=witness)
+        call = next(flow).on(lease.server, connection=connection)
         memory.uncertain = True
         while True:
             try:
@@ -270,12 +288,10 @@ def _send(
         result: T = stop.value
         if keep is not None:
             keep(result)
-        memory.uncertain, memory.witness = False, None
+        memory.uncertain = False
         return result
     finally:
         flow.close()
-        if memory.uncertain:
-            memory.witness = connection_ids.keep(lease.server, memory.connection)
 
 
 def _lose(lease: Recognisable, *, uncertain: bool) -> WaitingFlow[NoReturn]:

@@ -18,7 +18,7 @@ from agentgym_gym.evaluate._run import ChatOptions
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.evaluate._chat.agent import ChatAgent
-    from agentgym_gym.evaluate._chat.limits import RequestLimits
+    from agentgym_gym.evaluate._chat.budget import RequestLimits
     from agentgym_gym.evaluate._engines import Engine
     from agentgym_gym.evaluate._run import Run
     from agentgym_gym.rollout._history import Message

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._env_options import EnvOptions
 from agentgym_gym._http.limits import DEFAULT_TIMEOUT
-from agentgym_gym._option import options_of
 from agentgym_gym._text import redact
 from agentgym_gym.errors import ArgumentName, BadFile, BadOption
 from agentgym_gym.evaluate._episode_workers import Servers
@@ -23,6 +22,7 @@ from agentgym_gym.evaluate._resolve import Chosen, resolve
 from agentgym_gym.evaluate._run import Run
 from agentgym_gym.evaluate._selection import select_tasks, selection_text
 from agentgym_gym.evaluate._world import UNAVAILABLE
+from agentgym_gym.options import options_of
 from agentgym_gym.rollout import Pool
 from agentgym_gym.rollout._env_facts import describe_env
 from agentgym_gym.rollout._workers import isolation_of

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from agentgym_gym._logging import logger
-from agentgym_gym._option import check_options
 from agentgym_gym.errors import AgentFault, ArgumentName, BadOption, SetupError
 from agentgym_gym.evaluate._agent_setup import AgentSetup
-from agentgym_gym.evaluate._chat.limits import Budget, BudgetUsedUp, Gate, RequestLimits
+from agentgym_gym.evaluate._chat.budget import Budget, BudgetUsedUp, RequestLimits
+from agentgym_gym.evaluate._chat.rate_limit import Gate
 from agentgym_gym.evaluate._env_setup import EnvSetup
 from agentgym_gym.evaluate._episode_workers import Job
 from agentgym_gym.evaluate._figures.prices import Price, read_prices
@@ -24,6 +24,7 @@ from agentgym_gym.evaluate._protocols.applying import apply_protocols
 from agentgym_gym.evaluate._run import ChatOptions, Run, RunLimits
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs
 from agentgym_gym.evaluate._runs import EPISODES, RunResults, counting
+from agentgym_gym.options import check_options
 from agentgym_gym.rollout import read_records
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from agentgym_gym._env_options import (  # noqa: TC001 - read at run time
     SuccessAt,
     Timeout,
 )
-from agentgym_gym._option import Option
+from agentgym_gym.options import Option
 
 __all__ = ["ChatOptions", "Run", "RunLimits"]
 

@@ -1,4 +1,4 @@
-"""Lets a few pages work at a time."""
+"""Limits how many pages work at the same time."""
 
 from __future__ import annotations
 

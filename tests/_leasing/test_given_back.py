@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import dataclass
 
 import pytest
 
@@ -12,10 +13,7 @@ from agentgym_gym._http.limits import Stats
 from agentgym_gym._leasing.acquire import acquire, acquire_on
 from agentgym_gym._leasing.late_replies import late_create
 from agentgym_gym._leasing.lease import Holder
-from agentgym_gym._leasing.pool import LeasePool
-from agentgym_gym._leasing.pools import pool_of
-from agentgym_gym._leasing.quarantine import QUARANTINE_SECONDS
-from agentgym_gym._leasing.recognition import Memory
+from agentgym_gym._leasing.pool import QUARANTINE_SECONDS, LeasePool, pool_of
 from agentgym_gym.calls import Call, Reply, WaitForFuture
 from by_hand import Endless, make, play
 from clock import Clock
@@ -221,11 +219,20 @@ def test_the_latency_of_a_server_is_measured_over_its_recent_steps():
     assert pool.latency == pytest.approx(0.1, abs=0.01)
 
 
-@pytest.mark.parametrize(("heard_on", "still_ours"), [(7, True), (3, False)])
-def test_a_late_id_of_a_server_that_is_gone_takes_none_from_its_successor(heard_on, still_ours):
-    pool = pool_of(find("TextCraft"), f"http://late-{heard_on}.test")
-    holder = Holder()
-    lease = pool.add_new(0, None, holder, Memory(connection=heard_on))
-    late = late_create(pool, 3, Holder())
-    late(Reply(Call("create", "POST", "/create", server=pool.server), 200, b'{"id": 0}', {}, connection=5))
-    assert lease.current == still_ours
+@dataclass(eq=False)
+class Line:
+    """A connection."""
+
+    lives: bool
+    opened: int = 0
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_late_id_of_a_server_that_is_gone_takes_none_from_its_successor(lives):
+    pool = pool_of(find("TextCraft"), f"http://late-{lives}.test")
+    lease = pool.add_new(0, None)
+    late, connection = late_create(pool, 3, Holder()), Line(lives)
+    late(
+        Reply(Call("create", "POST", "/create", server=pool.server), 200, b'{"id": 0}', connection=connection)
+    )
+    assert lease.current == (not lives)

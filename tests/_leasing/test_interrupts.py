@@ -12,6 +12,7 @@ import pytest
 
 import inside
 from agentgym_gym import AgentGymEnv, AsyncAgentGymEnv, errors
+from clock import wait_until
 from counted_server import CountedServer
 from fake_server import never
 from interrupts import interrupted, points_of, run_as_asyncio, spread
@@ -201,6 +202,7 @@ def test_what_was_asked_in_vain_to_close_is_asked_again_at_exit(counted):
     assert env.stats.faults == {"ServerTimeout": 1}
     server.held_up.clear()
     server.let_go.set()
+    wait_until(lambda: server.open == set())
     server.open.add(0)  # which the server did not close after all
     at_exit()
     assert (server.asked["/close"], server.open, persisted(server)) == (2, set(), [])

@@ -12,8 +12,8 @@ import pytest
 
 from verl_bridge.recipes import RlRecipe
 from verl_bridge.recipes._amount import amount_of, describe
+from verl_bridge.recipes._check_episodes import PlayedEpisode
 from verl_bridge.recipes._check_lengths import percentile_tokens
-from verl_bridge.recipes._check_played import PlayedEpisode
 from verl_bridge.recipes._memory import GB, ModelSize, Sizing, choose, estimate, model_size
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/training/memory.md"

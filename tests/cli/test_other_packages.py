@@ -8,9 +8,12 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 
 import programs
 from agentgym_gym import commands
@@ -24,21 +27,21 @@ GREET = """
     from dataclasses import dataclass
     from typing import Annotated
     import typer
-    from agentgym_gym.commands import command, complete_env, out, print_json, print_table, resolve
+    from agentgym_gym.commands import Json, Option, command, out, print_json, print_table, resolve
     from agentgym_gym.errors import BadOption
 
     @dataclass(frozen=True, kw_only=True)
     class GreetOptions:
-        env: Annotated[str, typer.Argument(help="environment to greet", autocompletion=complete_env)]
-        max_turns: Annotated[int, typer.Option(help="number of greetings")] = 1
-        as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False
+        env: Annotated[str, Option("environment to greet", positional=True, completes="environment")]
+        max_turns: Annotated[int, Option("number of greetings")] = 1
+        as_json: Json = False
 
     @command(GreetOptions, groups={"Greeting": ["max_turns"]}, examples=["agentgym greet Maze"])
     def greet(options: GreetOptions) -> None:
         "Greet an environment."
         name = resolve(options.env).id
         if options.max_turns < 1:
-            raise BadOption(ArgumentName("max_turns"), f"={options.max_turns} should be 1 or more")
+            raise BadOption("max_turns", options.max_turns, "1 or more")
         if options.as_json:
             return print_json({"greeted": name})
         print_table(("environment", "greetings"), [(name, str(options.max_turns))], left={"environment"})
@@ -93,6 +96,24 @@ def agentgym(tmp_path_factory):
     install(folder, "greeter", GREET, **points)
     install(folder, "more", greetings__more="greeter:greet")
     return runner(folder)
+
+
+def test_the_options_of_typer_are_deprecated():
+    """Version 0.2 had them in the fields of a dataclass."""
+
+    @dataclass(frozen=True)
+    class Options:
+        name: Annotated[str, typer.Argument(help="somebody")]
+        times: Annotated[int, typer.Option(help="number of greetings")] = 1
+
+    def greet_twice():
+        greeted = []
+        commands.command(Options)(greeted.append)(name="Maze", times=2)
+        return greeted
+
+    with pytest.warns(DeprecationWarning, match=r"use agentgym_gym\.commands\.Option; version 0\.4"):
+        greeted = greet_twice()
+    assert greeted == [Options("Maze", 2)]
 
 
 def commands_in(printed):

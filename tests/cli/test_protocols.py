@@ -322,7 +322,7 @@ def test_the_hash_is_of_what_a_protocol_states(digest, own, tmp_path):
         ('id = "Maze"', "", "id in [[environments]] of FILE is missing"),
         ('id = "Maze"', 'id = "textcraft"', "are TextCraft: keep one"),
         ('metric = "score"', 'metric = "f1"', "metric = 'f1' in [[environments]] of FILE should be one of success, score"),
-        ('metric = "score"', 'items = "f.json"', "tasks = '0:3' in [[environments]] of FILE and items both select tasks of Maze"),
+        ('metric = "score"', 'items = "f.json"', "tasks = '0:3' in [[environments]] of FILE and items both select the tasks of Maze"),
         ('metric = "score"', "count = 3", "count = 3 in [[environments]] of FILE is the number of items, and Maze"),
         ('tasks = "0:3"', 'items = "f.json"', "items in FILE needs a line published = "),
         ("[model]", '[model]\nprompt = "none.txt"', "none.txt' in FILE cannot be read: No such file"),

@@ -131,7 +131,7 @@ def test_an_engine_starts_answers_and_stops(kind, fake, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kind": "ollama"}, "engine 'ollama' is not one of"),
+        ({"kind": "ollama"}, "kind='ollama' should be one of"),
         ({"model_path": "no/such"}, "there is no 'no/such'.*hf download"),
         ({"arguments": ["--port", "1"]}, "'--port' is reserved for vllm"),
         ({"arguments": ["--served_model_name=x"]}, "'--served-model-name' is reserved"),
@@ -348,7 +348,7 @@ def test_a_model_that_verl_saved_is_found(below, tmp_path):
     ("files", "message"),
     [
         ([], r"no config\.json, and it is empty"),
-        (["a.txt", "b/c"], r"no config\.json, and it holds a\.txt, b/"),
+        (["a.txt", "b/c"], r"no config\.json, and it contains a\.txt, b/"),
         ([f"shard_{i}" for i in range(12)], "shard_1, .*shard_7 and 4 more"),
         (["config.json"], r"has a config\.json, but no weights"),
         (["adapter_config.json", "adapter_model.safetensors"], "it is an adapter"),

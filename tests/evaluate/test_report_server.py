@@ -93,7 +93,7 @@ def test_a_port_that_is_in_use(url, tmp_path):
     port = url.rstrip("/").rpartition(":")[2]
     refused = command_line.run("view", write_run(tmp_path / "a", [episode(0)]), "--port", port)
     assert (refused.exit_code, f"port {port} " in refused.stderr) == (2, True), refused.stderr
-    assert "--port 0" in refused.stderr
+    assert "--port=0" in refused.stderr
 
 
 @pytest.mark.slow  # the server reads at most once a second

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +11,14 @@ import httpx
 
 import agentgym_gym
 from agentgym_gym import AgentGymEnv, _base_env, _exit, _threads, catalogue
-from agentgym_gym._http import abandoned, connection_ids, limits, retry
+from agentgym_gym._http import abandoned, limits, retry
 from agentgym_gym._http.httpx_client import BlockingClient
 from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import circuit_breaker, recognition, slots, state_folder
 from agentgym_gym._leasing import journal as journals
 from agentgym_gym._leasing.journal import records
-from agentgym_gym._leasing.pool import LeasePool
-from agentgym_gym._leasing.pools import pool_of
+from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import ServerUnreachable
@@ -49,7 +47,6 @@ __all__ = [
     "estimate",
     "folder_of_files",
     "forget_certificates",
-    "forget_copied_sockets",
     "forget_held",
     "forget_registrations",
     "forget_threads",
@@ -58,7 +55,6 @@ __all__ = [
     "keep_files_in",
     "limit_calls",
     "limit_close",
-    "limit_copied_sockets",
     "limit_engine",
     "limit_exported_log",
     "limit_idle",
@@ -197,16 +193,6 @@ def forget_registrations(monkeypatch: pytest.MonkeyPatch) -> None:
 def limit_idle(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Limit how many environments a pool of the rollout keeps for later episodes."""
     monkeypatch.setattr(_pool, "MAX_IDLE", number)
-
-
-def limit_copied_sockets(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Limit how many sockets are copied to show whether a server still runs."""
-    monkeypatch.setattr(connection_ids, "_MOST_KEPT", number)
-
-
-def forget_copied_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Count only the copied sockets of the test: a process keeps 64 at most."""
-    monkeypatch.setattr(connection_ids, "_kept", weakref.WeakSet())
 
 
 def limit_times(env: AgentGymEnv | AsyncAgentGymEnv, **seconds: float) -> None:

@@ -86,10 +86,10 @@ def note_encoded_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def compose_by(monkeypatch: pytest.MonkeyPatch, run: Callable[..., Any]) -> None:
     """Have `check` start the process in which verl composes settings by this in place of `subprocess.run`."""
-    from verl_bridge.recipes import _check_inputs
+    from verl_bridge.recipes import _check_settings
 
     started_by = SimpleNamespace(run=run, TimeoutExpired=subprocess.TimeoutExpired)
-    monkeypatch.setattr(_check_inputs, "subprocess", started_by)
+    monkeypatch.setattr(_check_settings, "subprocess", started_by)
 
 
 def take_composed(monkeypatch: pytest.MonkeyPatch, composed: Mapping[Path, Any]) -> None:
@@ -99,6 +99,6 @@ def take_composed(monkeypatch: pytest.MonkeyPatch, composed: Mapping[Path, Any])
         monkeypatch: The fixture.
         composed: What `verl_run.compose` returned for each folder.
     """
-    from verl_bridge.recipes import _check_inputs
+    from verl_bridge.recipes import _check_settings
 
-    monkeypatch.setattr(_check_inputs, "compose_apart", lambda folder, _: composed[folder])
+    monkeypatch.setattr(_check_settings, "compose_apart", lambda folder, _: composed[folder])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,10 +30,9 @@ from verl_bridge import recipes
 from verl_bridge.recipes._check_data import TaskFacts
 from verl_bridge.recipes._finding import Finding, ok, problem
 from verl_bridge.recipes._overrides import check_override
-from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check import View
+    from verl_bridge.tasks import EnvTask
 
 __all__ = ["CheckOptions", "check"]
 
@@ -69,7 +68,7 @@ def check(options: CheckOptions) -> None:
         check_override(override)
     find_modules_here()
     try:
-        findings, view = recipes.check(
+        findings, tasks = recipes.check(
             folder,
             overrides=overrides,
             timeout=options.timeout,
@@ -80,7 +79,7 @@ def check(options: CheckOptions) -> None:
         if error.name != "yaml":
             raise
         raise MissingExtra("Checking a folder", extra="cli", module="yaml") from error
-    findings += list(_probe_servers(view)) if view is not None else []
+    findings += _probe_servers(tasks)
     bad = any(finding.status == "problem" for finding in findings)
     if options.as_json:
         print_json({"ok": not bad, "findings": [dataclasses.asdict(finding) for finding in findings]})
@@ -99,18 +98,15 @@ def _print(finding: Finding) -> None:
         out.print(Text(f"{'':<9}→ {clean(finding.advice)}"))
 
 
-def _probe_servers(view: View) -> Iterator[Finding]:
+def _probe_servers(tasks: Iterable[EnvTask]) -> Iterator[Finding]:
     """Identify every server of AgentGym's environments, since the other checks use only one of several."""
-    arguments = view.arguments()
-    defaults = {name: arguments.get(name) for name in ("env_id", "env_kwargs")}
     probed: set[tuple[str, str]] = set()
-    for row in (row for rows in view.rows.values() for row in rows):
+    for task in tasks:
         try:
-            task = EnvTask.of(row, **defaults)
             environment = find(task.env_id)
             headers = task.env_kwargs.get("headers")
             urls = configured(environment, task.env_kwargs.get("server"))
-        except (ValueError, AttributeError, UnknownEnvironment):
+        except (ValueError, UnknownEnvironment):
             continue  # reported by the check of the environments
         for url in urls:
             if (environment.name, url) not in probed:

@@ -69,7 +69,7 @@ class SftOptions(FineTuningOptions):
     ] = None
     eval_tasks: Annotated[
         str | None,
-        Option(TASKS_HELP, _EVALUATION, default="those of the split test, else dev, else the first"),
+        Option(TASKS_HELP, _EVALUATION, default="the split test, else dev, else the first"),
     ] = None
     eval_options: Annotated[
         Sequence[str], Option("more options of agentgym eval", _EVALUATION, metavar="'WORDS'", values="words")

@@ -1,4 +1,4 @@
-"""Describe the tasks of a training: their splits, and those that should not be among them."""
+"""Describe the tasks of a training: their splits, and tasks that should not be among them."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def with_turn_limits(recipe: RlRecipe, selections: Sequence[EnvSelection]) -> Rl
     """Return a recipe that passes the turn limit to each environment as an argument.
 
     AgentGym's environments have a default limit, which might end episodes sooner. An environment of another
-    library needs an argument only if its limit is below that of the loop, which is the highest of all.
+    library needs an argument only if its limit is below the loop's, which is the highest of all.
     """
     envs = []
     for env, each in zip(recipe.environments, selections, strict=True):
@@ -109,7 +109,7 @@ def _notes(each: EnvSelection, train: Sequence[int], val: Sequence[int]) -> Iter
 
 
 def _notes_on_paper(recipe: RlRecipe, each: EnvSelection) -> Iterator[str]:
-    """Yield how the tasks relate to those of the paper whose settings a recipe has."""
+    """Yield how the tasks relate to the tasks of the paper whose settings a recipe has."""
     if recipe.published is None:
         return
     if _is_published(recipe, each):

@@ -1,10 +1,10 @@
 """Compute verl's advantages without the faulted episodes of each group, with any of its estimators.
 
 :class:`verl_bridge.agent_loop.GymAgentLoop` gives a faulted episode an all-zero response mask and the score
-0, so it has no gradient of its own. verl still counts its 0 in the mean and the standard deviation of its
-group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667. The standard deviation remains
-0.577. So the failed episode's advantage is -0.866 instead of -1.155, and the others' 0.866 instead of 0.577.
-The score of an episode cannot repair that, because it is set without the rest of its group.
+0, so it contributes no gradient. verl still counts its 0 in the mean and the standard deviation of its
+group. With scores 1, 1, 0 and a fault, the mean is 0.5 instead of 0.667, and the standard deviation remains
+0.577. The failed episode's advantage becomes -0.866 instead of -1.155, and the others' 0.866 instead of
+0.577. The score of an episode cannot repair that, because it is set without the rest of its group.
 
 :mod:`verl_bridge.trainer`, which every recipe names, therefore passes only the other episodes to verl's
 ``compute_advantage``, for every estimator. Three kinds of episodes are left out:
@@ -137,7 +137,7 @@ def _without_partner(groups: Any, left_out: Any) -> tuple[Any, int]:
 
 
 def _put_back(data: Any, made: Mapping[str, torch.Tensor], kept: torch.Tensor) -> None:
-    """Write the tensors of some episodes into those of the whole batch, with zeros for the others."""
+    """Write the tensors of some episodes into the whole batch, with zeros for the others."""
     for name, tensor in made.items():
         old = data.batch.get(name, None)
         whole = tensor.new_zeros(len(data), *tensor.shape[1:]) if old is None else old.clone()

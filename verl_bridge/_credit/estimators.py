@@ -26,7 +26,7 @@ GROUPED = SUMMING | {"optimal_token_baseline", "tir_optimal_token_baseline"}
 
 
 def number_error(name: str, value: Any) -> str:
-    """Return why the value of a setting below ``algorithm`` is no number; an empty text if it is one."""
+    """Return the error of a setting below ``algorithm`` that is not a number; an empty text without one."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return f"algorithm.{name}={value!r} should be a number"
     return ""

@@ -3,7 +3,7 @@
 The advantage of a turn is the sum of two, ``A = A_E + omega * A_S`` (equation 8 of the paper):
 
 - ``A_E`` compares episodes of a group, which played the same task (equation 3). It is
-  ``(R_i - mean(R)) / F(R)``, where ``R_i`` is the score of the episode and ``R`` are those of its group.
+  ``(R_i - mean(R)) / F(R)``, where ``R_i`` is the score of the episode and ``R`` the scores of its group.
 - ``A_S`` compares turns (equations 6 and 7). The *anchor group* of a turn is all turns that began in the same
   state, in all episodes of the group; one episode may have several of them. With the discounted return of a
   turn, ``G_t = r_t + gamma * G_{t+1}``, it is ``(G_t - mean(G)) / F(G)`` over the anchor group.
@@ -12,12 +12,12 @@ The advantage of a turn is the sum of two, ``A = A_E + omega * A_S`` (equation 8
 
 The paper leaves some details open, and in one the authors' code (verl-agent) differs from it:
 
-- The deviation is that of a sample, and 1e-6 is added to it, as in verl-agent and in verl's GRPO.
+- The deviation is the sample deviation, and 1e-6 is added to it, as in verl-agent and in verl's GRPO.
 - The paper compares each episode once. verl-agent does that if ``compute_mean_std_cross_steps`` is false; by
   default it counts an episode once for each of its turns. This module follows the paper.
 - A turn without another one of the same state has ``A_S = 0``.
 - The only episode of a group has its score as ``A_E``, as in verl-agent and in verl's GRPO; the
-  formula would give 0. So ``omega = 0`` is verl's GRPO.
+  formula would give 0. With ``omega = 0``, the result is verl's GRPO.
 """
 
 from __future__ import annotations

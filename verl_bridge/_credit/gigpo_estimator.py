@@ -41,7 +41,7 @@ def gym_gigpo(
     """Return GiGPO's advantages, see :mod:`verl_bridge._credit.gigpo`. verl calls this.
 
     They are computed in float64. The score of an episode is the sum of its tokens' rewards, with verl's KL
-    term if there is one; the returns of its turns are those of the environment's rewards.
+    term if there is one; the returns of its turns are sums of the environment's rewards.
 
     Args:
         token_level_rewards: Batch by response length.
@@ -51,11 +51,11 @@ def gym_gigpo(
         index: The group of each episode.
 
     Returns:
-        Advantages and returns, which are the same: at each token of a reply the advantage of its episode plus
-        that of its turn. A row of verl's padding, without a token of the model, has 0.
+        Advantages and returns, which are the same: at each token of a reply the sum of the advantages of its
+        episode and its turn. A row of verl's padding, without a token of the model, has 0.
 
     Raises:
-        ValueError: An episode has no record of its turns, or the discount or the weight is no number.
+        ValueError: An episode has no record of its turns, or the discount or the weight is not a number.
     """
     turns, mask = _turns.get(), response_mask.bool()
     played = [row for row, record in enumerate(turns) if record is not None]

@@ -1,6 +1,6 @@
 """Record the turns of an episode for credit by turn: their tokens, their rewards, and the states before them.
 
-verl takes one score of an episode from an agent loop. So the loop passes this record beside the score, in the
+verl takes one score of an episode from an agent loop. The loop passes this record alongside the score, in the
 column :data:`COLUMN`, to :mod:`verl_bridge._credit.advantage`.
 """
 
@@ -70,7 +70,8 @@ class TurnLog:
         """Note the state before a reply.
 
         A reply without an action (``info["parse_error"]``) leaves the environment in its state, and the
-        observation after it describes the reply. So without a ``state_key`` the state is that before it.
+        observation after it describes the reply. Without a ``state_key``, the state is the same as
+        in the turn before.
 
         Raises:
             TypeError: The ``state_key`` of `info` is neither text nor an integer.

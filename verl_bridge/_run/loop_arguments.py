@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, get_type_hints
 
-from agentgym_gym._option import Option, members_of
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import Option, members_of
 from verl_bridge._credit.estimators import GIGPO
 from verl_bridge._run.replays import FAULT_BUDGET, budget_of
 from verl_bridge.horizon import Horizon

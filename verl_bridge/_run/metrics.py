@@ -38,7 +38,7 @@ compare.
 """
 
 _NAMES = {"return": "score"}
-"""Metrics whose name differs from that of the number."""
+"""Names of metrics that differ from the names of their numbers."""
 
 _MOST_SHOWN = 8
 """Kinds of fault that an error message quotes for one environment."""
@@ -157,7 +157,7 @@ def without_faulted(
     ``mean@n`` and ``std@n`` are over the unfaulted episodes among the n of a prompt; ``best@n``, ``worst@n``
     and ``maj@n`` are over the prompts that have at least n unfaulted episodes. ``fault`` itself is over all
     episodes. An unknown number (NaN), such as a success that the environment does not report, is left out in
-    the same way: a data source in which all are unknown has no such metric.
+    the same way: a data source whose numbers are all unknown does not have the metric.
 
     Args:
         process: verl's ``process_validation_metrics``.

@@ -45,8 +45,8 @@ class PromptBudget:
             observation: The first observation.
 
         Returns:
-            Why the prompt is too long even with a shortened observation, in which case none was appended;
-            empty if it fits.
+            Why the prompt is too long even with a shortened observation, which was then not appended; empty
+            if it fits.
         """
         messages[:] = drop_blank_system(messages)
         conversation = self._conversation(messages)

@@ -1,7 +1,7 @@
 """Retry faulted episodes, with exponential backoff and within a time budget.
 
-A server that restarts or is full usually recovers, and by then a training run may have cost hours. So a
-faulted episode is played again from its reset until it ends without a fault or its budget is used up. Some
+A server that restarts or is full usually recovers, and by then a training run may have cost hours. A faulted
+episode is therefore played again from its reset until it ends without a fault or its budget is used up. Some
 faults are permanent: an exception whose attribute ``transient`` is False is not retried.
 
 Many episodes fault at once when a server goes down. The log has one line for the first fault of each

@@ -120,7 +120,7 @@ class RolloutOutput:
             episode: The finished episode.
             task: The task of the episode.
             replays: How often it was played before.
-            timing: The timing of these earlier tries; that of this one is added.
+            timing: The timing of these earlier tries; the timing of this one is added.
         """
         self.fault = self.fault or episode.fault
         self.rewards = list(episode.rewards)
@@ -145,7 +145,7 @@ class RolloutOutput:
             self.response, self.mask = [self.end_token or 0], [0]
             self.logprobs = [0.0] if self.with_logprobs else []
         turns = None if self.fault or self.turns is None else self.turns.record(self.rewards)
-        # verl requires them of all episodes or of none, and an episode without a reply has none of its own.
+        # verl requires them of all episodes or of none, and an episode without a reply got none.
         experts = self._no_experts if self.routed_experts is None else self.routed_experts
         optional = {}
         if experts is not None:

@@ -33,7 +33,7 @@ class Calls:
 
     Attributes:
         episodes: Started episodes.
-        faults: Faults, including those of episodes that were played again.
+        faults: Faults, including the faults of episodes that were played again.
         reset_seconds: Sum over the episodes.
         steps: Number of steps.
         step_seconds: Sum over the steps.
@@ -53,7 +53,7 @@ class Calls:
 
 @dataclass
 class Timing:
-    """The answered calls of an episode, with those of its earlier tries, or of all episodes of a step.
+    """The answered calls of an episode and its earlier tries, or of all episodes of a step.
 
     Attributes:
         total: All of them.

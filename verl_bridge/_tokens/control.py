@@ -76,7 +76,7 @@ class ControlTokens:
         """Return the tokens of a text built from results of :meth:`mark` and :meth:`plain`."""
         if self._copy is None:
             return self._tokenize(text)
-        # encode() holds Python's lock; the batch method lets other threads run.
+        # encode() keeps Python's lock; the batch method lets other threads run.
         (encoding,) = self._copy.encode_batch_fast([text], add_special_tokens=False)
         ids: list[int] = encoding.ids
         if not self._real or self._real.keys().isdisjoint(ids):  # the copies of most have the same ids

@@ -41,7 +41,7 @@ def encode_within(text: str, limit: int | None, encode: Callable[[str], list[int
 
     Returns:
         The tokens, and how many characters of the text they contain. There are more tokens than `limit` only
-        if the surrounding text by itself has too many.
+        if the surrounding text already has too many.
     """
     if limit is None:
         return encode(text), len(text)

@@ -27,7 +27,7 @@ TRIMS: tuple[Callable[[str], str], ...] = (
     lambda text: text.lstrip("\n"),
     lambda text: json.dumps(text, ensure_ascii=False)[1:-1],  # as Llama 3 writes the result of a call
 )
-"""The ways in which templates change an observation."""
+"""The changes that templates make to an observation."""
 
 
 class TurnFrame:

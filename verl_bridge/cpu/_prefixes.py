@@ -21,7 +21,7 @@ MAX_BYTES = 3 * 2**30
 class Prefixes:
     """KV cache of prefixes: a prompt that extends a cached text is not prefilled again.
 
-    A turn of an episode continues the prompt and the reply of the turn before. So each text is needed once.
+    A turn of an episode continues the prompt and the reply of the turn before, so each text is needed once.
 
     Args:
         max_bytes: memory for the texts that are kept.

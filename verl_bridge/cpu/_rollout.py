@@ -205,7 +205,7 @@ class CpuReplica(RolloutReplica):
 class WeightSender(BaseRollout):
     """Runs in the trainer's worker, and sends its weights to the server of the same rank.
 
-    With the trainer ``separate_async``, another one runs in a worker beside each separate server: verl names
+    With the trainer ``separate_async``, another one runs in a worker next to each separate server: verl names
     the server's rank, and passes on the weights that the checkpoint engine receives.
 
     Args:

@@ -93,7 +93,7 @@ def unpad_input(values: Any, mask: Any, unused_mask: Any = None) -> tuple[Any, A
 
     Returns:
         The tokens; their indices in the flattened batch; the start of each sequence among them, and the end
-        of the last; the longest sequence, in tokens; how many tokens of each sequence ``mask`` by itself
+        of the last; the longest sequence, in tokens; how many tokens of each sequence the first mask
         keeps.
     """
     import torch

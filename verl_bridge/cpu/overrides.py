@@ -151,7 +151,7 @@ SEPARATE = (
     Override(f"{ROLLOUT}.n_gpus_per_node", "1", "one separate server"),
     Override(f"{ROLLOUT}.checkpoint_engine.backend", "transformers", "verl's own transfers need a GPU"),
 )
-"""In place of those in :data:`PPO`, and in addition, for ``trainer.v1.trainer_mode=separate_async``."""
+"""For ``trainer.v1.trainer_mode=separate_async``: additions to :data:`PPO`, and replacements in it."""
 
 SFT = (
     Override("trainer.device", "cpu", "where tensors go"),
@@ -159,7 +159,7 @@ SFT = (
     Override("trainer.n_gpus_per_node", "1", "one process that trains"),
     Override("engine.strategy", "fsdp2", "FSDP 1 does not support a CPU"),
     Override("+engine.mixed_precision", FLOAT32, "bfloat16 is slow, and less exact", ("0.8", "0.9")),
-    Override("engine.offload_policy", "False", "main memory holds them already, and pinning needs a GPU"),
+    Override("engine.offload_policy", "False", "they are in main memory already, and pinning needs a GPU"),
     Override("engine.use_torch_compile", "False", "compiling takes longer than it saves"),
     Override("model.use_remove_padding", "False", "packed sequences need flash attention"),
     Override(

@@ -58,7 +58,7 @@ class Sampling:
             top_k=int(rest.pop("top_k", -1)),
             max_tokens=min(limits) if limits else None,
             stop_token_ids=frozenset(int(token) for token in rest.pop("stop_token_ids", ())),
-            # vLLM's 0 requests that of the sampled token only; verl's False requests none.
+            # vLLM's 0 requests the sampled token's only; verl's False requests none.
             logprobs=rest.pop("logprobs", False) is not False,
         )
         for key, value in rest.items():

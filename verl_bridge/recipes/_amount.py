@@ -49,7 +49,7 @@ def amount_of(recipe: RlRecipe, rows: int, val_rows: int) -> Amount:
 
     Args:
         recipe: The recipe.
-        rows: Rows of ``train.parquet``, of which verl leaves out those that do not fill a batch.
+        rows: Rows of ``train.parquet``; verl leaves out the last ones if they do not fill a batch.
         val_rows: Rows of ``val.parquet``.
     """
     size = recipe.size
@@ -97,7 +97,7 @@ def describe(recipe: RlRecipe, amount: Amount) -> Iterator[str]:
     if model is None:
         yield (
             f"Memory: unknown, since {recipe.model} has no config.json here and no size in its name; "
-            "the settings are those that need the least"
+            "the settings need the least memory"
         )
         return
     if amount.checkpoints:

@@ -9,19 +9,19 @@ from verl_bridge._credit.estimators import GIGPO, OMEGA, SUMMING, number_error
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_files import Settings
+    from verl_bridge.recipes._verl_settings import RlSettings
 
 __all__ = ["check_credit"]
 
 _WITH_LOOP = "write the folder again with --integration agent-loop"
 
 
-def check_credit(settings: Settings, arguments: Mapping[str, Any], verl: str) -> Iterator[Finding]:
+def check_credit(settings: RlSettings, arguments: Mapping[str, Any], verl: str) -> Iterator[Finding]:
     """Check whether the estimator, the agent loop and the version of verl support credit by turn."""
-    estimator = settings.get("algorithm.adv_estimator", "gae")
+    estimator = settings.estimator
     if estimator == GIGPO:
         yield from _check_gigpo(settings, arguments)
-    elif settings.get(f"algorithm.{OMEGA}") is not None:
+    elif settings.omega is not None:
         yield warning(
             "credit",
             f"algorithm.{OMEGA} is not used with {estimator}",
@@ -29,7 +29,7 @@ def check_credit(settings: Settings, arguments: Mapping[str, Any], verl: str) ->
         )
     if arguments.get("turn_rewards") is not True:
         return
-    if settings.has_interactions:
+    if settings.interactions:
         yield problem("credit", "interactions pass no turn_rewards to verl", _WITH_LOOP)
     elif estimator in SUMMING:
         yield warning(
@@ -48,8 +48,8 @@ def check_credit(settings: Settings, arguments: Mapping[str, Any], verl: str) ->
         yield ok("credit", f"{estimator} gets each turn's reward at its last token")
 
 
-def _check_gigpo(settings: Settings, arguments: Mapping[str, Any]) -> Iterator[Finding]:
-    numbers = {name: settings.get(f"algorithm.{name}", 1.0) for name in ("gamma", OMEGA)}
+def _check_gigpo(settings: RlSettings, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    numbers = {"gamma": settings.gamma, OMEGA: 1.0 if settings.omega is None else settings.omega}
     wrong = [
         (error, f"set algorithm.{name}: 1.0")
         for name, value in numbers.items()
@@ -62,7 +62,7 @@ def _check_gigpo(settings: Settings, arguments: Mapping[str, Any]) -> Iterator[F
                 "delete drop_reasoning in agent_loop.yaml, or set algorithm.adv_estimator: grpo",
             )
         )
-    if settings.has_interactions:
+    if settings.interactions:
         wrong.append((f"{GIGPO} needs the record of turns, which interactions do not have", _WITH_LOOP))
     for text, advice in wrong:
         yield problem("credit", text, advice)

@@ -1,69 +1,160 @@
-"""Check a recipe's data: verl must be able to read the rows, and their tasks must be those to train on."""
+"""Check the data: verl must be able to read the rows, and their tasks must be the ones to train on."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from verl_bridge.recipes._check_files import lookup
-from verl_bridge.recipes._finding import Finding, ok, problem, warning
+from verl_bridge.recipes._finding import Finding, Missing, ok, problem, warning
+from verl_bridge.recipes._verl_settings import NotReadable, lookup
 from verl_bridge.tasks import EnvTask
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_files import Rows, Settings
+    from verl_bridge.recipes._verl_settings import RlSettings, SftSettings
 
 __all__ = [
     "FindTask",
     "KnownTask",
     "RowTask",
+    "Rows",
     "TaskFacts",
     "check_catalogue",
     "check_rows",
     "check_shares",
     "check_split_leakage",
-    "known_games",
-    "known_tasks",
+    "find_known_tasks",
+    "read_games",
+    "read_rows",
     "read_tasks",
+    "row_errors",
 ]
 
 _COLUMNS = ("prompt", "agent_name", "data_source", "reward_model", "extra_info")
 
 
-def check_rows(rows: Rows, settings: Settings) -> Iterator[Finding]:
-    """Check whether verl and the bridge can read the rows."""
-    minimum = {"train": settings.number("data.train_batch_size", 1024), "val": 1}
-    for part, needed in minimum.items():
-        if part in rows.errors:
-            yield problem("data", rows.errors[part], "write it; see README.md")
-        elif part in rows.parts:
-            yield from _check_part(rows, part, needed)
+@dataclass(frozen=True)
+class Rows:
+    """The rows of the data.
+
+    Attributes:
+        folder: The training folder.
+        parts: The rows of ``"train"`` and ``"val"``, if all files of the part could be read.
+        errors: The error of each other part; a part without files is in neither.
+        files: The files of each part, each with its number of rows.
+    """
+
+    folder: Path
+    parts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    files: dict[str, list[tuple[Path, int]]] = field(default_factory=dict)
+
+    def first_errors(self, error_of: Callable[[Mapping[str, Any]], str | None]) -> dict[str, str]:
+        """Return the error of the first invalid row of each part, with its place; empty without one.
+
+        Args:
+            error_of: Returns the error of a row, or None.
+        """
+        return {
+            part: next(
+                (
+                    f"{self.location(part, at)}: {error}"
+                    for at, row in enumerate(of_part)
+                    if (error := error_of(row))
+                ),
+                "",
+            )
+            for part, of_part in self.parts.items()
+        }
+
+    def location(self, part: str, index: int) -> str:
+        """Return where a row is: its file, and its index there."""
+        left = index
+        for file, count in self.files[part]:
+            if left < count:
+                inside = file.relative_to(self.folder) if file.is_relative_to(self.folder) else file
+                return f"{inside}, row {left}"
+            left -= count
+        return f"{part}, row {index}"
+
+
+def read_rows(folder: Path, settings: RlSettings | SftSettings) -> Rows | Missing:
+    """Read the data files."""
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ModuleNotFoundError:
+        return Missing("pyarrow is not installed here", "pip install 'pyarrow>=14'")
+    rows = Rows(folder)
+    for part, files in (("train", settings.train_files), ("val", settings.val_files)):
+        if not files:
+            continue
+        try:
+            tables = [(file, _read_table(file, parquet)) for file in files]
+        except NotReadable as error:
+            rows.errors[part] = str(error)
         else:
+            rows.files[part] = [(file, len(table)) for file, table in tables]
+            rows.parts[part] = [row for _, table in tables for row in table]
+    return rows
+
+
+def _read_table(file: Path, parquet: Any) -> list[dict[str, Any]]:
+    if not file.exists():
+        raise NotReadable(f"cannot read {file}: there is no such file")
+    try:
+        table: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
+    except (OSError, ValueError) as error:  # pyarrow's errors are subclasses of these
+        raise NotReadable(f"cannot read {file}: {' '.join(str(error).split())[:300]}") from None
+    return table
+
+
+def check_rows(
+    rows: Rows, row_errors: Mapping[str, str], settings: RlSettings | SftSettings, sft: bool
+) -> Iterator[Finding]:
+    """Check whether verl and the bridge can read the rows, and whether they are enough for a batch."""
+    write = "write it with agentgym data sft" if sft else "write it; see README.md"
+    again = "write it with agentgym data sft" if sft else "write it again; see docs/training/recipes.md"
+    for part in ("train", "val"):
+        if part in rows.errors:
+            yield problem("data", rows.errors[part], write)
+        elif part in rows.parts:
+            number = _check_number(part, len(rows.parts[part]), settings.batch, sft=sft)
+            if row_errors[part]:
+                yield problem("data", row_errors[part], again)
+            if not row_errors[part] or number.status != "ok":
+                yield number
+        elif part == "train" or not sft:
             yield problem("data", f"no data.{part}_files are set", f"set data.{part}_files to a parquet file")
 
 
-def _check_part(rows: Rows, part: str, needed: int) -> Iterator[Finding]:
-    count = len(rows.parts[part])
-    if count < needed:
-        yield problem(
+def _check_number(part: str, count: int, batch: int, *, sft: bool) -> Finding:
+    """Check whether a part has enough rows for a batch; in training, a validation has batches of any size."""
+    kind = "games" if sft else "rows"
+    batch = batch if sft or part == "train" else 1
+    if count < batch and sft and part == "val":
+        return warning(
             "data",
-            f"{part} has {count} rows, and verl drops incomplete batches of {needed}: nothing is left",
-            "write more rows, or set a smaller data.train_batch_size",
+            f"val has {count} games, too few for a batch of {batch}: its loss will be nan",
+            "write more games, or none for validation",
         )
-    for index, row in enumerate(rows.parts[part]):
-        wrong = _row_error(row)
-        if wrong:
-            yield problem(
-                "data",
-                f"{rows.location(part, index)}: {wrong}",
-                "write it again; see docs/training/recipes.md",
-            )
-            return
-    if count >= needed:
-        yield ok("data", f"{part} has {count} rows with all required columns")
+    if count < batch:
+        return problem(
+            "data",
+            f"{part} has {count} {kind}, and verl drops incomplete batches of {batch}: nothing is left",
+            f"write more {kind}, or set a smaller data.train_batch_size",
+        )
+    batches = f"games, {count // batch} batches of {batch}" if sft else "rows with all required columns"
+    return ok("data", f"{part} has {count} {batches}")
+
+
+def row_errors(rows: Rows) -> dict[str, str]:
+    """Return the error of the first invalid row of each part, with its place; empty without one."""
+    return rows.first_errors(_row_error)
 
 
 def _row_error(row: Mapping[str, Any]) -> str | None:
@@ -98,21 +189,22 @@ class RowTask(NamedTuple):
     Attributes:
         place: Where the row is.
         row: The row.
-        own: The task without the defaults of the loop; None if the row is invalid.
-        task: The task as the loop plays it, or the error of an invalid row or default.
+        env_id: gymnasium's id; empty if the row is invalid.
+        number: The number of the task in the catalogue of its environment, or None.
+        key: The environment with its seed and options as text; empty if the environment chooses the task.
+        paper: The paper whose item file selected the task; empty without one.
+        task: The task as the loop plays it; None for fine-tuning, or with an error.
+        error: Why the loop cannot play it: an invalid row, or an invalid default.
     """
 
     place: str
     row: Mapping[str, Any]
-    own: EnvTask | None
-    task: EnvTask | str
-
-    @property
-    def key(self) -> str | None:
-        """The environment with its seed and options as text; None if the environment chooses the task."""
-        if self.own is None or (self.own.seed is None and not self.own.options):
-            return None
-        return json.dumps([self.own.env_id, self.own.options, self.own.seed], sort_keys=True, default=str)
+    env_id: str
+    number: Any
+    key: str
+    paper: str = ""
+    task: EnvTask | None = None
+    error: str = ""
 
 
 def read_tasks(rows: Rows, arguments: Mapping[str, Any]) -> dict[str, list[RowTask]]:
@@ -124,37 +216,55 @@ def read_tasks(rows: Rows, arguments: Mapping[str, Any]) -> dict[str, list[RowTa
     """
     names = ("env_id", "env_kwargs", "reset_options", "isolate", "success_at")
     defaults = {name: arguments.get(name) for name in names}
-    tasks = {}
-    for part, of_part in rows.parts.items():
-        tasks[part] = [
-            RowTask(rows.location(part, index), row, *_read_task(row, defaults))
-            for index, row in enumerate(of_part)
-        ]
-    return tasks
+    return {
+        part: [_read_task(rows.location(part, index), row, defaults) for index, row in enumerate(of_part)]
+        for part, of_part in rows.parts.items()
+    }
 
 
-def _read_task(row: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[EnvTask | None, EnvTask | str]:
-    own = None
+def _read_task(place: str, row: Mapping[str, Any], defaults: Mapping[str, Any]) -> RowTask:
+    env_id, number, key, paper = "", None, "", str(lookup(row, "extra_info.tasks_of") or "")
     with contextlib.suppress(ValueError, AttributeError):
         own = EnvTask.of(row, env_id=defaults["env_id"])
+        env_id, number = own.env_id, own.options.get("task_id")
+        if own.seed is not None or own.options:
+            key = json.dumps([own.env_id, own.options, own.seed], sort_keys=True, default=str)
     try:
-        return own, EnvTask.of(row, **defaults)
+        return RowTask(place, row, env_id, number, key, paper, EnvTask.of(row, **defaults))
     except (ValueError, AttributeError) as error:
-        return own, str(error)
+        return RowTask(place, row, env_id, number, key, paper, error=str(error))
 
 
-def check_split_leakage(tasks: Mapping[str, Collection[RowTask]]) -> Iterator[Finding]:
+def read_games(rows: Rows) -> dict[str, list[RowTask]]:
+    """Return the tasks of the rows for fine-tuning that have a number."""
+    return {
+        part: [
+            RowTask(
+                rows.location(part, index),
+                row,
+                str(row.get("data_source")),
+                row["task_id"],
+                str((row.get("data_source"), row["task_id"])),
+            )
+            for index, row in enumerate(of_part)
+            if row.get("task_id") is not None
+        ]
+        for part, of_part in rows.parts.items()
+    }
+
+
+def check_split_leakage(tasks: Mapping[str, Collection[RowTask]], sft: bool) -> Iterator[Finding]:
     """Check whether tasks of the validation split are also trained on."""
     if not {"train", "val"} <= set(tasks):
         return
-    train, val = ({task.key for task in tasks[part]} - {None} for part in ("train", "val"))
-    drawn = sum(task.own is not None and task.key is None for part in tasks.values() for task in part)
-    both = train & val
-    if both:
+    train, val = ({task.key for task in tasks[part]} - {""} for part in ("train", "val"))
+    drawn = sum(bool(task.env_id) and not task.key for part in tasks.values() for task in part)
+    again = "split the tasks again: success on trained tasks does not measure generalization"
+    if train & val:
         yield problem(
             "validation",
-            f"{len(both)} of the tasks in val are in train too, such as {min(map(str, both)):.200}",
-            "split the tasks again: success on trained tasks does not measure generalization",
+            f"{len(train & val)} of the tasks in val are in train too, such as {min(train & val):.200}",
+            "write them again with agentgym data sft, which splits by task" if sft else again,
         )
     elif drawn:
         yield warning(
@@ -187,18 +297,18 @@ def check_shares(tasks: Mapping[str, Collection[RowTask]]) -> Iterator[Finding]:
         )
 
 
-def _by_environment(tasks: Collection[RowTask]) -> dict[str, list[str | None]]:
+def _by_environment(tasks: Collection[RowTask]) -> dict[str, list[str]]:
     """Return the keys of tasks by the id of their environment; invalid rows are reported elsewhere."""
-    found: dict[str, list[str | None]] = defaultdict(list)
+    found: dict[str, list[str]] = defaultdict(list)
     for task in tasks:
-        if task.own is not None:
-            found[task.own.env_id].append(task.key)
+        if task.env_id:
+            found[task.env_id].append(task.key)
     return found
 
 
-def _times(keys: list[str | None]) -> str:
+def _times(keys: list[str]) -> str:
     """Return the number of rows and of different tasks as text."""
-    counts = Counter(key for key in keys if key is not None)
+    counts = Counter(filter(None, keys))
     again = f" of {len(counts)} tasks" if counts and len(counts) < len(keys) else ""
     return f"{len(keys)} row{'s' if len(keys) > 1 else ''}{again}"
 
@@ -223,42 +333,24 @@ FindTask: TypeAlias = Callable[[str, Any], "TaskFacts | None"]
 
 
 class KnownTask(NamedTuple):
-    """A task that is in a catalogue.
+    """A task that is in a catalogue, and the catalogue's facts about it."""
 
-    Attributes:
-        env_id: gymnasium's id.
-        place: Where the row is.
-        facts: The catalogue's facts about the task.
-        tasks_of: The paper whose item file selected the task; empty without one.
-    """
-
-    env_id: str
-    place: str
+    task: RowTask
     facts: TaskFacts
-    tasks_of: str = ""
 
 
-def known_tasks(tasks: Mapping[str, Collection[RowTask]], find_task: FindTask) -> dict[str, list[KnownTask]]:
+def find_known_tasks(
+    tasks: Mapping[str, Collection[RowTask]], find_task: FindTask
+) -> dict[str, list[KnownTask]]:
     """Return the numbered tasks of each part that a catalogue has facts about."""
-    known: dict[str, list[KnownTask]] = {part: [] for part in tasks}
-    for part, of_part in tasks.items():
-        for place, row, own, _ in of_part:
-            number = None if own is None else own.options.get("task_id")
-            if own is not None and number is not None and (facts := find_task(own.env_id, number)):
-                tasks_of = str(lookup(row, "extra_info.tasks_of") or "")
-                known[part].append(KnownTask(own.env_id, place, facts, tasks_of))
-    return known
-
-
-def known_games(rows: Rows, find_task: FindTask) -> dict[str, list[KnownTask]]:
-    """Return the rows for fine-tuning of each part whose tasks a catalogue has facts about."""
-    known: dict[str, list[KnownTask]] = {part: [] for part in rows.parts}
-    for part, of_part in rows.parts.items():
-        for at, row in enumerate(of_part):
-            env_id, number = str(row.get("data_source")), row.get("task_id")
-            if number is not None and (facts := find_task(env_id, number)):
-                known[part].append(KnownTask(env_id, rows.location(part, at), facts))
-    return known
+    return {
+        part: [
+            KnownTask(task, facts)
+            for task in of_part
+            if task.number is not None and (facts := find_task(task.env_id, task.number))
+        ]
+        for part, of_part in tasks.items()
+    }
 
 
 def check_catalogue(known_tasks: Mapping[str, Collection[KnownTask]], sft: bool) -> Iterator[Finding]:
@@ -270,11 +362,11 @@ def check_catalogue(known_tasks: Mapping[str, Collection[KnownTask]], sft: bool)
         missing = [task for task in tasks if task.facts.error]
         if missing:
             more = f" ({len(missing)} such rows in {part})" if len(missing) > 1 else ""
-            yield problem("tasks", f"{missing[0].place}: {missing[0].facts.error}{more}", again)
+            yield problem("tasks", f"{missing[0].task.place}: {missing[0].facts.error}{more}", again)
     train = known_tasks.get("train", ())
     held_out = [task for task in train if task.facts.held_out]
-    own = [task for task in held_out if not task.tasks_of]
-    of_paper = [task for task in held_out if task.tasks_of]
+    own = [known for known in held_out if not known.task.paper]
+    of_paper = [known for known in held_out if known.task.paper]
     if own:
         yield problem(
             "tasks",
@@ -284,7 +376,7 @@ def check_catalogue(known_tasks: Mapping[str, Collection[KnownTask]], sft: bool)
     if of_paper:
         yield warning(
             "tasks",
-            f"{len(of_paper)} of {len(train)} rows of train, from an item file of {of_paper[0].tasks_of}, "
+            f"{len(of_paper)} of {len(train)} rows of train, from an item file of {of_paper[0].task.paper}, "
             f"are for evaluation here: {_by_split(of_paper)}",
             "evaluate on tasks that the paper kept out, and not on these splits",
         )
@@ -293,7 +385,7 @@ def check_catalogue(known_tasks: Mapping[str, Collection[KnownTask]], sft: bool)
         if lost:
             yield warning(
                 "tasks",
-                f"{len(lost)} of {len(tasks)} rows of {part} cannot be won; {lost[0].place}: "
+                f"{len(lost)} of {len(tasks)} rows of {part} cannot be won; {lost[0].task.place}: "
                 f"{lost[0].facts.unwinnable}",
                 f"{again}, without --split all",
             )
@@ -302,5 +394,5 @@ def check_catalogue(known_tasks: Mapping[str, Collection[KnownTask]], sft: bool)
 
 
 def _by_split(tasks: Collection[KnownTask]) -> str:
-    counts = Counter((task.env_id, task.facts.held_out) for task in tasks)
+    counts = Counter((known.task.env_id, known.facts.held_out) for known in tasks)
     return ", ".join(f"{count} in {split} of {env_id}" for (env_id, split), count in counts.most_common())

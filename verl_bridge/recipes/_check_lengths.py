@@ -1,4 +1,4 @@
-"""Check a recipe's token limits against the model and the observations of its environments."""
+"""Check the token limits: the model's context, prompts, replies, and whole episodes of each environment."""
 
 from __future__ import annotations
 
@@ -7,29 +7,27 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_bridge._run.loop_arguments import loop_errors
 from verl_bridge._tokens.observations import LEAST, default_limit
+from verl_bridge._tokens.reasoning import MARKS
 from verl_bridge.recipes._choices import turn_limit_of
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
-from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_files import Settings
-    from verl_bridge.recipes._check_played import Played, PlayedEpisode
+    from verl_bridge.recipes._check_episodes import Played, PlayedEpisode
+    from verl_bridge.recipes._check_template import Counted
+    from verl_bridge.recipes._verl_settings import RlSettings
+    from verl_bridge.tokens import TokenizedChat
 
 __all__ = [
     "ESTIMATED",
-    "Conversations",
-    "TriedTemplate",
+    "check_context",
     "check_prompts",
     "check_responses",
-    "check_template",
-    "check_tools",
+    "check_thinking",
     "estimate_tokens",
-    "percentile_tokens",
-    "try_template",
 ]
 
 USUAL_REPLY = 100
@@ -38,125 +36,66 @@ USUAL_REPLY = 100
 CHARACTERS = 3.5
 """Assumed characters of a token, if there is no tokenizer."""
 
+THINKING_REPLY = 2_048
+"""Tokens that a reply of a thinking model may need at least."""
+
 ESTIMATED = f"a token is assumed to be {CHARACTERS} characters"
 """How the lengths are known without a tokenizer."""
 
 PERCENTILE = 0.9
 """The share of episodes that should fit."""
 
-Conversations: TypeAlias = "Mapping[tuple[bool, str], TokenizedChat]"
-"""Conversations by whether they begin with a system message, and by their tools as JSON."""
-
 _LIMITS = ("max_turns", "horizon", "max_tokens_per_turn", "max_observation_tokens")
 
 
-class TriedTemplate(NamedTuple):
-    """How the chat template supports the conversations with the environments.
-
-    Attributes:
-        conversations: Those that it supports.
-        error: Why it does not support one; empty if it supports all.
-        advice: The remedy.
-    """
-
-    conversations: Conversations
-    error: str = ""
-    advice: str = ""
-
-
-def try_template(tokenizer: Any, settings: Settings, started: Sequence[Played]) -> TriedTemplate:
-    """Make the conversations with the environments.
-
-    Args:
-        tokenizer: The tokenizer of the model.
-        settings: The settings.
-        started: The environments.
-    """
-    options = settings.get("data.apply_chat_template_kwargs") or {}
-    conversations: dict[tuple[bool, str], TokenizedChat] = {}
-    for played in started:
-        kind = _kind(played)
-        try:
-            if kind not in conversations:
-                conversations[kind] = TokenizedChat(
-                    tokenizer, options, system=kind[0], tools=played.single.tools
-                )
-        except UnstableTemplate as error:
-            return TriedTemplate(conversations, str(error), "set another chat template, or use another model")
-    if not settings.has_interactions:
-        return TriedTemplate(conversations)
-    try:  # as in the constructor of verl 0.7's loop
-        tokenizer.apply_chat_template([{"role": "user", "content": ""}] * 2, tokenize=False, **options)
-    except Exception as error:  # noqa: BLE001 - a template may raise anything
-        text = f"verl's own loop cannot start with it: {error}"
-        return TriedTemplate(conversations, text, "use the agent loop verl_bridge.agent_loop.GymAgentLoop")
-    return TriedTemplate(conversations)
+def check_context(context: int | None, settings: RlSettings) -> Iterator[Finding]:
+    """Check whether prompts and responses fit in the context of the model."""
+    needed = settings.prompt + settings.response
+    if context is not None and context < needed:
+        yield problem(
+            "model",
+            f"its context has {context} tokens, and prompt and response may have {needed}",
+            "set a smaller data.max_response_length, or use a model with a longer context",
+        )
+    else:
+        yield ok("model", f"prompt and response of {needed} tokens fit in its context, {context}")
 
 
-def _kind(played: Played) -> tuple[bool, str]:
-    """Return what the chat template has to support: a system message, and the tools as JSON."""
-    system = any(message.get("role") == "system" for message in played.system)
-    return system, json.dumps(played.single.tools, sort_keys=True)
+def check_thinking(tokenizer: Any, settings: RlSettings, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    """Warn if a model thinks, and its replies are too short for it."""
+    template = str(tokenizer.chat_template)
+    if "enable_thinking" not in template and not any(begin in template for begin, _ in MARKS):
+        return
+    if (settings.template_options or {}).get("enable_thinking") is False:
+        return
+    reply = arguments.get("max_tokens_per_turn")
+    allowed = min(reply, settings.response) if type(reply) is int else settings.response
+    if allowed < THINKING_REPLY:
+        off = "set data.apply_chat_template_kwargs.enable_thinking: false, or "
+        yield warning(
+            "thinking",
+            f"the model's chat template supports thinking, and a reply may have only {allowed} tokens: "
+            "a thought that is cut off has no action",
+            f"{off if 'enable_thinking' in template else ''}set max_tokens_per_turn to {THINKING_REPLY} or "
+            "more in the yaml of the loop",
+        )
 
 
-def check_tools(started: Sequence[Played], arguments: Mapping[str, Any]) -> Iterator[Finding]:
-    """Check whether the action format of each environment agrees with ``tool_calls`` of the loop."""
-    native = arguments.get("tool_calls") is True
-    for played in started:
-        (place, task), taught = played.case, played.single.action_format
-        named = f"{place}: {task.env_id}"
-        if native and not played.single.tools:
-            yield problem(
-                "tool calls",
-                f"{named} has no attribute tools, and the loop has tool_calls: true",
-                "delete tool_calls in the yaml of the loop, or use an environment with tools",
-            )
-        elif native and taught not in {None, "tool_calls"}:
-            yield problem(
-                "tool calls",
-                f"{named} has action_format={taught!r}, whose prompt contradicts the model's own notation",
-                "set action_format to tool_calls in env_kwargs, and write the rows again",
-            )
-        elif not native and taught == "tool_calls":
-            yield problem(
-                "tool calls",
-                f"{named} has action_format='tool_calls', whose prompt lists no actions, and the model gets "
-                "no tools",
-                "set tool_calls: true in the yaml of the loop, or action_format to function_calling",
-            )
-
-
-def check_template(tried_template: TriedTemplate) -> Iterator[Finding]:
-    """Check whether the chat template supports the conversations with the environments."""
-    for (_, tools), conversation in tried_template.conversations.items():
-        if conversation.merges_system:
-            yield warning(
-                "chat template",
-                f"the system message is put into the first user message, because {conversation.reason}",
-                "nothing, if the model will be used in this way later",
-            )
-        else:
-            also = ", with calls of the tools" if tools != "[]" else ""
-            yield ok("chat template", f"it supports continuing a conversation{also}")
-    if tried_template.error:
-        yield problem("chat template", tried_template.error, tried_template.advice)
-
-
-def check_prompts(
-    started: Sequence[Played], conversations: Conversations, settings: Settings
-) -> Iterator[Finding]:
+def check_prompts(counted: Sequence[Counted], settings: RlSettings) -> Iterator[Finding]:
     """Check whether the longest prompt of each environment fits."""
-    limit = settings.number("data.max_prompt_length", 512)
-    for played in _by_environment(started).values():
-        lengths = [(*_prompt_length(each, conversations, limit), each) for each in played]
+    limit = settings.prompt
+    for of_environment in _by_environment(counted).values():
+        lengths = [(*_prompt_length(each, limit), each) for each in of_environment]
         # Among prompts that are too long, those whose observation cannot be shortened come first.
-        longest, cut, at = max(lengths, key=lambda each: (each[0] > limit and not each[1], each[0]))
-        place, task = at.case
+        longest, cut, (played, conversation) = max(
+            lengths, key=lambda each: (each[0] > limit and not each[1], each[0])
+        )
+        place, task = played.case
         text = f"{place}: the system prompt and the first observation of {task.env_id} have {longest} tokens"
         if longest <= limit:
             yield ok("prompt length", f"{text} of {limit}")
             continue
-        finding = problem if conversations and not cut else warning
+        finding = problem if conversation is not None and not cut else warning
         then = ": the observation will be shortened in the middle" if cut else ""
         yield finding(
             "prompt length",
@@ -165,18 +104,19 @@ def check_prompts(
         )
 
 
-def _by_environment(started: Sequence[Played]) -> dict[str, list[Played]]:
-    of: dict[str, list[Played]] = defaultdict(list)
-    for played in started:
-        of[played.case.task.env_id].append(played)
+def _by_environment(counted: Sequence[Counted]) -> dict[str, list[Counted]]:
+    of: dict[str, list[Counted]] = defaultdict(list)
+    for each in counted:
+        of[each.played.case.task.env_id].append(each)
     return of
 
 
-def _prompt_length(played: Played, conversations: Conversations, limit: int) -> tuple[int, bool]:
+def _prompt_length(counted: Counted, limit: int) -> tuple[int, bool]:
     """Return the tokens of the first prompt, and whether it fits with a shortened observation."""
-    first, conversation = played.single.observations[0], conversations.get(_kind(played))
+    played, conversation = counted
+    first = played.first.observations[0]
     if conversation is None:
-        tools = {"role": "system", "content": json.dumps(played.single.tools) if played.single.tools else ""}
+        tools = {"role": "system", "content": json.dumps(played.first.tools) if played.first.tools else ""}
         return estimate_tokens([tools, *played.system, {"role": "user", "content": first}]), False
     tokens, shown = conversation.begin(played.system, first, limit)
     cut = len(tokens) <= limit and LEAST <= shown < len(first)
@@ -202,16 +142,15 @@ class _Limits(NamedTuple):
 
 
 def check_responses(
-    started: Sequence[Played],
-    conversations: Conversations,
-    settings: Settings,
+    counted: Sequence[Counted],
+    settings: RlSettings,
     arguments: Mapping[str, Any],
     turn_limit: int | None,
 ) -> Iterator[Finding]:
     """Check whether the episodes of each environment fit."""
     if any(loop_errors({name: arguments[name] for name in _LIMITS if name in arguments})):
         return  # the check of the loop reports them
-    limit, reply = settings.number("data.max_response_length", 512), arguments.get("max_tokens_per_turn")
+    limit, reply = settings.response, arguments.get("max_tokens_per_turn")
     if reply is not None and reply > limit:
         yield problem(
             "response length",
@@ -220,14 +159,15 @@ def check_responses(
         )
         return
     most = arguments.get("max_observation_tokens") or default_limit(limit)
-    environments = _by_environment(started)
-    for env_id, played in environments.items():
+    environments = _by_environment(counted)
+    for env_id, of_environment in environments.items():
+        played = [each.played for each in of_environment]
         own = max(turn_limit_of(each.case.task.env_kwargs) or math.inf for each in played)
         limits = _Limits(
             min(turn_limit or math.inf, own), min(USUAL_REPLY, reply or USUAL_REPLY), reply, most, limit
         )
         named = f"{env_id}: " if len(environments) > 1 else ""
-        yield from _of_environment(played, conversations.get(_kind(played[0])), named, limits)
+        yield from _of_environment(played, of_environment[0].conversation, named, limits)
 
 
 def _of_environment(
@@ -252,7 +192,7 @@ def _of_environment(
         return len(conversation.after([], text))
 
     whole = [episode for each in played for episode in each.episodes if episode.observations]
-    later = [text for each in played for text in each.single.observations[1:] or each.single.observations]
+    later = [text for each in played for text in each.first.observations[1:] or each.first.observations]
     later += [text for episode in whole for text in episode.observations]
     lengths = [count(text) for text in later]
     if max(lengths) > limits.observation:

@@ -1,4 +1,4 @@
-"""Check the model of a folder: its files, its context, and its replies if it thinks."""
+"""Check the model of a folder: its files, its context, and its tokenizer."""
 
 from __future__ import annotations
 
@@ -8,25 +8,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_bridge._tokens.reasoning import MARKS
-from verl_bridge.recipes._check_files import Missing, lookup
-from verl_bridge.recipes._finding import Finding, ok, problem, warning
+from verl_bridge.recipes._finding import Finding, Missing, problem
+from verl_bridge.recipes._verl_settings import RlSettings, lookup
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_files import Settings
+    from verl_bridge.recipes._verl_settings import SftSettings
 
 __all__ = [
     "Model",
-    "check_context",
     "check_models",
-    "check_thinking",
     "find_models",
     "load_tokenizer",
     "read_context",
 ]
-
-THINKING_REPLY = 2_048
-"""Tokens that a reply of a thinking model may need at least."""
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 _WEIGHTS = (".safetensors", ".bin")
@@ -50,30 +44,28 @@ class Model(NamedTuple):
     files: Collection[str] | None
 
 
-def find_models(settings: Settings, written: Mapping[str, Any], sft: bool) -> list[Model]:
+def find_models(folder: Path, settings: RlSettings | SftSettings, written: Mapping[str, Any]) -> list[Model]:
     """Return the models that a training loads, each once.
 
     Args:
-        settings: The settings.
+        folder: The training folder.
+        settings: Its settings.
         written: The contents of ``config.yaml``, with the overrides.
-        sft: Whether the folder is for fine-tuning.
     """
-    keys = [f"{_group(sft=sft)}.path"]
-    if not sft and settings.get("algorithm.adv_estimator", "gae") == "gae":
-        keys.append("critic.model.path")
+    names = {"model.path": settings.model}
+    if isinstance(settings, RlSettings):
+        names = {"actor_rollout_ref.model.path": settings.model}
+        if settings.estimator == "gae":
+            names["critic.model.path"] = settings.critic
     models: dict[str, Model] = {}
-    for key in keys:
-        value, folder = settings.get(key), settings.path(key) or settings.folder
-        if value is None and not settings.is_null(key):
+    for key, name in names.items():
+        if name == "":
             continue
-        files = [file.name for file in folder.iterdir()] if value is not None and folder.is_dir() else None
-        model = Model(key, None if value is None else str(value), lookup(written, key) is None, folder, files)
-        models.setdefault(model.name or key, model)
+        of_model = folder / Path(name or "").expanduser()
+        files = [file.name for file in of_model.iterdir()] if name and of_model.is_dir() else None
+        model = Model(key, name, lookup(written, key) is None, of_model, files)
+        models.setdefault(name or key, model)
     return list(models.values())
-
-
-def _group(*, sft: bool) -> str:
-    return "model" if sft else "actor_rollout_ref.model"
 
 
 def check_models(models: Sequence[Model]) -> Iterator[Finding]:
@@ -104,9 +96,9 @@ def check_models(models: Sequence[Model]) -> Iterator[Finding]:
             )
 
 
-def read_context(settings: Settings, sft: bool) -> int | Missing | None:
+def read_context(folder: Path, settings: RlSettings | SftSettings) -> int | Missing | None:
     """Return the context length of the model by its settings; None if they do not have it."""
-    model = _local(settings, str(settings.get(f"{_group(sft=sft)}.path", "")))
+    model = _local(folder, settings.model)
     try:
         limit = json.loads((model / "config.json").read_text("utf-8")).get("max_position_embeddings")
     except (OSError, ValueError, AttributeError):
@@ -114,11 +106,9 @@ def read_context(settings: Settings, sft: bool) -> int | Missing | None:
     return limit if isinstance(limit, int) else None
 
 
-def load_tokenizer(settings: Settings, sft: bool) -> Any:
+def load_tokenizer(folder: Path, settings: RlSettings | SftSettings) -> Any:
     """Return the tokenizer of the model, or :class:`Missing`; nothing is downloaded."""
-    group, advice = _group(sft=sft), "check again when it is available"
-    path = settings.get(f"{group}.path", "")
-    name = _local(settings, str(settings.get(f"{group}.tokenizer_path") or path))
+    advice, name = "check again when it is available", _local(folder, settings.tokenizer or settings.model)
     try:
         transformers = importlib.import_module("transformers")
     except ModuleNotFoundError:
@@ -132,42 +122,7 @@ def load_tokenizer(settings: Settings, sft: bool) -> Any:
     return tokenizer
 
 
-def _local(settings: Settings, name: str) -> Path:
+def _local(folder: Path, model: str | None) -> Path:
     """Return the folder of a model, from the training folder as in run.sh, or its name on the hub."""
-    path = Path(name).expanduser()
-    return settings.folder / path if name and (settings.folder / path).is_dir() else path
-
-
-def check_context(context: int | None, settings: Settings) -> Iterator[Finding]:
-    """Check whether prompts and responses fit in the context of the model."""
-    needed = settings.number("data.max_prompt_length", 512) + settings.number("data.max_response_length", 512)
-    if context is not None and context < needed:
-        yield problem(
-            "model",
-            f"its context has {context} tokens, and prompt and response may have {needed}",
-            "set a smaller data.max_response_length, or use a model with a longer context",
-        )
-    else:
-        yield ok("model", f"prompt and response of {needed} tokens fit in its context, {context}")
-
-
-def check_thinking(tokenizer: Any, settings: Settings, arguments: Mapping[str, Any]) -> Iterator[Finding]:
-    """Warn if a model thinks, and its replies are too short for it."""
-    template = str(tokenizer.chat_template)
-    if "enable_thinking" not in template and not any(begin in template for begin, _ in MARKS):
-        return
-    options = settings.get("data.apply_chat_template_kwargs") or {}
-    if options.get("enable_thinking") is False:
-        return
-    reply = arguments.get("max_tokens_per_turn")
-    limit = settings.number("data.max_response_length", 512)
-    allowed = min(reply, limit) if type(reply) is int else limit
-    if allowed < THINKING_REPLY:
-        off = "set data.apply_chat_template_kwargs.enable_thinking: false, or "
-        yield warning(
-            "thinking",
-            f"the model's chat template supports thinking, and a reply may have only {allowed} tokens: "
-            "a thought that is cut off has no action",
-            f"{off if 'enable_thinking' in template else ''}set max_tokens_per_turn to {THINKING_REPLY} or "
-            "more in the yaml of the loop",
-        )
+    path = Path(model or "").expanduser()
+    return folder / path if model and (folder / path).is_dir() else path

@@ -1,20 +1,29 @@
-"""Check a recipe's settings: verl must have each one, and accept its value."""
+"""Check the settings: verl must compose them, have each one, and accept the names among the values."""
 
 from __future__ import annotations
 
 import difflib
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_bridge._credit.estimators import GIGPO
-from verl_bridge.recipes._check_files import lookup
-from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
+from verl_bridge.recipes._absent import is_installed
+from verl_bridge.recipes._compose import external_modules
+from verl_bridge.recipes._finding import Finding, Missing, ok, problem, skipped, warning
+from verl_bridge.recipes._verl_settings import lookup
 
 if TYPE_CHECKING:
-    from verl_bridge.recipes._check_files import Settings
-    from verl_bridge.recipes._check_types import WrongValue
+    from verl_bridge.recipes._setting_types import WrongValue
+    from verl_bridge.recipes._verl_settings import RlSettings
 
 __all__ = [
+    "answer_of",
     "check_absent_packages",
     "check_composition",
     "check_external_modules",
@@ -22,10 +31,77 @@ __all__ = [
     "check_keys",
     "check_names",
     "check_trainer_module",
+    "check_types",
+    "compose_settings",
+    "composed_of",
+    "script_modules",
+    "verl_version",
+    "why_not_composed",
 ]
 
 _OLD_GROUPS = ("custom_reward_function", "reward_model", "sandbox_fusion")
 _OLD_NAMES = {"gym_grpo": "grpo"}
+
+COMPOSE_SECONDS = 300.0
+"""Seconds allowed for verl to be imported and to compose the settings."""
+
+
+def verl_version() -> str:
+    """Return the version of verl; empty if it is not installed."""
+    try:
+        return metadata.version("verl") if is_installed("verl") else ""
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def compose_settings(folder: Path, overrides: Sequence[str]) -> Mapping[str, Any]:
+    """Return the result of composing the settings with verl; empty if it is not installed."""
+    return compose_apart(folder, overrides) if is_installed("verl") else {}
+
+
+def compose_apart(folder: Path, overrides: Sequence[str]) -> Mapping[str, Any]:
+    """Compose the settings with verl in a separate process.
+
+    Returns:
+        The result of :func:`verl_bridge.recipes._compose.compose`, or the error of a process without a result
+        in ``failed``.
+    """
+    command = [sys.executable, "-m", "verl_bridge.recipes._compose", str(folder), "--", *overrides]
+    # `python -m` puts its working directory first; this process may have imported the package from elsewhere.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    try:
+        ended = subprocess.run(  # noqa: S603 - our own module
+            command, capture_output=True, text=True, check=False, timeout=COMPOSE_SECONDS, env=environment
+        )
+        answer: Mapping[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        return {"failed": f"verl could not be imported in {COMPOSE_SECONDS:g} s"}
+    except (IndexError, ValueError):
+        return {"failed": (ended.stderr.strip().splitlines() or ["it printed nothing"])[-1][:500]}
+    return answer
+
+
+def answer_of(answer: Mapping[str, Any]) -> Mapping[str, Any] | Missing:
+    """Return verl's answer, also if it rejected the settings."""
+    return answer or Missing("verl is not installed here", "check again where the training runs")
+
+
+def why_not_composed(attempt: Mapping[str, Any] | None = None) -> str | Missing:
+    """Return why verl did not compose the settings."""
+    if attempt is None:
+        return "verl is not installed here"
+    if attempt.get("failed") or attempt["error"]:
+        return "the settings could not be composed"
+    if attempt["config"] is None:
+        return f"{attempt['skipped'][0]['package']} is not installed here"
+    return Missing()
+
+
+def composed_of(attempt: Mapping[str, Any]) -> Mapping[str, Any] | Missing:
+    """Return verl's answer if it composed the settings."""
+    if attempt.get("failed") or attempt["error"]:
+        return Missing("the settings could not be composed")
+    return attempt if attempt["config"] is not None else Missing()  # the package is reported by itself
 
 
 def check_composition(attempt: Mapping[str, Any], overrides: Sequence[str]) -> Iterator[Finding]:
@@ -99,6 +175,13 @@ def check_group_names(written: Mapping[str, Any], verl: str) -> Iterator[Finding
             )
 
 
+def check_types(wrong_values: Sequence[WrongValue]) -> Iterator[Finding]:
+    """Report the settings of a wrong type."""
+    for wrong in wrong_values:
+        shown = "null" if wrong.value is None else repr(wrong.value)
+        yield problem("values", f"{wrong.key}={shown:.80} should be {wrong.type}", wrong.advice)
+
+
 def check_external_modules(answer: Mapping[str, Any]) -> Iterator[Finding]:
     """Report the modules of ``run.sh`` that verl cannot import."""
     for module, error in answer.get("external", {}).items():
@@ -110,13 +193,18 @@ def check_external_modules(answer: Mapping[str, Any]) -> Iterator[Finding]:
             )
 
 
+def script_modules(folder: Path) -> Sequence[str] | Missing:
+    """Return the modules that verl imports if ``run.sh`` starts it."""
+    return external_modules(folder) if (folder / "run.sh").is_file() else Missing()
+
+
 def check_trainer_module(
-    script_modules: Collection[str], settings: Settings, arguments: Mapping[str, Any]
+    script_modules: Collection[str], settings: RlSettings, arguments: Mapping[str, Any]
 ) -> Iterator[Finding]:
     """Check whether run.sh has verl import the module that excludes faulted episodes."""
-    if settings.get("actor_rollout_ref.rollout") is None or "verl_bridge.trainer" in script_modules:
+    if "verl_bridge.trainer" in script_modules:
         return
-    if settings.get("algorithm.adv_estimator") == GIGPO or arguments.get("turn_rewards") is True:
+    if settings.estimator == GIGPO or arguments.get("turn_rewards") is True:
         text = (
             f"run.sh does not load verl_bridge.trainer, without which verl has no {GIGPO} and no turn_rewards"
         )

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias, get_args
 
-from agentgym_gym._option import Option
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import Option
 from agentgym_gym.rollout import Isolation, split_id
 from verl_bridge.recipes._memory import GPU_MEMORY
 from verl_bridge.recipes._options import DEFAULT_MODEL, MACHINE, MODEL, TRAINING, Checkpointing, Gpus, Verl
@@ -162,7 +162,7 @@ class Choices:
     _: KW_ONLY
     model: Annotated[
         str | None,
-        Option(MODEL, TRAINING, default=f"that of --like, else {DEFAULT_MODEL}", usual=True),
+        Option(MODEL, TRAINING, default=f"from --like, else {DEFAULT_MODEL}", usual=True),
     ] = None
     like: Annotated[
         Like | None, Option("paper whose published settings are the defaults", TRAINING, usual=True)
@@ -173,14 +173,14 @@ class Choices:
     ] = "test"
     algorithm: Annotated[
         Algorithm | None,
-        Option("training algorithm", TRAINING, default="that of --like, else grpo", usual=True),
+        Option("training algorithm", TRAINING, default="from --like, else grpo", usual=True),
     ] = None
     kl_coef: Annotated[
         float | None,
         Option(
             "coefficient of the KL penalty; 0 for no reference policy",
             TRAINING,
-            default=f"that of --like, else {KL_COEF}",
+            default=f"from --like, else {KL_COEF}",
             least=0,
         ),
     ] = None
@@ -210,7 +210,7 @@ class Choices:
         Option(
             "training steps per stage of --turns",
             TRAINING,
-            default=f"those of --like, else {EVERY}",
+            default=f"from --like, else {EVERY}",
             least=1,
         ),
     ] = None

@@ -1,11 +1,11 @@
-"""Findings of the checks."""
+"""Findings of the checks, and the reasons why some are missing."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Finding", "Status", "ok", "problem", "skipped", "warning"]
+__all__ = ["Finding", "Missing", "Status", "ok", "problem", "skipped", "warning"]
 
 Status: TypeAlias = Literal["ok", "warning", "problem", "skipped"]
 
@@ -24,6 +24,19 @@ class Finding:
     check: str
     status: Status
     text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Data that a check needs and that could not be loaded.
+
+    Attributes:
+        reason: The reason; empty if another check reports it, or if there is nothing to report.
+        advice: The remedy, or empty.
+    """
+
+    reason: str = ""
     advice: str = ""
 
 

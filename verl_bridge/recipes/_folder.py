@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import ArgumentName
 from verl_bridge._run.replays import FAULT_BUDGET
-from verl_bridge.recipes._check_earlier import refuse_other_run
+from verl_bridge.recipes._check_earlier import last_step
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
 from verl_bridge.recipes._papers import LOOP_KEYS
 from verl_bridge.recipes._recipe import ALGORITHMS
+from verl_bridge.recipes._verl_settings import lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from verl_bridge.recipes._papers import Published
@@ -26,6 +30,8 @@ RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
 
 _NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
 _DATA = ("data/train.parquet", "data/val.parquet")
+
+_QUOTED_ID = re.compile(r"`([\w.]+:[\w.-]+/[\w.-]+-v\d+)`")
 
 _VAL_TEMPERATURE = "actor_rollout_ref.rollout.val_kwargs.temperature"
 
@@ -55,7 +61,7 @@ class FolderInUse(FileExistsError):
     """A folder has files that are replaced only on request.
 
     Args:
-        message: The message in its parts, as those of `agentgym_gym.errors.AgentGymError`.
+        message: The message in its parts, as in `agentgym_gym.errors.AgentGymError`.
     """
 
     def __init__(self, message: tuple[str, ...]) -> None:
@@ -262,7 +268,7 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
     if existing and not force:
         problem = f"{folder} already has {', '.join(existing)}: choose another folder, or pass "
         raise FolderInUse((problem, ArgumentName("force")))
-    refuse_other_run(folder, files)
+    _refuse_other_run(folder, files)
     folder.mkdir(parents=True, exist_ok=True)
     for name in existing:  # also the interaction of an earlier recipe, and its tasks
         (folder / name).unlink()
@@ -270,3 +276,62 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
         (folder / name).write_text(text, "utf-8")
     (folder / "run.sh").chmod(0o755)
     return [folder / name for name in files]
+
+
+def _refuse_other_run(folder: Path, files: Mapping[str, str]) -> None:
+    """Raise an error if a new recipe would continue from the checkpoints of another training.
+
+    Args:
+        folder: The folder, with the files of the earlier recipe.
+        files: The texts of the new recipe by their names.
+
+    Raises:
+        FileExistsError: The earlier training had another environment, model or algorithm, or it is unknown.
+    """
+    checkpoints = folder / "checkpoints"
+    step = last_step(checkpoints)
+    if step is None:
+        return
+    old = _identity({name: path.read_text("utf-8") for name in _NAMES if (path := folder / name).is_file()})
+    new = _identity(files)
+    changes = [
+        f"{name} {old.get(name) or 'unknown'}, now {new[name]}" for name in new if old.get(name) != new[name]
+    ]
+    if changes:
+        raise FileExistsError(
+            f"{checkpoints} has step {step} of another training ({'; '.join(changes)}), and verl would "
+            "resume from its weights: move or delete the folder, or choose another --out"
+        )
+
+
+def _identity(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment, model and algorithm of a recipe by its files, as far as they can be read."""
+    config = _yaml(files.get("config.yaml", ""))
+    algorithm = lookup(config, "algorithm.adv_estimator")
+    if algorithm is None:
+        return {"model": str(lookup(config, "model.path")), "algorithm": "fine-tuning"}
+    return {
+        "environment": ", ".join(_environments(files)),
+        "model": str(lookup(config, "actor_rollout_ref.model.path")),
+        "algorithm": str(algorithm),
+    }
+
+
+def _environments(files: Mapping[str, str]) -> list[str]:
+    """Return the ids of the environments; a recipe of several has them only in its README and its rows."""
+    entries = _yaml(files.get("agent_loop.yaml", ""))
+    interactions = _yaml(files.get("interaction.yaml", ""))
+    if isinstance(interactions, Mapping):
+        entries = [lookup(entry, "config") for entry in interactions.get("interaction") or ()]
+    ids = [lookup(entry, "env_id") for entry in entries] if isinstance(entries, list) else []
+    return sorted(
+        {str(env_id) for env_id in ids if env_id} or set(_QUOTED_ID.findall(files.get("README.md", "")))
+    )
+
+
+def _yaml(text: str) -> Any:
+    yaml = importlib.import_module("yaml")
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None

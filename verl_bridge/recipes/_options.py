@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from agentgym_gym._option import Option
 from agentgym_gym.errors import ArgumentName
+from agentgym_gym.options import Option
 
 __all__ = [
     "DEFAULT_MODEL",

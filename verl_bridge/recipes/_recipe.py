@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentgym_gym._option import check_options
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import check_options
 from verl_bridge.recipes._choices import (
     EVERY,
     KL_COEF,
@@ -55,7 +55,7 @@ _MICRO_BATCH = 2
 
 @dataclass(frozen=True)
 class RlRecipe(Choices):
-    """The choices of a training run.
+    """The choices of a training run. The help of ``agentgym verl init`` describes most of them.
 
     >>> from verl_bridge.recipes import RlRecipe
     >>> RlRecipe("agentgym_gym:agentgym/TextCraft-v0", algorithm="rloo").trajectories
@@ -384,7 +384,7 @@ class RlRecipe(Choices):
             reply = paper.get("agent_loop.max_tokens_per_turn")
             prompt = max(prompt, paper.get("data.max_prompt_length"))
         if self.tool_calls:
-            prompt *= 2  # for the schemas of the tools, of which Weather's have 10,000 characters
+            prompt *= 2  # for the schemas of the tools: Weather's have 10,000 characters
         if self.thinks.mode in {"hide", "keep"}:
             # Room for reasoning in every reply, and for half of that on average: our own choice.
             response += turns * max(0, REASONING - reply) // 2

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
-from agentgym_gym._option import Option, check_options
 from agentgym_gym.errors import BadOption
+from agentgym_gym.options import Option, check_options
 from agentgym_gym.rollout import split_id
 from verl_bridge.recipes._filler import fill, read_template
 from verl_bridge.recipes._folder import RELEASES, write_files
@@ -63,7 +63,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class SftRecipe:
-    """The choices of a fine-tuning run.
+    """The choices of a fine-tuning run. The help of ``agentgym verl sft`` describes most of them.
 
     Attributes:
         name: The name of the run.
@@ -74,12 +74,12 @@ class SftRecipe:
         BadOption: A choice is invalid, or two choices contradict each other.
     """
 
-    model: Annotated[str, Option(MODEL, TRAINING, usual=True)] = DEFAULT_MODEL
+    model: Annotated[str, Option(MODEL, TRAINING)] = DEFAULT_MODEL
     name: str = "sft"
     verl: Verl = "0.9"
-    preset: Annotated[
-        SftPresetName, Option("training size, which sets --batch and --epochs", TRAINING, usual=True)
-    ] = "test"
+    preset: Annotated[SftPresetName, Option("training size, which sets --batch and --epochs", TRAINING)] = (
+        "test"
+    )
     gpus: Gpus = 4
     batch: Annotated[
         int | None,

@@ -13,9 +13,10 @@ import numpy as np
 from agentgym_gym._text import scrub
 from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.evaluate._agents import AgentReply
+from agentgym_gym.evaluate._chat.budget import Budget, RequestLimits
 from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
-from agentgym_gym.evaluate._chat.limits import Budget, Gate, RequestLimits
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
+from agentgym_gym.evaluate._chat.rate_limit import Gate
 from agentgym_gym.evaluate._chat.reply import without_thinking
 from agentgym_gym.evaluate._chat.server import ModelServer
 from agentgym_gym.rollout._env_facts import env_id_of, system_prompt_of, tools_of

@@ -32,7 +32,7 @@ from agentgym_gym.errors import (
     ServerUnreachable,
     SetupError,
 )
-from agentgym_gym.evaluate._chat.limits import RequestLimits
+from agentgym_gym.evaluate._chat.budget import RequestLimits
 from agentgym_gym.evaluate._chat.reply import (
     Completion,
     context_window,

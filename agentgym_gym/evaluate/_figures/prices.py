@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
 from agentgym_gym.errors import BadFile, BadOption
-from agentgym_gym.evaluate._toml import read_toml
+from agentgym_gym.evaluate._toml import located, read_toml
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.tokens import Tokens
@@ -99,7 +99,11 @@ def read_prices(path: Path) -> dict[str, Price]:
     table = _content(path)
     if not isinstance(table, dict):
         raise BadFile(f"{path} should be a table of prices by model, not {shown(table)}", path=path)
-    return {model: _price(each, f"{path}: the price of {model!r:.100}") for model, each in table.items()}
+    prices = {}
+    for model, value in table.items():
+        with located(f"the price of {model!r:.100} in {path}"):
+            prices[model] = _price(value)
+    return prices
 
 
 def _content(path: Path) -> Any:
@@ -116,22 +120,20 @@ def _content(path: Path) -> Any:
         raise BadFile(f"{path} cannot be read as a table of prices: {error}", path=path) from None
 
 
-def _price(value: Any, label: str) -> Price:
+def _price(value: Any) -> Price:
     if not isinstance(value, dict):
-        raise BadOption(f"{label} should be a table with {', '.join(_NAMES)}, not {shown(value)}")
+        raise BadOption(f"expected a table with {', '.join(_NAMES)}, got {shown(value)}")
     unknown = sorted(set(value) - set(_NAMES))
     if unknown:
         raise BadOption(
-            f"{label} has the unknown key {shown(unknown[0])}; the keys are {', '.join(_NAMES)}. A model "
-            "name that contains a dot needs quotation marks"
+            f"there is no key {shown(unknown[0])}; the keys are {', '.join(_NAMES)}. A model name that "
+            "contains a dot needs quotation marks"
         )
     missing = [name for name in ("input", "output") if name not in value]
     if missing:
-        raise BadOption(f"{label} lacks {missing[0]!r}")
+        raise BadOption(missing[0], problem="is missing")
     for name, number in value.items():
         good = isinstance(number, (int, float)) and not isinstance(number, bool)
         if not good or not 0 <= number <= _MOST:
-            raise BadOption(
-                f"{label} has {name} = {shown(number)}, which should be a number from 0 to {_MOST:g}"
-            )
+            raise BadOption(name, number, f"a number from 0 to {_MOST:g}")
     return Price(**value)

@@ -12,7 +12,7 @@ from typing import Any
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 from agentgym_gym.evaluate._resolve import resolve
 from agentgym_gym.evaluate._run import ChatOptions, Run
-from agentgym_gym.evaluate._toml_tables import checked, located, read_table, toml_keys
+from agentgym_gym.evaluate._toml import checked, located, read_table, toml_keys
 
 __all__ = ["NOT_STATED", "PROTOCOLS", "Protocol", "ProtocolEnvironment", "read_protocol"]
 

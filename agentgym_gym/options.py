@@ -18,7 +18,7 @@ class Option:
     """How a field is given as text. It is in the ``Annotated`` of the field's type.
 
     >>> from dataclasses import dataclass
-    >>> from agentgym_gym._option import Option, options_of
+    >>> from agentgym_gym.options import Option, options_of
     >>> from typing import Annotated
     >>> @dataclass(frozen=True)
     ... class Limits:

@@ -5,61 +5,35 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_bridge.recipes._check_files import Settings, lookup
+from verl_bridge.recipes._check_loop import read_loops
 from verl_bridge.recipes._check_trainer import size_errors
 from verl_bridge.recipes._filler import scalar
-from verl_bridge.recipes._finding import Finding, problem
 from verl_bridge.recipes._folder import render
 from verl_bridge.recipes._overrides import override_settings
 from verl_bridge.recipes._presets import PRESETS
 from verl_bridge.recipes._recipe import ALGORITHMS, RlRecipe
 from verl_bridge.recipes._sft import SFT_PRESETS, SftRecipe, render_sft
-
-__all__ = ["WrongValue", "check_types", "mend"]
-
-_COUNTS = (
-    "data.train_batch_size",
-    "data.max_prompt_length",
-    "data.max_response_length",
-    "actor_rollout_ref.rollout.n",
-    "actor_rollout_ref.actor.ppo_mini_batch_size",
-    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
-    "actor_rollout_ref.actor.ppo_epochs",
-    "actor_rollout_ref.rollout.tensor_model_parallel_size",
-    "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",
-    "actor_rollout_ref.rollout.agent.num_workers",
-    "trainer.n_gpus_per_node",
-    "trainer.nnodes",
-    "trainer.total_epochs",
-    "trainer.total_training_steps",
+from verl_bridge.recipes._verl_settings import (
+    RlSettings,
+    Settings,
+    SftSettings,
+    counts,
+    lookup,
+    read_settings,
 )
-"""Settings that are integers from 1."""
 
-_SFT_COUNTS = (
-    "data.train_batch_size",
-    "data.micro_batch_size_per_gpu",
-    "data.max_length",
-    "data.max_token_len_per_gpu",
-    "trainer.n_gpus_per_node",
-    "trainer.nnodes",
-    "trainer.total_epochs",
-    "trainer.total_training_steps",
-)
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["WrongValue", "mend"]
 
 _FREQUENCIES = ("trainer.save_freq", "trainer.test_freq")
 """Settings that are integers from 1, or -1 for never."""
 
 _WORDS = ("after_each_epoch",)  # of the frequencies in verl's trainer for fine-tuning
-
-_NULLABLE = (
-    "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu",
-    "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu",
-    "trainer.total_training_steps",
-)
-"""Settings whose default in verl is null."""
 
 _REQUIRED = ("algorithm.adv_estimator", "actor_rollout_ref.rollout.name")
 """Settings that are texts, and never null."""
@@ -122,38 +96,24 @@ _TEXTS = _Type("a text, or a list of texts", lambda value: not isinstance(value,
 _GROUP = _Type("a group of settings", lambda value: isinstance(value, Mapping))
 
 
-def check_types(wrong_values: list[WrongValue]) -> Iterator[Finding]:
-    """Report the settings of a wrong type."""
-    for wrong in wrong_values:
-        shown = "null" if wrong.value is None else repr(wrong.value)
-        yield problem("values", f"{wrong.key}={shown:.80} should be {wrong.type}", wrong.advice)
-
-
 def mend(
-    written: Mapping[str, Any],
-    settings: Settings,
-    defaults: Mapping[str, Any],
-    *,
-    verl: str,
-    env_id: Any,
-    sft: bool,
+    folder: Path, written: Mapping[str, Any], answer: Mapping[str, Any], verl: str, sft: bool
 ) -> tuple[Settings, list[WrongValue]]:
     """Replace the values of a wrong type, so that one mistake has one finding.
 
     Args:
+        folder: The training folder.
         written: The contents of ``config.yaml``, with the overrides.
-        settings: The settings.
-        defaults: verl's own settings; empty if verl did not compose them.
+        answer: The result of composing them with verl; empty if it is not installed.
         verl: The version of verl, or empty.
-        env_id: The environment of the loop, if it names one.
         sft: Whether the folder is for fine-tuning.
 
     Returns:
         The settings with usual values instead of the wrong ones, and the wrong ones.
     """
-    presets = _sft_presets() if sft else _rl_presets(settings, env_id)
-    keys = (*(_SFT_COUNTS if sft else _COUNTS), *_FREQUENCIES)
-    presets.sort(key=lambda preset: sum(lookup(preset, key) != settings.get(key) for key in keys))
+    settings = Settings(folder, answer.get("config") or written)
+    defaults: Mapping[str, Any] = answer.get("defaults") or {}
+    presets = [] if defaults else _presets(settings, sft=sft)
     own = {key: value for key, value in written.items() if key not in _OURS}
     found = dict(_wrong_types(settings, own, defaults or presets[0]))
     found |= dict(_wrong_integers(settings, sft=sft))
@@ -161,13 +121,8 @@ def mend(
         return settings, []
     values = {key: settings.get(key) for key in found}
     meant = {key: value for key, type_ in found.items() if (value := _meant(values[key], type_)) is not None}
-    usual: Mapping[str, Any] = {}
-    for preset in presets:
-        usual = {key: value for key in found if (value := lookup(preset, key)) is not None}
-        mended = _replaced(settings, {**dict.fromkeys(found), **usual, **meant})
-        if sft or not size_errors(mended, verl):
-            break
-        usual = {}
+    presets = presets or _presets(settings, sft=sft)
+    usual = _usual_values(settings, found, meant, presets, verl=verl, sft=sft)
     command = "sft" if sft else "init"
     instead, wrong = {}, []
     for key, type_ in found.items():
@@ -181,6 +136,24 @@ def mend(
             advice = f"set {key} to {type_.name}"
         wrong.append(WrongValue(key, values[key], type_.name, advice))
     return _replaced(settings, instead), wrong
+
+
+def _usual_values(
+    settings: Settings,
+    found: Collection[str],
+    meant: Mapping[str, Any],
+    presets: Sequence[Mapping[str, Any]],
+    *,
+    verl: str,
+    sft: bool,
+) -> dict[str, Any]:
+    """Return the values that the nearest preset has in place of wrong ones, if the sizes then fit."""
+    for preset in presets:
+        usual = {key: value for key in found if (value := lookup(preset, key)) is not None}
+        mended = _replaced(settings, {**dict.fromkeys(found), **usual, **meant})
+        if sft or not size_errors(read_settings(RlSettings, mended), verl):
+            return usual
+    return {}
 
 
 def _wrong_types(
@@ -212,14 +185,18 @@ def _type_of(key: str, usual: Any) -> _Type | None:
 
 
 def _wrong_integers(settings: Settings, *, sft: bool) -> Iterator[tuple[str, _Type]]:
-    types = dict.fromkeys(_SFT_COUNTS if sft else _COUNTS, _COUNT) | dict.fromkeys(_FREQUENCIES, _FREQUENCY)
-    types |= dict.fromkeys(_NULLABLE, _COUNT_OR_NULL)
-    for key, type_ in types.items():
-        value = settings.get(key)
-        if value is None and (key in _NULLABLE or not settings.is_null(key)):
+    for key, nullable in counts(SftSettings if sft else RlSettings).items():
+        value, type_ = settings.get(key), _COUNT_OR_NULL if nullable else _COUNT
+        if value is None and (nullable or not settings.is_null(key)):
             continue
-        if not type_.fits(value) and not (sft and value in _WORDS):
+        if not type_.fits(value):
             yield key, type_
+    for key in _FREQUENCIES:
+        value = settings.get(key)
+        if value is None and not settings.is_null(key):
+            continue
+        if not _FREQUENCY.fits(value) and not (sft and value in _WORDS):
+            yield key, _FREQUENCY
 
 
 def _meant(wrong: Any, type_: _Type) -> Any:
@@ -240,24 +217,31 @@ def _replaced(settings: Settings, values: Mapping[str, Any]) -> Settings:
     return Settings(settings.folder, override_settings(settings.values, overrides))
 
 
-def _sft_presets() -> list[Mapping[str, Any]]:
-    """Return the settings of each preset, as ``agentgym verl sft`` writes them."""
+def _presets(settings: Settings, *, sft: bool) -> list[Mapping[str, Any]]:
+    """Return the settings of each preset, as ``sft`` or ``init`` writes them, the nearest first."""
     load = importlib.import_module("yaml").safe_load
-    recipes = (SftRecipe(preset=preset, validation=True) for preset in SFT_PRESETS)
-    return [load(render_sft(recipe)["config.yaml"]) for recipe in recipes]
+    files = _sft_presets() if sft else _rl_presets(settings)
+    presets = [load(each["config.yaml"]) for each in files]
+    keys = (*counts(SftSettings if sft else RlSettings), *_FREQUENCIES)
+    return sorted(presets, key=lambda preset: sum(lookup(preset, key) != settings.get(key) for key in keys))
 
 
-def _rl_presets(settings: Settings, env_id: Any) -> list[Mapping[str, Any]]:
-    """Return the settings of each preset as ``init`` writes them for a folder's environment and algorithm."""
-    load = importlib.import_module("yaml").safe_load
+def _sft_presets() -> list[dict[str, str]]:
+    return [render_sft(SftRecipe(preset=preset, validation=True)) for preset in SFT_PRESETS]
+
+
+def _rl_presets(settings: Settings) -> list[dict[str, str]]:
+    """Return the files of each preset for the folder's environment and algorithm."""
+    env_id = read_loops(read_settings(RlSettings, settings)).arguments.get("env_id")
     default = "" if settings.is_null("algorithm.adv_estimator") else "gae"
     estimator = settings.get("algorithm.adv_estimator", default)
     algorithm = next((name for name, value in ALGORITHMS.items() if value == estimator), None)
+    gpus = settings.get("trainer.n_gpus_per_node")
     recipe = functools.partial(
         RlRecipe,
         env_id if isinstance(env_id, str) else "any/Env-v0",
         algorithm=algorithm,
-        gpus=settings.number("trainer.n_gpus_per_node", 4),
+        gpus=gpus if type(gpus) is int else 4,
     )
     written = []
     for preset in PRESETS:
@@ -265,5 +249,5 @@ def _rl_presets(settings: Settings, env_id: Any) -> list[Mapping[str, Any]]:
             files = render(recipe(preset=preset))
         except ValueError:  # an id or a number of GPUs that init refuses
             files = render(RlRecipe("any/Env-v0", preset=preset))
-        written.append(load(files["config.yaml"]))
+        written.append(files)
     return written

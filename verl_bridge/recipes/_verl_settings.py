@@ -1,0 +1,326 @@
+"""verl's settings of a training folder, and the ones that the checks compare as typed records."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
+
+from verl_bridge._credit.estimators import OMEGA
+
+__all__ = [
+    "DEFAULT_LOOP",
+    "INTERACTIONS",
+    "LOOP_PATH",
+    "REWARD",
+    "NotReadable",
+    "RlSettings",
+    "Settings",
+    "SftSettings",
+    "counts",
+    "load_yaml",
+    "lookup",
+    "read_settings",
+]
+
+INTERACTIONS = "actor_rollout_ref.rollout.multi_turn.interaction_config_path"
+"""The setting with the yaml of the interactions; null without interactions."""
+
+LOOP_PATH = "actor_rollout_ref.rollout.agent.agent_loop_config_path"
+"""The setting with the yaml of the agent loops."""
+
+DEFAULT_LOOP = "actor_rollout_ref.rollout.agent.default_agent_loop"
+"""The setting with the agent loop of rows that name none."""
+
+REWARD = "reward.custom_reward_function.path"
+"""The setting with the file or the module of the reward function."""
+
+
+class NotReadable(ValueError):
+    """A file of the folder is missing or invalid."""
+
+
+def load_yaml(file: Path) -> Any:
+    """Return the contents of a YAML file.
+
+    Raises:
+        NotReadable: It does not exist, or is not YAML.
+        ModuleNotFoundError: PyYAML is not installed.
+    """
+    yaml = importlib.import_module("yaml")
+    try:
+        return yaml.safe_load(file.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotReadable(f"cannot read {file}: {error}") from None
+    except yaml.YAMLError as error:
+        raise NotReadable(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+
+
+def lookup(settings: Any, key: str) -> Any:
+    """Return the value of a dotted key in nested mappings, or None if it is not set."""
+    for part in key.split("."):
+        settings = settings.get(part) if isinstance(settings, Mapping) else None
+    return settings
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of a folder, by their dotted keys.
+
+    Attributes:
+        folder: The folder.
+        values: All settings if verl composed them, otherwise the ones in ``config.yaml`` and the overrides.
+    """
+
+    folder: Path
+    values: Mapping[str, Any]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return a setting.
+
+        Args:
+            key: Its dotted key.
+            default: The value if it is not set, or null.
+        """
+        value = lookup(self.values, key)
+        if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
+            return self.get(value[2:-1], default)  # an interpolation, which only verl resolves in full
+        if isinstance(value, str):
+            value = value.replace("${folder}", str(self.folder))
+        return default if value is None else value
+
+    def is_null(self, key: str) -> bool:
+        """Return whether a setting is there, and null."""
+        group, _, last = key.rpartition(".")
+        within = lookup(self.values, group) if group else self.values
+        return isinstance(within, Mapping) and last in within and within[last] is None
+
+    def paths(self, key: str) -> list[Path]:
+        """Return a setting that is one path or several, resolved as in run.sh; empty if it is not set."""
+        value = self.get(key)
+        several = value if isinstance(value, list) else [value]
+        return [
+            self.folder / Path(str(each).replace("${folder}", str(self.folder))).expanduser()
+            for each in several
+            if each is not None
+        ]
+
+
+class Count(NamedTuple):
+    """The key of a setting that is an integer from 1.
+
+    Attributes:
+        key: The dotted key.
+        nullable: Whether it can also be null, as by verl's default.
+    """
+
+    key: str
+    nullable: bool = False
+
+
+class Files(NamedTuple):
+    """The key of a setting that is a path, or several."""
+
+    key: str
+
+
+class Name(NamedTuple):
+    """The key of a setting that is a text; null, unlike a setting that is not there, stays None."""
+
+    key: str
+
+
+_ACTOR = "actor_rollout_ref.actor"
+_MODEL = "actor_rollout_ref.model"
+_ROLLOUT = "actor_rollout_ref.rollout"
+_V1 = "trainer.v1"
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The settings that both trainers have in the same place.
+
+    Attributes:
+        gpus: GPUs of a node.
+        nodes: Number of nodes.
+        epochs: Passes over the rows.
+        steps: Training steps, if the epochs do not decide them.
+        resume: Whether verl resumes from checkpoints.
+        checkpoints: The folder of checkpoints, if it is not verl's default.
+        train_files: The rows for training.
+        val_files: The rows for validation.
+        template_options: Arguments of the chat template.
+    """
+
+    gpus: Annotated[int, Count("trainer.n_gpus_per_node")] = 1
+    nodes: Annotated[int, Count("trainer.nnodes")] = 1
+    epochs: Annotated[int | None, Count("trainer.total_epochs")] = None
+    steps: Annotated[int | None, Count("trainer.total_training_steps", nullable=True)] = None
+    resume: Annotated[str, "trainer.resume_mode"] = "auto"
+    checkpoints: Annotated[Sequence[Path], Files("trainer.default_local_dir")] = ()
+    train_files: Annotated[Sequence[Path], Files("data.train_files")] = ()
+    val_files: Annotated[Sequence[Path], Files("data.val_files")] = ()
+    template_options: Annotated[Mapping[str, Any] | None, "data.apply_chat_template_kwargs"] = None
+
+    @property
+    def all_gpus(self) -> int:
+        """GPUs that train."""
+        return self.gpus * self.nodes
+
+
+@dataclass(frozen=True)
+class RlSettings(_Settings):
+    """The settings of verl's trainer for reinforcement learning that the checks use.
+
+    Attributes:
+        batch: Prompts of a step.
+        prompt: Maximum tokens of a prompt.
+        response: Maximum tokens of an episode after the prompt.
+        samples: Episodes of each prompt.
+        mini: Prompts of an update.
+        micro: Episodes in a micro-batch of a GPU.
+        passes: Updates with each episode.
+        tensor_parallel: GPUs for each copy of the model in the engine.
+        forward_micro: Episodes in a micro-batch of a GPU without gradients.
+        workers: Processes that play episodes.
+        model: The name or the folder of the model.
+        critic: The name or the folder of the model of the critic.
+        tokenizer: The name or the folder of the tokenizer; None for the model's.
+        estimator: The estimator of advantages.
+        gamma: The discount.
+        omega: The weight of a turn's advantage in the estimator `gym_gigpo`.
+        loops: The yaml of the agent loops.
+        interactions: The yaml of the interactions.
+        default_loop: The agent loop of rows that name none.
+        assistant_turns: verl's limit of replies; 0 for none.
+        user_turns: verl's limit of observations; 0 for none.
+        reward: The file or module of the reward function.
+        mode: The trainer.
+        use_v1: Whether verl uses one of its newer trainers.
+        stale_after: Steps after which episodes are dropped; None for never.
+        stale_strategy: How to treat episodes of older weights.
+        colocate_warmup: Batches that wait at the start of ``colocate_async``.
+        separate_warmup: Batches that wait at the start of ``separate_async``.
+        sync_every: Updates of ``separate_async`` between two transfers of the weights.
+        engine_gpus: GPUs of a node that only generate.
+        engine_nodes: Nodes with GPUs that only generate.
+        backend: The transfer of weights to the engine.
+        lora_rank: The rank of adapters.
+        megatron_rank: The rank of adapters in Megatron.
+        merges_adapters: Whether the engine gets the merged weights.
+        keeps_log_probs: Whether the engine returns log probabilities.
+        bypass: Whether they replace the trainer's own.
+        weighted_by: The ratio by which tokens are weighted; None for no weights.
+    """
+
+    batch: Annotated[int, Count("data.train_batch_size")] = 1024
+    prompt: Annotated[int, Count("data.max_prompt_length")] = 512
+    response: Annotated[int, Count("data.max_response_length")] = 512
+    samples: Annotated[int, Count(f"{_ROLLOUT}.n")] = 1
+    mini: Annotated[int, Count(f"{_ACTOR}.ppo_mini_batch_size")] = 256
+    micro: Annotated[int, Count(f"{_ACTOR}.ppo_micro_batch_size_per_gpu", nullable=True)] = 1
+    passes: Annotated[int | None, Count(f"{_ACTOR}.ppo_epochs")] = None
+    tensor_parallel: Annotated[int, Count(f"{_ROLLOUT}.tensor_model_parallel_size")] = 2
+    forward_micro: Annotated[
+        int | None, Count(f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu", nullable=True)
+    ] = None
+    workers: Annotated[int, Count(f"{_ROLLOUT}.agent.num_workers")] = 8
+    gpus: Annotated[int, Count("trainer.n_gpus_per_node")] = 8
+
+    model: Annotated[str | None, Name(f"{_MODEL}.path")] = ""
+    critic: Annotated[str | None, Name("critic.model.path")] = ""
+    tokenizer: Annotated[Any, f"{_MODEL}.tokenizer_path"] = None
+    lora_rank: Annotated[int, f"{_MODEL}.lora_rank"] = 0
+    megatron_rank: Annotated[int, f"{_MODEL}.lora.rank"] = 0
+    merges_adapters: Annotated[bool, f"{_MODEL}.lora.merge"] = False
+
+    estimator: Annotated[str, "algorithm.adv_estimator"] = "gae"
+    gamma: Annotated[Any, "algorithm.gamma"] = 1.0
+    omega: Annotated[Any, f"algorithm.{OMEGA}"] = None
+    bypass: Annotated[bool, "algorithm.rollout_correction.bypass_mode"] = False
+    weighted_by: Annotated[str | None, "algorithm.rollout_correction.rollout_is"] = None
+
+    loops: Annotated[Sequence[Path], Files(LOOP_PATH)] = ()
+    interactions: Annotated[Sequence[Path], Files(INTERACTIONS)] = ()
+    default_loop: Annotated[str, DEFAULT_LOOP] = "single_turn_agent"
+    assistant_turns: Annotated[int, f"{_ROLLOUT}.multi_turn.max_assistant_turns"] = 0
+    user_turns: Annotated[int, f"{_ROLLOUT}.multi_turn.max_user_turns"] = 0
+    reward: Annotated[str | None, REWARD] = None
+
+    mode: Annotated[str, f"{_V1}.trainer_mode"] = "sync"
+    use_v1: Annotated[bool, "trainer.use_v1"] = True
+    stale_after: Annotated[Any, f"{_V1}.sampler.max_off_policy_threshold"] = None
+    stale_strategy: Annotated[str, f"{_V1}.sampler.max_off_policy_strategy"] = "drop"
+    colocate_warmup: Annotated[int, f"{_V1}.colocate_async.num_warmup_batches"] = 1
+    separate_warmup: Annotated[int, f"{_V1}.separate_async.num_warmup_batches"] = 1
+    sync_every: Annotated[int, f"{_V1}.separate_async.parameter_sync_step"] = 4
+    engine_gpus: Annotated[int, f"{_ROLLOUT}.n_gpus_per_node"] = 8
+    engine_nodes: Annotated[int, f"{_ROLLOUT}.nnodes"] = 0
+    backend: Annotated[str, f"{_ROLLOUT}.checkpoint_engine.backend"] = "naive"
+    keeps_log_probs: Annotated[bool, f"{_ROLLOUT}.calculate_log_probs"] = False
+
+    @property
+    def separate_gpus(self) -> int:
+        """GPUs that only generate."""
+        return self.engine_gpus * self.engine_nodes
+
+
+@dataclass(frozen=True)
+class SftSettings(_Settings):
+    """The settings of verl's trainer for fine-tuning that the checks use.
+
+    Attributes:
+        batch: Games of a step.
+        micro: Games in a micro-batch of a GPU.
+        longest: Maximum tokens of a game.
+        packed_tokens: Maximum tokens that a GPU gets at a time.
+        packed: Whether micro-batches are packed by tokens.
+        messages: The column of the messages.
+        truncation: How to treat a game that is too long.
+        model: The name or the folder of the model.
+        tokenizer: The name or the folder of the tokenizer; None for the model's.
+    """
+
+    batch: Annotated[int, Count("data.train_batch_size")] = 256
+    micro: Annotated[int, Count("data.micro_batch_size_per_gpu")] = 4
+    longest: Annotated[int, Count("data.max_length")] = 1024
+    packed_tokens: Annotated[int, Count("data.max_token_len_per_gpu")] = 8192
+    packed: Annotated[bool, "data.use_dynamic_bsz"] = True
+    messages: Annotated[str, "data.messages_key"] = "messages"
+    truncation: Annotated[str, "data.truncation"] = "error"
+    model: Annotated[str | None, Name("model.path")] = ""
+    tokenizer: Annotated[Any, "model.tokenizer_path"] = None
+
+
+R = TypeVar("R", RlSettings, SftSettings)
+
+
+def read_settings(kind: type[R], settings: Settings) -> R:
+    """Return the settings that the checks use, with verl's defaults for the missing ones.
+
+    Integers of another type, which `check_types` reports, are replaced by the default, too.
+    """
+    values: dict[str, Any] = {}
+    for name, where in _places(kind).items():
+        key, default = where if isinstance(where, str) else where.key, getattr(kind, name)
+        value = settings.get(key, default)
+        if isinstance(where, Files):
+            value = settings.paths(key)
+        elif isinstance(where, Name):
+            value = None if settings.is_null(key) else str(value)
+        elif type(default) is int and type(value) is not int:
+            value = default
+        values[name] = value
+    return kind(**values)
+
+
+def counts(kind: type[RlSettings | SftSettings]) -> dict[str, bool]:
+    """Return the keys of the settings that are integers from 1, each with whether it can also be null."""
+    return dict(where for where in _places(kind).values() if isinstance(where, Count))
+
+
+def _places(kind: type) -> dict[str, str | Count | Files | Name]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items()}
