@@ -57,19 +57,19 @@ def release_all() -> None:
     deadline = time.monotonic() + EXIT_SECONDS
     drain(EXIT_SECONDS / 2)
     drain_background(EXIT_SECONDS / 2)
-    held = [env for env in live_envs() if env._episode.holder.pending_releases(retry=True)]  # noqa: SLF001 - our own
-    by_engine = [env for env in held if env._channel.http_client is None]  # noqa: SLF001 - our own
+    unreleased = [env for env in live_envs() if env._episode.holder.pending_releases(retry=True)]  # noqa: SLF001 - our own
+    by_engine = [env for env in unreleased if env._channel.http_client is None]  # noqa: SLF001 - our own
     with contextlib.suppress(Exception):
         _release_together(by_engine, deadline)
     silent: set[str] = set()
-    for env in held:
+    for env in unreleased:
         server = env._episode.holder.server  # noqa: SLF001 - our own
         if env in by_engine or server in silent or time.monotonic() > deadline:
             continue
         with contextlib.suppress(Exception):
             if not env._release():  # noqa: SLF001 - our own
                 silent.add(server)
-    late = sum(len(env._episode.holder.pending_releases(retry=True)) for env in held)  # noqa: SLF001 - our own
+    late = sum(len(env._episode.holder.pending_releases(retry=True)) for env in unreleased)  # noqa: SLF001 - our own
     if late:
         logger.warning("%d remote environments stay open: there was no time to close them at exit", late)
 

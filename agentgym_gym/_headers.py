@@ -104,9 +104,9 @@ def configured_headers(environment: Environment, given: Mapping[str, str] | None
     if not text:
         return headers
     try:
-        held = json.loads(text)
+        parsed = json.loads(text)
     except ValueError:
-        held = None
-    if not isinstance(held, dict):
+        parsed = None
+    if not isinstance(parsed, dict):
         raise BadOption(variable, expected="""a JSON object of strings, such as '{"X-Api-Key": "..."}'""")
-    return headers.over(parse_headers(held, variable))
+    return headers.over(parse_headers(parsed, variable))

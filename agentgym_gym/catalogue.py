@@ -49,7 +49,7 @@ class Environment:
         grammar: Its actions.
         rules: The part of the system prompt that explains the game.
         aliases: Other names; there is an id for each.
-        item_prefix: The prefix of its item ids in AgentGym, if that is none of its names.
+        item_prefix: The prefix of its item ids in AgentGym, if it differs from all its names.
         options: Options of this environment only: names of fields of the wire, with their descriptions.
         quirks: Notes for users about its server, as a list in Markdown.
         launch: The shell commands that start AgentGym's own server in a checkout of AgentGym, on port 36001;

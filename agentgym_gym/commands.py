@@ -31,10 +31,9 @@ from agentgym_gym._addresses import configured, parse_urls
 from agentgym_gym._cli.completion import complete_env, complete_split
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command, json_object
-from agentgym_gym._cli.options import AgentGymOptions, Force, Json, ValidationSize
+from agentgym_gym._cli.options import TASKS_HELP, AgentGymOptions, Force, Json, ValidationSize
 from agentgym_gym._cli.per_environment import PerEnvironment, file_text, read_per_environment
 from agentgym_gym._cli.reformat import convert
-from agentgym_gym._cli.resolve_env import TASKS_HELP
 from agentgym_gym._cli.trajectories import FineTuningOptions, SourceFormatOption, print_summary
 from agentgym_gym.evaluate._probe import probe
 from agentgym_gym.evaluate._resolve import (

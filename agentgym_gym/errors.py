@@ -212,6 +212,7 @@ _LONGEST = 200  # characters of a value
 class BadOption(SetupError, ValueError):
     """An argument has a value that is not accepted, or some arguments cannot be combined.
 
+    >>> from agentgym_gym.errors import ArgumentName, BadOption
     >>> print(BadOption("samples", 0, "1 or more"))
     samples=0 should be 1 or more
     >>> print(BadOption("launch", "vllm", problem=("needs ", ArgumentName("model_path"))))
@@ -302,6 +303,7 @@ def _shown(value: object) -> str:
 class BadFile(BadOption):
     """A file or folder cannot be read or written, or its contents are invalid.
 
+    >>> from agentgym_gym.errors import BadFile
     >>> BadFile("run.toml has no output folder", path="run.toml").as_dict()
     {'kind': 'BadFile', 'message': 'run.toml has no output folder', 'path': 'run.toml'}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["Option", "check_options", "members_of", "options_of"]
+__all__ = ["Option", "check_options"]
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,14 @@ class Option:
     """How a field is given as text. It is in the ``Annotated`` of the field's type.
 
     >>> from dataclasses import dataclass
-    >>> from agentgym_gym.options import Option, options_of
+    >>> from agentgym_gym.options import Option, check_options
     >>> from typing import Annotated
     >>> @dataclass(frozen=True)
     ... class Limits:
     ...     concurrency: Annotated[int, Option("concurrent episodes", least=1)] = 16
-    >>> options_of(Limits)["concurrency"].help
-    'concurrent episodes'
+    >>> check_options(Limits(concurrency=0))
+    Traceback (most recent call last):
+    agentgym_gym.errors.BadOption: concurrency=0 should be a whole number, 1 or more
 
     Attributes:
         help: The effect of the option, in a few words.

@@ -2,8 +2,8 @@
 
 Lines of Python, also by package; public modules and the names they export; classes of one name in several
 modules; functions of more than 100 lines; small modules that only one other imports; how often the names of
-options are written; the modules and generators between ``env.step`` and the socket, from a trace of a step of
-TextCraft on its local server.
+options are written; the path through the checks of a training folder, from a trace of one check; the modules
+and generators between ``env.step`` and the socket, from a trace of a step of TextCraft on its local server.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ import inspect
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Annotated, Any, NamedTuple, get_origin, get_type_hints
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
+CHECKS = tuple(
+    f"verl_bridge.recipes.{name}"
+    for name in ("_absent", "_check", "_compose", "_setting_types", "_verl_settings")
+)
 LONG = 100
 SMALL = 70
 
@@ -105,6 +110,52 @@ def traced_step() -> Step:
         sys.setprofile(None)
         env.close()
     return Step(tuple(called), most)
+
+
+def traced_check() -> tuple[list[str], int]:
+    """Check a training folder for TextCraft, and return the path through the checks' modules.
+
+    Returns:
+        The functions that a module of the checks calls in another, each once for each caller; and how many of
+        these calls return to a module that was left: it was called before, and is not the last that the
+        caller's module called.
+    """
+    from verl_bridge.recipes import RlRecipe, check, seeded, write, write_rows  # noqa: PLC0415
+
+    env_id = "agentgym_gym:agentgym/TextCraft-v0"
+    start = "verl_bridge.recipes._check"
+    calls: dict[tuple[str, str, str, str], None] = {}
+
+    def name_of(frame: FrameType) -> str:
+        name = str(frame.f_globals.get("__name__", ""))
+        return name if name.startswith(CHECKS) else ""
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        name = name_of(frame)
+        if event != "call" or name in {"", start}:
+            return
+        caller = frame.f_back
+        while caller is not None and not name_of(caller):
+            caller = caller.f_back
+        if caller is not None and name_of(caller) != name:
+            calls[name_of(caller), caller.f_code.co_name, name, frame.f_code.co_name] = None
+
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        write(RlRecipe(env_id, preset="test"), folder)
+        for part, tasks in {"train": range(64), "val": range(64, 72)}.items():
+            write_rows(folder / f"data/{part}.parquet", seeded(env_id, tasks, None))
+        sys.setprofile(note)
+        try:
+            check(folder)
+        finally:
+            sys.setprofile(None)
+    returns, seen, last = 0, {start}, dict[str, str]()
+    for caller, _, called, _ in calls:
+        returns += called in seen and last.get(caller) != called
+        seen.add(called)
+        last[caller] = called
+    return [f"{called}.{function}" for *_, called, function in calls], returns
 
 
 def longest_functions(found: list[Module]) -> list[tuple[int, str]]:
@@ -202,6 +253,8 @@ def main() -> None:
     )
     step = traced_step()
     by_package = Counter(name.split(".")[1] if "." in name else name for name in step.modules)
+    calls, returns = traced_check()
+    print(f"a check of a training folder: {len(calls)} calls between its modules, {returns} returns to one")
     print(f"a step: {len(step.modules)} modules, {step.generators} generators; {dict(by_package)}")
 
 

@@ -33,7 +33,7 @@ def test_several_servers(monkeypatch):
     "url",
     ["nonsense", "localhost:8000", "ftp://a", "http://", "http://a:99999", "http://a?x=1", "http://[1", ","],
 )
-def test_what_is_not_the_url_of_a_server_is_refused_by_name(monkeypatch, url):
+def test_invalid_urls_are_refused_by_name(monkeypatch, url):
     with pytest.raises(errors.BadOption, match="server"):
         servers_of(url)
     monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", url)

@@ -161,7 +161,7 @@ def test_one_task_at_a_time(textcraft_url, second):
     asyncio.run(both())
 
 
-def test_it_goes_on_in_another_event_loop(textcraft_url):
+def test_it_continues_in_another_event_loop(textcraft_url):
     env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
     loops = [asyncio.new_event_loop() for _ in range(2)]
     loops[0].run_until_complete(env.reset(seed=0))
@@ -203,7 +203,7 @@ def test_a_cancelled_step_ends_the_episode_and_leaves_nothing(textcraft_url):
     assert not exists(textcraft_url, asyncio.run(cancel()))
 
 
-def test_a_silent_server_holds_up_nobody(textcraft_url, silent_url):
+def test_a_silent_server_blocks_no_other(textcraft_url, silent_url):
     async def play():
         held_up = AsyncAgentGymEnv("TextCraft", server=silent_url, timeout={"create": 60})
         env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
@@ -220,7 +220,7 @@ def test_a_silent_server_holds_up_nobody(textcraft_url, silent_url):
     asyncio.run(play())
 
 
-def test_a_dropped_environment_gives_back_what_it_holds(textcraft_url):
+def test_a_dropped_environment_releases_its_lease(textcraft_url):
     async def drop():
         env = AsyncAgentGymEnv("TextCraft", server=textcraft_url)
         await env.reset(seed=0)

@@ -119,7 +119,7 @@ def test_without_a_descriptor_a_time_limit_is_still_a_time_limit(counted, kind):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("garbage_collected")
-def test_what_is_being_made_when_an_event_loop_ends_is_closed(counted):
+def test_an_environment_being_created_when_an_event_loop_ends_is_closed(counted):
     """As in a program that does not cancel its tasks: the loop's own end is all there is."""
     server = counted()
     server.held_up.add("/create")
@@ -156,7 +156,7 @@ def test_episodes_whose_time_ends_in_a_step_open_no_circuit(counted, monkeypatch
     envs.close()
 
 
-def test_what_one_server_did_not_close_is_named_though_another_closed_all(counted):
+def test_ids_that_one_server_did_not_close_are_named_though_another_closed_all(counted):
     good, bad = counted(), counted()
     envs = [AgentGymEnv("TextCraft", server=server.url) for server in (good, bad)]
     for env in envs:
@@ -192,7 +192,7 @@ class Restless(CountedServer):
 
 
 @both
-def test_a_server_that_drops_each_connection_costs_the_episode_and_is_no_crash(started, kind):
+def test_a_server_that_drops_each_connection_ends_the_episode_without_a_crash(started, kind):
     server = started(Restless())
     env = kind("TextCraft", server=server.url)
     for _ in range(20):

@@ -121,7 +121,7 @@ def test_there_is_nothing_to_step_before_the_first_reset(textcraft_url):
         AgentGymEnv("TextCraft", server=textcraft_url).step("Action: inventory")
 
 
-def test_the_server_is_not_asked_after_the_end(env, emerald):
+def test_the_server_gets_no_request_after_the_end(env, emerald):
     env.reset(options={"task_id": emerald})
     env.step(Get(9, "emerald"))
     env.step(Craft(1, "emerald block", (Ingredient(9, "emerald"),)))
@@ -139,7 +139,7 @@ def test_turn_limit(textcraft_url):
         env.step("Action: inventory")
 
 
-def test_winning_on_the_last_turn_is_no_truncation(textcraft_url, env, emerald):
+def test_winning_on_the_last_turn_is_not_a_truncation(textcraft_url, env, emerald):
     last = AgentGymEnv("TextCraft", server=textcraft_url, max_turns=2)
     last.reset(options={"task_id": emerald})
     last.step(Get(9, "emerald"))
@@ -273,7 +273,7 @@ def test_reset_after_close_starts_again(env):
     assert env.reset(seed=0)[0]
 
 
-def test_a_dropped_environment_gives_back_what_it_held(textcraft_url):
+def test_a_dropped_environment_releases_its_lease(textcraft_url):
     env = AgentGymEnv("TextCraft", server=textcraft_url)
     env.reset(seed=0)
     env_id = env._episode.lease.env_id
@@ -282,7 +282,7 @@ def test_a_dropped_environment_gives_back_what_it_held(textcraft_url):
     assert "error" in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).json()
 
 
-def test_what_is_counted(textcraft_url):
+def test_the_counters(textcraft_url):
     env = AgentGymEnv("TextCraft", server=textcraft_url)
     env.reset(seed=0)
     env.step("Action: inventory")
@@ -408,7 +408,7 @@ def test_numbers_of_numpy_are_numbers():
     AgentGymEnv("TextCraft", max_turns=np.int64(3), timeout=np.float32(2))
 
 
-def test_a_copy_is_created_again_and_holds_nothing(env):
+def test_a_copy_is_created_again_without_a_lease(env):
     env.reset(seed=0)
     for again in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):  # noqa: S301 - our own
         assert repr(again) == repr(env)
@@ -420,7 +420,7 @@ def test_an_unknown_environment_is_named():
         AgentGymEnv("Textcraftt")
 
 
-def test_the_prompt_holds_rules_actions_and_format(env):
+def test_the_prompt_contains_rules_actions_and_format(env):
     prompt = env.system_prompt
     assert env.environment.rules in prompt
     for example in env.environment.grammar.examples:

@@ -221,7 +221,7 @@ def test_each_way_in_which_a_reply_may_come(serve, answer):
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br, gzip"])
-def test_what_unfolds_to_too_much_or_not_at_all_is_a_bad_reply(serve, monkeypatch, encoding):
+def test_bodies_that_decompress_to_too_much_or_not_at_all_are_bad_replies(serve, monkeypatch, encoding):
     inside.limit_replies(monkeypatch, 1000)
     packed = (gzip if encoding == "gzip" else zlib).compress(b" " * 100_000)
     _server, driver = serve(say(http(packed, "200 OK", f"Content-Encoding: {encoding}")))
@@ -264,7 +264,7 @@ def test_an_idle_connection_is_kept_until_the_server_closes_it(serve):
     assert (server.connections, len(server.asked)) == (2, 4)
 
 
-def test_what_comes_on_an_idle_connection_is_not_read_as_a_reply(serve):
+def test_bytes_on_an_idle_connection_are_not_read_as_a_reply(serve):
     replied, sent = threading.Event(), threading.Event()
 
     def late(connection):
@@ -281,7 +281,7 @@ def test_what_comes_on_an_idle_connection_is_not_read_as_a_reply(serve):
     assert server.connections == 2
 
 
-def test_what_comes_after_a_reply_is_not_read_as_the_next(serve):
+def test_bytes_after_a_reply_are_not_read_as_the_next(serve):
     server, driver = serve(say(http(b'{"observation": "x"}') + http(b'{"observation": "stale"}')), GOOD)
     assert driver.run(call()).text("observation") == "x"
     assert driver.run(call()).text("observation") == "x"
@@ -354,7 +354,7 @@ def test_a_reply_that_is_too_large_is_not_read_to_its_end(serve, monkeypatch):
         driver.run(call())
 
 
-def test_nobody_there(serve):
+def test_no_server_at_the_address(serve):
     server, driver = serve(GOOD)
     server.stop()
     with pytest.raises(errors.ServerUnreachable, match="could not connect"):
@@ -372,7 +372,7 @@ def test_nobody_there(serve):
         ("reset", say(http(b"junk")), 1),
     ],
 )
-def test_what_is_sent_again(serve, stage, answer, requests):
+def test_retried_requests(serve, stage, answer, requests):
     server, driver = serve(answer)
     with pytest.raises(errors.Fault):
         driver.run(call(stage))
@@ -389,7 +389,7 @@ def test_what_is_sent_again(serve, stage, answer, requests):
         (errno.ENETUNREACH, "step", 2),
     ],
 )
-def test_what_cannot_be_sent_is_tried_again(serve, monkeypatch, stage, code, retries):
+def test_requests_that_cannot_be_sent_are_retried(serve, monkeypatch, stage, code, retries):
     def refuse(*_args):
         raise OSError(code, os.strerror(code))
 
@@ -441,7 +441,7 @@ def test_unavailable_for_good_is_a_fault(serve):
     ],
     indirect=["driver_of"],
 )
-def test_who_is_asked_to_wait_waits(serve, status, stage):
+def test_the_retry_after_header_is_obeyed(serve, status, stage):
     server, driver = serve(*[say(http(b"", status, "Retry-After: 1"))], GOOD)
     began = time.monotonic()
     driver.run(call(stage))
@@ -550,7 +550,7 @@ def test_an_address_that_swallows_all_does_not_keep_the_next_from_being_tried(
         driver.env.close()
 
 
-def test_nobody_listens_only_where_each_address_refuses(started, monkeypatch, driver_of):
+def test_refused_only_if_each_address_refuses(started, monkeypatch, driver_of):
     server = started(Scripted(GOOD))
     server.stop()
     port = int(server.url.rpartition(":")[2])

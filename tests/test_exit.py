@@ -60,7 +60,7 @@ def program(*parts):
         ("signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); signal.raise_signal(signal.SIGTERM)", 143),
     ],
 )
-def test_what_is_held_is_closed(counted, end, status):
+def test_leased_environments_are_closed(counted, end, status):
     server = counted()
     ended = programs.run(
         [*program(SYNC, VECTOR, AWAITED, end), server.url],
@@ -155,7 +155,7 @@ def run(*command):
     return programs.run(command, capture_output=True, text=True, timeout=120)
 
 
-def test_a_server_that_does_not_answer_is_asked_once(counted):
+def test_a_server_that_does_not_answer_gets_one_request(counted):
     ended = run(sys.executable, "-c", textwrap.dedent(CLOSE_FAILS), counted().url)
     assert (ended.stdout, ended.stderr) == ("['/close'] True\n", "")
 

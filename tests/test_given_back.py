@@ -146,7 +146,7 @@ LATE = """
 
 
 @pytest.mark.slow  # a separate program
-def test_what_a_server_makes_while_the_program_ends_is_closed(counted):
+def test_an_environment_created_while_the_program_ends_is_closed(counted):
     server = counted()
     server.held_up.add("/create")
     command = [sys.executable, "-c", textwrap.dedent(LATE), server.url]
@@ -161,7 +161,7 @@ def test_what_a_server_makes_while_the_program_ends_is_closed(counted):
 
 
 @pytest.mark.slow
-def test_while_a_local_server_starts_the_event_loop_goes_on():
+def test_while_a_local_server_starts_the_event_loop_continues():
     local_servers.stop_all()
     env = AsyncAgentGymEnv("Maze")
 

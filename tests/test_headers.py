@@ -91,7 +91,7 @@ def arrived(counted, monkeypatch):
 @pytest.mark.parametrize(
     "kind", [AgentGymEnv, AsyncAgentGymEnv, lambda *_, **o: AgentGymVectorEnv(1, *_, **o)]
 )
-def test_what_cannot_be_sent_is_refused_and_not_quoted(kind, headers, said):
+def test_invalid_headers_are_refused_and_not_quoted(kind, headers, said):
     with pytest.raises(errors.BadOption, match=said) as caught:
         kind("TextCraft", headers=headers)
     assert SECRET not in str(caught.value)
@@ -114,7 +114,7 @@ def test_the_argument_replaces_the_variable_name_by_name(monkeypatch, arrived):
 @pytest.mark.parametrize(
     "value", [SECRET, f'["{SECRET}"]', f'{{"A": ["{SECRET}"]}}', f'{{"Host": "{SECRET}"}}']
 )
-def test_a_variable_that_holds_no_headers_is_named_and_not_quoted(monkeypatch, value):
+def test_a_variable_without_headers_is_named_and_not_quoted(monkeypatch, value):
     monkeypatch.setenv(VARIABLE, value)
     with pytest.raises(errors.BadOption, match=VARIABLE) as caught:
         AgentGymEnv("TextCraft")
@@ -207,7 +207,7 @@ def test_they_do_not_go_into_files(tmp_path, run):
     assert not any(SECRET.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 
 
-def test_rows_and_folders_hold_none_of_the_variable(tmp_path, run, monkeypatch):
+def test_rows_and_folders_do_not_contain_the_variable(tmp_path, run, monkeypatch):
     pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
     monkeypatch.setenv(VARIABLE, json.dumps(HEADERS))
     assert run("data", "rl", "TextCraft", "--tasks", "0:40", "--out", tmp_path / "rows").exit_code == 0
@@ -228,20 +228,20 @@ def test_rows_and_folders_hold_none_of_the_variable(tmp_path, run, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("command", [("doctor", "http://games.test"), ("leases", "http://games.test")])
-def test_a_command_does_not_quote_a_header_that_is_none(run, command, headers, said):
+def test_a_command_does_not_quote_an_invalid_header(run, command, headers, said):
     result = run(*command, *[word for header in headers for word in ("--header", header)])
     assert result.exit_code == 2
     assert said in result.stderr
     assert SECRET not in result.output
 
 
-def test_doctor_without_a_url_sends_a_header_to_nobody(run):
+def test_doctor_without_a_url_sends_no_header(run):
     result = run("doctor", "--header", f"X-A: {SECRET}")
     assert result.exit_code == 2
     assert "AGENTGYM_<NAME>_HEADERS" in result.stderr
 
 
-def test_doctor_names_a_variable_that_holds_no_headers(run, monkeypatch):
+def test_doctor_names_a_variable_without_headers(run, monkeypatch):
     monkeypatch.setenv(VARIABLE, SECRET)
     result = run("doctor", "--json")
     assert result.exit_code == 1

@@ -116,7 +116,7 @@ def test_an_import_path_goes_through_specs_copies_and_reprs(module, path):
     ],
 )
 @pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv, functools.partial(AgentGymVectorEnv, 2)])
-def test_what_makes_no_client_is_named_when_the_environment_is_made(module, kind, path, said):
+def test_an_invalid_client_is_named_when_the_environment_is_created(module, kind, path, said):
     with pytest.raises(errors.BadOption, match=said) as caught:
         kind("TextCraft", http_client=path)
     assert f"http_client={path!r}" in str(caught.value)
@@ -161,7 +161,7 @@ def test_a_repr_names_it_and_shows_nothing_of_it(live):
     assert "http_client='httpx:Client'" in repr(AgentGymEnv("TextCraft", http_client=live))
 
 
-def test_what_an_async_client_is_used_for_is_released_when_dropped(textcraft_url):
+def test_an_environment_with_an_async_client_is_released_when_dropped(textcraft_url):
     def exists(env_id):
         return "error" not in httpx.get(f"{textcraft_url}/observation", params={"id": env_id}).json()
 
@@ -211,7 +211,7 @@ PROGRAM = """
 
 
 @pytest.mark.slow
-def test_at_exit_a_client_is_made_to_release_what_is_held(counted):
+def test_at_exit_a_client_is_created_to_release_leases(counted):
     server = counted()
     url = server.url.replace("127.0.0.1", "localhost")  # a name, which is looked up at exit, too
     ended = subprocess.run(
@@ -277,7 +277,7 @@ class Clients:
 
 @each_way
 @pytest.mark.parametrize("handed_in", ["client", "callable"])
-def test_what_is_made_here_is_closed_here_and_what_is_the_users_is_not(library, awaited, handed_in):
+def test_only_clients_created_here_are_closed(library, awaited, handed_in):
     clients = Clients(library, awaited)
     env = clients.env(None if handed_in == "callable" else clients())
     for _ in range(2):
@@ -303,7 +303,7 @@ def test_a_callable_makes_a_client_for_each_event_loop(library):
     assert len(clients.made) == 2
 
 
-def test_a_request_that_nobody_waits_for_is_cancelled(library):
+def test_an_abandoned_request_is_cancelled(library):
     asked = asyncio.Event()
 
     async def respond(request):
@@ -357,7 +357,7 @@ def test_faults_match_the_engine(library, awaited, raised, fault, monkeypatch):
 
 
 @pytest.mark.parametrize("source", [lambda: object(), httpx.AsyncClient])  # noqa: PLW0108
-def test_what_makes_no_client_of_the_right_kind_is_refused_by_name(source):
+def test_a_client_of_the_wrong_kind_is_refused_by_name(source):
     env = AgentGymEnv("TextCraft", server="http://wrong.test", http_client=source)
     with pytest.raises(errors.BadOption, match=r"should give an httpx\.Client"):
         env.reset(seed=0)

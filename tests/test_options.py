@@ -17,7 +17,7 @@ def test_the_options_match_an_awaited_environment():
     assert {*get_args(FormatName)} == {*FORMATS, "tool_calls"}
 
 
-def test_what_differs_from_the_defaults_is_shown():
+def test_options_that_differ_from_the_defaults_are_shown():
     shown = repr(AgentGymEnv("SearchQA", action_format="react", max_turns=None, answers=1))
     assert shown == "AgentGymEnv('SearchQA', max_turns=None, answers=1)"
 

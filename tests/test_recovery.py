@@ -152,7 +152,7 @@ class Awaited:
         pytest.param(Awaited, PACKAGE, 1_000, id="all, async", marks=pytest.mark.exhaustive),
     ],
 )
-def test_wherever_it_is_interrupted_the_environment_goes_on(counted, kind, what, within, number):
+def test_wherever_it_is_interrupted_the_environment_continues(counted, kind, what, within, number):
     server = counted()
     env = kind("TextCraft", server=server.url)
     operation = {

@@ -178,7 +178,7 @@ def test_one_look_for_each_connection_that_was_opened_again(kind, environment, s
 
 @ALL
 @ENVIRONMENTS
-def test_a_look_that_fails_once_costs_nobody_the_environment(kind, environment, server):
+def test_a_check_that_fails_once_does_not_lose_the_environment(kind, environment, server):
     path = "/maze/observation" if environment == "Maze" else "/observation"
     with playing(kind, environment, server) as env:
         server.hang_up_all()
@@ -193,9 +193,7 @@ def test_a_look_that_fails_once_costs_nobody_the_environment(kind, environment, 
 
 @ALL
 @pytest.mark.parametrize(("when", "broken"), [("step", 1), ("step", 2), ("step", 3), ("close", 1)])
-def test_an_error_in_place_of_the_number_of_the_process_costs_nobody_the_environment(
-    kind, broken, when, server
-):
+def test_an_error_without_the_number_of_the_process_does_not_lose_the_environment(kind, broken, when, server):
     server.header = True
     with playing(kind, "TextCraft", server) as env:
         server.hang_up_all()
@@ -220,7 +218,7 @@ def test_another_number_of_the_process_is_another_server(kind, server):
 
 @pytest.mark.parametrize("kind", [Sync, Async, *SLOW])
 @pytest.mark.parametrize("moment", ["before", "unanswered", "answered"])
-def test_whenever_it_restarts_nobody_is_harmed(kind, moment, server):
+def test_restarts_at_any_time_harm_no_client(kind, moment, server):
     """At each request of a whole life: making, starting, playing, looking, starting again, closing."""
     server.moment = moment
 
@@ -258,7 +256,7 @@ def test_a_server_that_keeps_no_connections_is_looked_at_before_each_step(kind, 
 
 
 @ALL
-def test_what_is_not_ours_any_more_is_off_the_record(kind, server):
+def test_lost_ids_are_removed_from_the_record(kind, server):
     with playing(kind, "TextCraft", server) as env:
         assert [list(record.ids) for record in records(server.url)] == [[0]]
         server.restart()

@@ -40,13 +40,13 @@ def test_nothing_is_lost_in_a_short_soak(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_soak_that_does_not_end_has_not_held():
+def test_a_soak_that_does_not_end_has_failed():
     ended, result = soak("--episodes", 100_000, "--concurrent", 4, "--kills", 0, "--limit", 2)
     assert (ended.returncode, result["held"], result["no_hang"]["held"]) == (1, False, False)
 
 
 @pytest.mark.exhaustive  # tests/test_restarted_servers.py has this of a server in this process
-def test_nobody_is_harmed_by_restarts():
+def test_restarts_harm_no_client():
     command = [sys.executable, "-W", "error", str(SOAK.with_name("restarts.py")), "--kills", "6"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -347,7 +347,7 @@ def test_calls_that_models_write_as_text_are_read(reply):
     assert get_format("tool_calls").parse(reply, TEXTCRAFT.grammar) == Get(2, "oak logs")
 
 
-def test_text_without_a_call_is_no_action_and_is_answered_with_the_calls(textcraft_url):
+def test_text_without_a_call_is_not_an_action_and_is_answered_with_the_calls(textcraft_url):
     env = AgentGymEnv("TextCraft", server=textcraft_url, action_format="tool_calls")
     env.reset(options={"task_id": 0})
     observation, *_, info = env.step("I will get two oak logs.")
@@ -357,7 +357,7 @@ def test_text_without_a_call_is_no_action_and_is_answered_with_the_calls(textcra
 
 
 @each_environment
-def test_what_tool_calls_renders_is_read(environment):
+def test_rendered_tool_calls_are_parsed(environment):
     native, grammar = get_format("tool_calls"), environment.grammar
     for action in some_actions(environment):
         for thought in ("", "I think so.", "First this:\n- that."):
@@ -386,7 +386,7 @@ class Lines(Shouted):
         return super().read(first, grammar)._replace(ignored=tuple(others))
 
 
-def test_what_a_format_ignores_in_a_text_is_listed(textcraft_url):
+def test_calls_that_a_format_ignores_in_a_text_are_listed(textcraft_url):
     env = AgentGymEnv("TextCraft", server=textcraft_url, action_format=Lines())
     env.reset(options={"task_id": 0})
     info = env.step("INVENTORY\nGET 2 OAK LOGS\nFLY")[4]

@@ -224,7 +224,7 @@ def test_a_dead_server_ends_one_episode_and_the_others_go_on(textcraft_url, sile
     envs.close()
 
 
-def test_where_nobody_can_be_reset_it_is_an_error(silent_url):
+def test_it_is_an_error_if_every_reset_fails(silent_url):
     envs = AgentGymVectorEnv(2, "TextCraft", server=silent_url, timeout=0.3)
     with pytest.raises(errors.ServerTimeout):
         envs.reset(seed=0)
@@ -318,7 +318,7 @@ def test_an_interrupted_step_ends_the_episodes_that_took_part(make, late):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("played", [False, True])
-def test_what_is_dropped_without_close_leaves_no_thread_and_no_descriptor(counted, played):
+def test_a_dropped_vector_leaves_no_thread_and_no_descriptor(counted, played):
     def descriptors():
         folder = Path("/proc/self/fd")
         return len(list(folder.iterdir())) if folder.is_dir() else 0

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentgym_gym._cli.console import clean, out
 from agentgym_gym._draw import draw
 from agentgym_gym.evaluate._agents import load_oracle
-from agentgym_gym.evaluate._chat.forecast import Forecast, forecast
 from agentgym_gym.evaluate._episode_workers import Job
 from agentgym_gym.evaluate._figures.prices import Price, read_prices
-from agentgym_gym.evaluate._play import PreparedRun, prepare
+from agentgym_gym.evaluate._prepared import PreparedRun, prepare
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs
-from agentgym_gym.rollout._history import History, estimate
+from agentgym_gym.rollout._history import Conversation, History, Message, estimate
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Run, RunLimits
@@ -67,7 +67,7 @@ class _OracleEpisodes:
         self._concurrency = concurrency
         self._records: dict[bool, list[EpisodeRecord]] = {}
 
-    def forecast(self, prepared: PreparedRun) -> Forecast | None:
+    def forecast(self, prepared: PreparedRun) -> _Forecast | None:
         """Return the estimate for a model; None if there is no oracle, or all its episodes faulted."""
         environment, known = self.environment, self.environment.chosen.environment
         if known is None or known.oracle is None:
@@ -79,7 +79,7 @@ class _OracleEpisodes:
         schemas = environment.tool_schemas if tools else []
         overhead = estimate([{"role": "system", "content": json.dumps(schemas)}]) if schemas else 0
         history = History.parse(prepared.agent.history)
-        return forecast(self._records[tools], before, history, overhead)
+        return _forecast(self._records[tools], before, history, overhead)
 
     def _play(self, *, tools: bool) -> list[EpisodeRecord]:
         environment, known = self.environment, self.environment.chosen.environment
@@ -125,3 +125,54 @@ def _count(number: int, noun: str) -> str:
 
 def _print(line: str) -> None:
     out.print(clean(line))
+
+
+@dataclass(frozen=True)
+class _Forecast:
+    """Estimated tokens of an average episode.
+
+    Attributes:
+        episodes: Number of episodes behind the estimate.
+        turns: Mean number of replies.
+        prompt: Mean number of prompt tokens; each turn sends the history again.
+        completion: Mean number of tokens of the replies.
+    """
+
+    episodes: int
+    turns: float
+    prompt: float
+    completion: float
+
+
+def _forecast(
+    records: Iterable[EpisodeRecord], before: Sequence[Message], history: History, overhead: int = 0
+) -> _Forecast | None:
+    """Return the tokens that a model would use with the same replies.
+
+    Args:
+        records: The episodes. Faulted ones are ignored.
+        before: The messages before the first observation.
+        history: The part of the conversation that the model receives.
+        overhead: Tokens of each request besides the messages, for the tools.
+
+    Returns:
+        The estimate; None if there is no scored episode with a reply.
+    """
+    played = [record for record in records if record.scored and record.replies]
+    if not played:
+        return None
+    prompt = completion = turns = 0
+    for record in played:
+        conversation = Conversation(history, list(before), overhead)
+        for message in record.messages:
+            if message["role"] == "assistant":
+                prompt += estimate(conversation.to_send()) + overhead
+                completion += estimate([message])
+                turns += 1
+                conversation.add_reply(message)
+            elif conversation.empty:
+                conversation.head.append(message)
+            else:
+                conversation.add_answer([message])
+    count = len(played)
+    return _Forecast(count, turns / count, prompt / count, completion / count)

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from agentgym_gym._cli.console import out, print_json, print_table
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import Json  # noqa: TC001 - typer reads it at run time
-from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
+from agentgym_gym._cli.options import (
+    ExtraEnvs,
+    Json,
+    register_envs,
+)
 from agentgym_gym._cli.server_sources import print_advice, source_of
 from agentgym_gym.catalogue import environments
 from agentgym_gym.formats import FORMATS

@@ -13,8 +13,7 @@ import typer
 from agentgym_gym._addresses import parse_urls
 from agentgym_gym._cli.console import clean, err, out, print_json, print_pairs, print_table
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.options import Header, headers_of
-from agentgym_gym._cli.resolve_env import ExtraEnvs, register_envs
+from agentgym_gym._cli.options import ExtraEnvs, Header, headers_of, register_envs
 from agentgym_gym._leasing import journal
 from agentgym_gym._leasing.slots import SlotState, slot_states
 from agentgym_gym._orphans import close_left, newest_id, remove_lost, run_on

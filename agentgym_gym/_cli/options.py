@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -15,18 +16,51 @@ from agentgym_gym._env_options import (  # noqa: TC001 - read at run time
 )
 from agentgym_gym._headers import HiddenHeaders, parse_headers
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._resolve import resolve
 from agentgym_gym.options import Option
 
 __all__ = [
+    "TASKS_HELP",
     "AgentGymOptions",
+    "EnvKwargs",
+    "ExtraEnvs",
     "Force",
     "Header",
     "Json",
+    "Name",
     "RunFolders",
     "Split",
     "TrainingSplit",
     "ValidationSize",
     "headers_of",
+    "register_envs",
+]
+
+TASKS_HELP = "tasks, such as 0:50, 1,2,5, all, or an item file"
+"""The help of options for tasks; the commands explain the syntax in their descriptions."""
+
+Name = Annotated[
+    str,
+    Option(
+        "environment: id, name, or MODULE:ID of another package",
+        positional=True,
+        metavar="ID",
+        completes="environment",
+    ),
+]
+
+EnvKwargs = Annotated[
+    str,
+    Option("more arguments of the environment, as a JSON object", metavar="JSON"),
+]
+
+ExtraEnvs = Annotated[
+    list[str] | None,
+    Option(
+        "environment of another package, to add to the catalogue; repeatable",
+        flag="--env",
+        metavar="MODULE:ID",
+    ),
 ]
 
 Header = Annotated[
@@ -89,3 +123,18 @@ def headers_of(values: list[str] | None) -> HiddenHeaders:
             raise BadOption("headers", problem="gives one name twice: give each header once")
         headers[name.strip()] = value.strip()
     return parse_headers(headers, "headers")
+
+
+def register_envs(names: Collection[str] | None) -> None:
+    """Import the modules of ``--env``, which add their environments to the catalogue.
+
+    Raises:
+        UnknownEnvironment: An environment does not exist, or its module cannot be imported.
+        BadOption: An environment has no HTTP server.
+    """
+    for name in names or ():
+        chosen = resolve(name)
+        if chosen.environment is None:
+            raise BadOption(
+                "env", name, "an environment that its module adds by agentgym_gym.register, with a server"
+            )

@@ -13,11 +13,12 @@ from rich.text import Text
 
 from agentgym_gym._cli.console import clean, err, print_json
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.resolve_env import Name, resolve
+from agentgym_gym._cli.options import Name  # noqa: TC001 - typer reads it at run time
 from agentgym_gym._env_options import FORMAT_NAMES, FormatName, OnUnknown, Parser
 from agentgym_gym._text import scrub
 from agentgym_gym.actions import Thought, Verbatim
 from agentgym_gym.errors import ActionError, BadOption, UnknownAction
+from agentgym_gym.evaluate._resolve import resolve
 from agentgym_gym.formats import ParseResult
 from agentgym_gym.options import Option
 

@@ -12,11 +12,11 @@ from gymnasium.utils.seeding import np_random
 from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._cli.console import ERROR, clean, report
 from agentgym_gym._cli.declared import command, json_object
-from agentgym_gym._cli.options import Header, headers_of
-from agentgym_gym._cli.resolve_env import EnvKwargs, Name, resolve
+from agentgym_gym._cli.options import EnvKwargs, Header, Name, headers_of
 from agentgym_gym._env_options import FORMAT_NAMES, FormatName, Server
 from agentgym_gym.evaluate._items import SEEDS
 from agentgym_gym.evaluate._probe import probe
+from agentgym_gym.evaluate._resolve import resolve
 from agentgym_gym.evaluate._runner import play_episode
 from agentgym_gym.evaluate._world import in_world, world_label
 from agentgym_gym.options import Option
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import gymnasium
 
-    from agentgym_gym._cli.resolve_env import Chosen
+    from agentgym_gym.evaluate._resolve import Chosen
 
 __all__ = ["PlayOptions", "play"]
 

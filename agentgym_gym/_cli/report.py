@@ -75,8 +75,8 @@ class ViewOptions:
 def view(options: ViewOptions) -> None:
     """Serve the report of runs on this machine until Ctrl-C.
 
-    The page is as written by agentgym report, at an address that only this machine can reach. The browser
-    loads an episode when it is opened.
+    The page is that of agentgym report, at an address that only this machine can reach. The browser loads an
+    episode when it is opened.
     """
     server = PageServer(
         options.runs, port=options.port, title=options.title, last=options.last, watch=options.watch

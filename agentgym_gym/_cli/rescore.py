@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym._cli.console import clean, out, print_table
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.resolve_env import ExtraEnvs, find_modules_here, register_envs
+from agentgym_gym._cli.options import ExtraEnvs, register_envs
 from agentgym_gym._env_options import FORMAT_NAMES, FormatName, OnUnknown, Parser
 from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._rescore import load_rule
+from agentgym_gym.evaluate._resolve import find_modules_here
 from agentgym_gym.evaluate._runs import EPISODES
 from agentgym_gym.options import Option
 

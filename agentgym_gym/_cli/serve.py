@@ -10,8 +10,8 @@ import typer
 
 from agentgym_gym import local_servers
 from agentgym_gym._cli.declared import command
-from agentgym_gym._cli.resolve_env import resolve
 from agentgym_gym.errors import BadOption
+from agentgym_gym.evaluate._resolve import resolve
 from agentgym_gym.options import Option
 
 __all__ = ["ServeOptions", "serve"]

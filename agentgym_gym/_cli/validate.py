@@ -13,15 +13,15 @@ import typer
 from agentgym_gym import evaluate as evaluation
 from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command
-from agentgym_gym._cli.options import Header, Split, headers_of
+from agentgym_gym._cli.options import Header, Name, Split, headers_of
 from agentgym_gym._cli.progress import Progress
-from agentgym_gym._cli.resolve_env import Name, find_modules_here
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import Run
 from agentgym_gym.evaluate._agents import maker_from
 from agentgym_gym.evaluate._env_setup import EnvSetup
 from agentgym_gym.evaluate._interrupts import interruptible
+from agentgym_gym.evaluate._resolve import find_modules_here
 from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.local_servers import ServedWorld
 from agentgym_gym.options import Option

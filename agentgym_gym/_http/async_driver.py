@@ -139,11 +139,11 @@ class AsyncDriver:
         """
         call = request.call
         before = self._connections.get(call.server)
-        connection = self._connections[call.server] = await Connection.open(request, self._headers)
-        connection.outlives_loop = True
+        connection = await Connection.open(request, self._headers)
+        connection.before, connection.outlives_loop = before, True
+        self._connections[call.server] = connection
         self.stats.connections += 1
-        if before is not None:
-            connection.replace(before)
+        connection.skip_unanswered()
         if not call.may_be_sent:
             raise MaybeRestarted
         return connection

@@ -160,11 +160,12 @@ class Connection(asyncio.BufferedProtocol):
         if transport is not None:
             transport.abort()
 
-    def replace(self, before: Connection) -> None:
-        """Take the place of another connection, which cannot be reused."""
-        self.before, before.before = before.before or before, None
-        if self.before is not before:
-            before.abandon()  # no reply came on it
+    def skip_unanswered(self) -> None:
+        """Close the replaced connection if no reply came there, and keep the one before it in its place."""
+        before = self.before
+        if before is not None and before.before is not None:
+            self.before, before.before = before.before, None
+            before.abandon()
 
     def _close_before(self) -> None:
         if self.before is not None:
@@ -228,7 +229,7 @@ class Connection(asyncio.BufferedProtocol):
         """Report the loss to the caller of the request under way."""
         self._transport = None
         why = "the server closed it" if error is None else reason(error)
-        self._settle(ConnectionLost(f"{self._call} lost its connection: {why}"))
+        self._settle(ConnectionLost(f"{self._call} lost its connection: ", why))
 
     def _finish(self, parser: ResponseParser) -> None:
         try:

@@ -121,11 +121,11 @@ class BlockingConnection:
                 else:
                     parser.end()
                     if not parser.complete:
-                        raise ConnectionLost(f"{call} lost its connection: the server closed it")
+                        raise ConnectionLost(f"{call} lost its connection: ", "the server closed it")
         except TimeoutError as error:
             raise ServerTimeout(f"{call} had no whole reply in the time allowed") from error
         except OSError as error:
-            raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
+            raise ConnectionLost(f"{call} lost its connection: ", reason(error)) from error
         reply = parser.reply(self.link)
         return reply, not parser.last
 
@@ -141,11 +141,12 @@ class BlockingConnection:
                 raise
             self._received.append(b"")
 
-    def replace(self, before: BlockingConnection) -> None:
-        """Take the place of another connection, which cannot be reused."""
-        self.before, before.before = before.before or before, None
-        if self.before is not before:
-            before.close()  # no reply came on it
+    def skip_unanswered(self) -> None:
+        """Close the replaced connection if no reply came there, and keep the one before it in its place."""
+        before = self.before
+        if before is not None and before.before is not None:
+            self.before, before.before = before.before, None
+            before.close()
 
     def close_before(self) -> None:
         """Close the connection that this one has replaced."""

@@ -123,7 +123,7 @@ def request_of(call: Call, headers: Headers = ()) -> bytes:
 
 def redirected(call: Call, target: str | None) -> BadReply:
     """Return the fault for a redirect."""
-    return BadReply(f"{call} was redirected to {shown(target or 'nowhere')}; redirects are not followed")
+    return BadReply(f"{call} ", f"was redirected to {shown(target or 'nowhere')}; redirects are not followed")
 
 
 class ResponseParser:

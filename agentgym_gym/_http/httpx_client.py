@@ -351,7 +351,7 @@ def _faults(client: Any, call: Call) -> Iterator[None]:
     ) as error:
         raise BadOption(f"{call} is not a request that can be made: {reason(error)}") from error
     except (library.HTTPError, library.StreamError, OSError) as error:
-        raise ConnectionLost(f"{call} lost its connection: {reason(error)}") from error
+        raise ConnectionLost(f"{call} lost its connection: ", reason(error)) from error
     except RuntimeError as error:
         if not client.is_closed:
             raise

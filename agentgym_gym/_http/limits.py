@@ -187,7 +187,7 @@ def check_size(call: Call, size: int) -> None:
         BadReply: It exceeds `MAX_REPLY_BYTES`.
     """
     if size > MAX_REPLY_BYTES:
-        raise BadReply(f"{call} answered more than {MAX_REPLY_BYTES} bytes")
+        raise BadReply(f"{call} ", f"answered more than {MAX_REPLY_BYTES} bytes")
 
 
 def _seconds(given: object, name: str) -> float:

@@ -140,10 +140,11 @@ class SyncDriver:
             raise MaybeRestarted
         if not call.may_be_sent:
             raise MaybeRestarted
-        connection = self._connections[call.server] = BlockingConnection.open(request, self._headers)
+        connection = BlockingConnection.open(request, self._headers)
+        connection.before = before  # no call from here to the next line, so that Ctrl-C loses no connection
+        self._connections[call.server] = connection
         self.stats.connections += 1
-        if before is not None:
-            connection.replace(before)
+        connection.skip_unanswered()
         if not call.may_be_sent:
             raise MaybeRestarted
         return connection

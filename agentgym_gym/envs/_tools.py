@@ -345,7 +345,7 @@ _WITH = re.compile(r"with\s*Action Input:\s*")
 
 
 def read_as_agentgym(reply: str) -> str:
-    """Return the reply, which AgentGym's tool clients send as it is, or the part that the server parses.
+    """Return the reply, which AgentGym's tool clients send unchanged, or the part that the server parses.
 
     The limit on the length of an action applies to the line with the action and its input: reasoning before
     that line may be longer. Without such a line, the server's reply is the same for the end of the text.

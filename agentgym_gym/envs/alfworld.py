@@ -418,7 +418,7 @@ ALFWORLD = Environment(
     parts={
         "test_seen": range(2420, 2620, 2),
         "test_unseen": range(2421, 2620, 2),
-        # Only on a local server with ALFWorld's own games, of which there are that many.
+        # Only on a local server with ALFWorld's own games; these are all of them.
         "official_train": range(10_000, 13_553),
         "valid_seen": range(20_000, 20_140),
         "valid_unseen": range(30_000, 30_134),

@@ -124,7 +124,7 @@ def _answers(action: str) -> bool:
 
 
 def _read_as_agentgym(reply: str) -> str:
-    """Return the reply, which AgentGym's client sends as it is, or the part that the server parses.
+    """Return the reply, which AgentGym's client sends unchanged, or the part that the server parses.
 
     The limit on the length of an action applies to the text from the first pair of tags on: reasoning before
     it may be longer. Without tags, the server's reply is the same for the end of the text.

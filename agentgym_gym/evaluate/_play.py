@@ -4,53 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agentgym_gym._logging import logger
 from agentgym_gym.errors import AgentFault, ArgumentName, BadOption, SetupError
-from agentgym_gym.evaluate._agent_setup import AgentSetup
-from agentgym_gym.evaluate._chat.budget import Budget, BudgetUsedUp, RequestLimits
-from agentgym_gym.evaluate._chat.rate_limit import Gate
-from agentgym_gym.evaluate._env_setup import EnvSetup
-from agentgym_gym.evaluate._episode_workers import Job
-from agentgym_gym.evaluate._figures.prices import Price, read_prices
-from agentgym_gym.evaluate._folder import RunFolder, folder_name, latest, reserved
+from agentgym_gym.evaluate._chat.budget import BudgetUsedUp, RequestLimits
+from agentgym_gym.evaluate._folder import RunFolder, latest, reserved
 from agentgym_gym.evaluate._interrupts import Interrupt, interruptible
-from agentgym_gym.evaluate._protocols.applying import apply_protocols
-from agentgym_gym.evaluate._run import ChatOptions, Run, RunLimits
-from agentgym_gym.evaluate._runner import episodes_of, play_jobs
-from agentgym_gym.evaluate._runs import EPISODES, RunResults, counting
+from agentgym_gym.evaluate._prepared import MAX_UNASKED, PreparedRun, prepare
+from agentgym_gym.evaluate._run import Run, RunLimits
+from agentgym_gym.evaluate._runner import play_jobs
+from agentgym_gym.evaluate._runs import RunResults
+from agentgym_gym.evaluate._shared_limits import RequestsState, SharedLimits
 from agentgym_gym.options import check_options
-from agentgym_gym.rollout import read_records
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate._engines import Engine
+    from agentgym_gym.evaluate._agent_setup import AgentSetup
     from agentgym_gym.evaluate._on_ray import RayCluster
-    from agentgym_gym.evaluate._protocols.applied import AppliedProtocol
     from agentgym_gym.rollout._records import EpisodeRecord
 
-__all__ = [
-    "MAX_UNASKED",
-    "SLOW_SECONDS",
-    "PlayedRuns",
-    "PreparedRun",
-    "SharedLimits",
-    "Watcher",
-    "play",
-    "play_async",
-    "play_runs",
-    "prepare",
-]
-
-MAX_UNASKED = 1_000
-"""The number of episodes that models play without a confirmation."""
-
-SLOW_SECONDS = 10.0
-"""The seconds of a request after which the progress shows its duration."""
+__all__ = ["PlayedRuns", "Watcher", "play", "play_async", "play_runs"]
 
 _FILES = 256  # open files besides the connections
 
@@ -220,139 +197,6 @@ def _nothing(_: object) -> None:
     """Ignore a record."""
 
 
-@dataclass(frozen=True)
-class PreparedRun:
-    """A run with its environment and agent, before its folder is opened.
-
-    Attributes:
-        run: The run, with the settings of its protocol.
-        protocol: The protocol with the deviations of the run; None if it has none.
-        env: The environment, which other runs may share.
-        agent: The agent.
-    """
-
-    run: Run
-    protocol: AppliedProtocol | None
-    env: EnvSetup
-    agent: AgentSetup
-
-    @property
-    def samples(self) -> int:
-        """Episodes per task."""
-        return 1 if self.run.samples is None else self.run.samples
-
-    @property
-    def own_folder(self) -> Path | None:
-        """The folder that the run names, or None."""
-        return None if self.run.folder is None else Path(self.run.folder)
-
-    @property
-    def folder_name(self) -> str:
-        """The name of the run, a valid folder name."""
-        return folder_name(f"{self.env.name}-{self.agent.name}")
-
-    @property
-    def episodes(self) -> list[tuple[int, int]]:
-        """Task id and sample of each episode."""
-        return episodes_of(self.env.tasks, self.samples)
-
-    def folder(self, out: Path, *, several: bool) -> Path:
-        """Return the folder of the run, below the output folder if there are several runs."""
-        return self.own_folder or (out / self.folder_name if several else out)
-
-    def left(self, folder: Path | None) -> int:
-        """Return the number of episodes to play, without the played ones of a resumed run."""
-        planned = len(self.env.tasks) * self.samples
-        if folder is None or planned <= MAX_UNASKED or not (folder / EPISODES).exists():
-            return planned
-        return max(0, planned - len(counting(read_records(folder / EPISODES, torn_end=True)[0])))
-
-    def facts(self, concurrency: int) -> dict[str, Any]:
-        """Return the metadata that the run records."""
-        return {
-            "agent": self.agent.name,
-            "agent_settings": self.agent.settings(self.env.chosen.environment, self.env.system_prompt),
-            "seed": self.run.seed if self.agent.is_model else self.run.seed or 0,
-            "samples": self.samples,
-            "concurrency": concurrency,
-            **({} if self.protocol is None else {"protocol": self.protocol.facts}),
-            **self.env.facts(tools=self.agent.uses_tools),
-        }
-
-    def job(
-        self,
-        folder: RunFolder,
-        limits: RequestLimits | None,
-        on_episode: Callable[[EpisodeRecord], object],
-        *,
-        retry_faulted: bool,
-    ) -> Job:
-        """Return the remaining episodes, in the form that the runner accepts.
-
-        Args:
-            folder: The open folder of the run, which receives the records.
-            limits: The limits of a model's requests.
-            on_episode: Called with each record, after it is in the folder.
-            retry_faulted: Whether to retry the faulted episodes in the folder.
-        """
-        make_agent = self.agent.maker(self.env.chosen.environment, self.env.system_prompt, limits)
-        served = getattr(make_agent(), "served", None)
-
-        def add(record: EpisodeRecord) -> None:
-            if limits is not None:
-                folder.run["usage"] = limits.usage.as_dict()
-            if callable(served):
-                folder.run["model_server"] = served()
-            folder.add(record)
-            on_episode(record)
-
-        return Job(
-            self.env.maker(tools=self.agent.uses_tools),
-            make_agent,
-            folder.remaining(self.episodes, retry_faulted=retry_faulted),
-            add,
-            self.env.shared_servers,
-            isolate=self.env.isolate,
-            timeout=self.env.deadline,
-            success_at=self.env.success_at,
-        )
-
-
-def prepare(runs: Sequence[Run]) -> list[PreparedRun]:
-    """Return runs with their environments and agents; equal environments and models are shared.
-
-    Raises:
-        BadOption: There is no run, a setting is invalid, or two runs have the same environment and agent.
-        UnknownEnvironment: An environment does not exist.
-    """
-    if not runs:
-        raise BadOption("there is no run to play: pass one or several")
-    envs: list[tuple[Run, EnvSetup]] = []
-    engines: dict[Any, Engine] = {}
-    prepared = []
-    for run in runs:
-        check_options(run)
-        if isinstance(run.agent, ChatOptions):
-            check_options(run.agent)
-    for run, protocol in apply_protocols(runs):
-        key = replace(run, agent="", name=None, folder=None, samples=None)
-        env = next((env for known, env in envs if known == key), None)
-        if env is None:
-            env = EnvSetup(run)
-            envs.append((key, env))
-        prepared.append(PreparedRun(run, protocol, env, AgentSetup.of(run, engines)))
-    places = [each.own_folder or each.folder_name for each in prepared]
-    twice = next((each for each in prepared if places.count(each.own_folder or each.folder_name) > 1), None)
-    if twice is not None:
-        raise BadOption(
-            (
-                f"two agents are called {twice.agent.name!r} in {twice.env.name}: give one of them another ",
-                ArgumentName("name"),
-            )
-        )
-    return prepared
-
-
 @dataclass
 class PlayedRuns:
     """Runs that were played, perhaps not to their end.
@@ -457,7 +301,7 @@ def play_runs(
         played.folders = folders
         _allow_connections(limits.concurrency)
         records = [record for folder in folders for record in folder.records]
-        state = _State(shared, [each.env for each in prepared])
+        state = RequestsState(shared, [each.env for each in prepared])
         cluster = stack.enter_context(_cluster(ray, limits, prepared)) if ray is not None else None
         left = sum(
             len(folder.remaining(each.episodes, retry_faulted=retry_faulted))
@@ -497,104 +341,6 @@ def _noted(played: PlayedRuns, requests: Sequence[RequestLimits | None]) -> Iter
                 folder.run["usage"] = request.usage.as_dict()
             folder.stopped = played.reason or None
             folder.stopped_by = played.stopped_by
-
-
-class SharedLimits:
-    """The budget of several runs, and a gate for each model server.
-
-    Args:
-        limits: The limits.
-        agents: The agents of the runs.
-        ray: The address of a Ray cluster, whose processes share no budget.
-
-    Attributes:
-        budget: The budget of all runs.
-        unpriced: Names of the models without a price.
-
-    Raises:
-        BadOption: A limit has no effect or cannot be enforced.
-    """
-
-    def __init__(self, limits: RunLimits, agents: Sequence[AgentSetup], *, ray: str | None = None) -> None:
-        given = {name: getattr(limits, name) for name in _LIMITS if getattr(limits, name) is not None}
-        first = next(iter(given), None)
-        if first is not None and not any(agent.is_model for agent in agents):
-            raise BadOption(first, given[first], problem="is only for models: remove it")
-        if first is not None and ray is not None:
-            raise BadOption(
-                first,
-                given[first],
-                problem=(
-                    "cannot be enforced on a Ray cluster: remove it, or ",
-                    ArgumentName("ray"),
-                    f"={ray!r}",
-                ),
-            )
-        self.prices: Mapping[str, Price] = {} if limits.prices is None else read_prices(limits.prices)
-        self.budget = Budget(limits.max_tokens_total, limits.max_cost)
-        self._rate = limits.requests_per_minute
-        self._gates: dict[str, Gate] = {}
-        models = dict.fromkeys(agent.name for agent in agents if agent.is_model)
-        by_name = {agent.name: agent for agent in agents}
-        self.unpriced = [name for name in models if self.price(by_name[name]) is None]
-        if self.unpriced and limits.max_cost is not None:
-            raise BadOption(
-                "max_cost",
-                limits.max_cost,
-                problem=(f"needs a price of {self.unpriced[0]}: give one by ", ArgumentName("prices")),
-            )
-        Gate(self._rate)  # reports an invalid rate before the run
-
-    def price(self, agent: AgentSetup) -> Price | None:
-        """Return the price of a model's tokens; None if it is unknown, or the agent is not a model."""
-        return agent.price(self.prices)
-
-    def of(self, agent: AgentSetup) -> RequestLimits | None:
-        """Return the limits of an agent in one environment; None if it is not a model."""
-        if not agent.is_model:
-            return None
-        gate = self._gates.setdefault(agent.server_key, Gate(self._rate))
-        return RequestLimits(gate, self.budget, self.price(agent))
-
-    def state(self) -> list[str]:
-        """Return the state of the requests in words."""
-        gates = self._gates.values()
-        waiting, in_flight = sum(gate.waiting for gate in gates), sum(gate.in_flight for gate in gates)
-        rejected = sum(gate.rejected for gate in gates)
-        words = []
-        oldest = max((gate.longest_wait for gate in gates), default=0.0)
-        if in_flight or waiting:
-            words.append(f"requests {in_flight}" + (f" (+{waiting} waiting)" if waiting else ""))
-        if oldest > SLOW_SECONDS:
-            words.append(f"longest {oldest:.0f} s")
-        if retries := sum(gate.retries for gate in gates):
-            words.append(f"retries {retries}")
-        words += [
-            f"retrying {gate.faulted}: {' '.join(gate.last_fault.split()):.60}"
-            for gate in gates
-            if gate.faulted
-        ]
-        if rejected:
-            words.append(f"HTTP 429 {rejected}")
-        if self.budget.cost:
-            words.append(f"cost {self.budget.cost:.2f}")
-        return words
-
-
-_LIMITS = ("max_cost", "max_tokens_total", "requests_per_minute")
-
-
-@dataclass(frozen=True)
-class _State:
-    """The state of requests to models and of slow environments in words, for the progress."""
-
-    limits: SharedLimits
-    envs: Collection[EnvSetup]
-
-    def __call__(self) -> list[str]:
-        waits = {env.name: env.shared_servers.calls.longest for env in self.envs}
-        slow = [f"{name} waits {wait:.0f} s" for name, wait in waits.items() if wait > SLOW_SECONDS]
-        return [*self.limits.state(), *slow]
 
 
 async def _check_servers(agents: Sequence[AgentSetup]) -> None:

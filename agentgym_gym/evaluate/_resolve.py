@@ -153,7 +153,7 @@ def resolve(name: str) -> Chosen:
     except UnknownEnvironment as error:
         if spec is None:
             advice = "an environment of another package needs its module, as in my_package:my/Env-v0"
-            raise UnknownEnvironment(*error.args, f"; {advice}") from None
+            raise error.with_advice(f"; {advice}") from None
         return Chosen(_with_module(module, spec.id), None)
     if spec is None:
         return Chosen(f"{OURS}:{environment.id}", environment)

@@ -90,7 +90,7 @@ def select_tasks(chosen: Chosen, run: Run, *, any_split: bool = False) -> Select
 def selection_text(tasks: str | Sequence[int] | None) -> str:
     """Return tasks as the text of a selection, such as ``0:50``; ``all`` by default."""
     if tasks is None or isinstance(tasks, str):
-        return tasks or "all"
+        return "all" if tasks is None else tasks
     if isinstance(tasks, range) and tasks.step == 1:
         return f"{tasks.start}:{tasks.stop}"
     return ",".join(map(str, tasks))

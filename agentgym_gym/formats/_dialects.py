@@ -141,7 +141,7 @@ DIALECTS = (
 
 
 def _any_of(patterns: Iterable[str]) -> str:
-    """Return a pattern of alternatives, in which each group ``name`` gets a number."""
+    """Return a pattern of alternatives, with a number in place of each group ``name``."""
     return "|".join(pattern.replace("<name>", f"<n{i}>") for i, pattern in enumerate(filter(None, patterns)))
 
 

@@ -110,7 +110,7 @@ def answer_in(reply: str) -> tuple[str, str]:
 
 
 def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return a text in which line breaks replace all characters of some spans, which must be in order."""
+    """Return a text with line breaks in place of all characters of some spans, which must be in order."""
     kept, position = [], 0
     for start, end in spans:
         kept += [text[position:start], "\n" * (end - start)]

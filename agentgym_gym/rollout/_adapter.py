@@ -68,29 +68,15 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
             self, _disable_deepcopy=True, observe=observe, act=act, system_prompt=system_prompt
         )
         gymnasium.Wrapper.__init__(self, env)
+        space = env.action_space
         self._observe = _observation_text if observe is None else observe
         self._act = act if callable(act) else None
-        self._actions: dict[str, Any] | None = None
-        self._expected = ""  # description of valid text, for parse errors
+        self._actions = _checked_actions(space, act) if isinstance(act, dict) else None
         self.observation_space = TextSpace()
-        self.action_space = TextSpace()
-        space, sentence = env.action_space, "Reply with one action and nothing else."
+        self.action_space, self._expected, sentence = _described_actions(space, act)
         own = system_prompt_of(env)
-        if isinstance(act, dict):
-            self._actions = _checked_actions(space, act)
-            names = [name.strip() for name in act]
-            self._expected = f"one of {', '.join(names)}"
-            sentence = f"Reply with one of these actions and nothing else: {', '.join(names)}."
-            self.action_space = ActionText(names)
-        elif act is None and _is_text(space):
-            sentence = "" if own else sentence
-            self.action_space = ActionText(copy.deepcopy(space))
-        elif act is None:
-            form = _json_actions.describe(space)
-            self._expected, sentence = form, f"Reply with {form} and nothing else."
-            if not isinstance(space, spaces.Discrete):
-                self._expected, sentence = f"JSON: {form}", f"Reply with JSON and nothing else: {form}."
-            self.action_space = ActionText(copy.deepcopy(space))
+        if own and act is None and _is_text(space):
+            sentence = ""
         generated = "\n\n".join(part for part in (own, sentence) if part)
         self.system_prompt = generated if system_prompt is None else system_prompt
         self._max_turns: int | None = None
@@ -235,6 +221,29 @@ class ActionText(TextSpace):
 
     def __repr__(self) -> str:
         return f"ActionText({self._actions!r})"
+
+
+def _described_actions(
+    space: Space[Any], act: Callable[[str], Any] | dict[str, Any] | None
+) -> tuple[TextSpace, str, str]:
+    """Return the space of action texts, their description for parse errors, and a sentence for the prompt.
+
+    Raises:
+        TypeError: Actions of the space have no JSON form, and ``act`` is None.
+    """
+    if isinstance(act, dict):
+        names = [name.strip() for name in act]
+        listed = ", ".join(names)
+        sentence = f"Reply with one of these actions and nothing else: {listed}."
+        return ActionText(names), f"one of {listed}", sentence
+    if act is not None or _is_text(space):
+        texts = TextSpace() if act is not None else ActionText(copy.deepcopy(space))
+        return texts, "", "Reply with one action and nothing else."
+    form = _json_actions.describe(space)
+    texts = ActionText(copy.deepcopy(space))
+    if isinstance(space, spaces.Discrete):
+        return texts, form, f"Reply with {form} and nothing else."
+    return texts, f"JSON: {form}", f"Reply with JSON and nothing else: {form}."
 
 
 def _is_text(space: Space[Any]) -> bool:

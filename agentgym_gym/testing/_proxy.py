@@ -37,7 +37,7 @@ class FaultyProxy:
     for byte, except for the ``Host`` header of requests. Each client has its own connection to the server.
 
     When the server goes down, the proxy closes its connections and refuses new ones until the server is back
-    at its address. It detects this with one extra connection, on which it sends nothing.
+    at its address. It detects this with one extra connection, which sends nothing.
 
     Args:
         server: Base URL of the server.

@@ -27,7 +27,7 @@ def test_a_request_is_for_the_server(server, line, host):
     assert not any(each.startswith(b"Content-Length") for each in rest)
 
 
-def test_what_an_agent_wrote_stays_in_the_body():
+def test_text_of_an_agent_stays_in_the_body():
     call = Call("step", "POST", "/step", {"action": "x\r\n\r\nGET / HTTP/1.1"}, server="http://a.test")
     head, _, body = request_of(call).partition(b"\r\n\r\n")
     assert b"Content-Length: %d" % len(body) in head
@@ -35,7 +35,7 @@ def test_what_an_agent_wrote_stays_in_the_body():
 
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX: y", "/ä", "/a\x00"])
-def test_a_path_that_cannot_be_asked_for_is_refused(path):
+def test_an_unusable_path_is_refused(path):
     with pytest.raises(errors.BadOption):
         request_of(Call("step", "POST", path, {}, server="http://a.test"))
 
@@ -49,7 +49,7 @@ def test_a_server_that_cannot_be_is_named():
     ("after", "last"),
     [(b"", False), (b"HTTP/1.1 200 OK\r\n", True), (b"rubbish", True)],
 )
-def test_what_comes_after_a_reply_ends_the_connection(after, last):
+def test_bytes_after_a_reply_end_the_connection(after, last):
     incoming = ResponseParser(CALL)
     incoming.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}" + after)
     assert (incoming.complete, incoming.last) == (True, last)
@@ -57,7 +57,7 @@ def test_what_comes_after_a_reply_ends_the_connection(after, last):
 
 
 @pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{}"])
-def test_a_reply_that_ends_too_early_is_none(said):
+def test_a_truncated_reply_is_not_a_reply(said):
     incoming = ResponseParser(CALL)
     if said:
         incoming.feed(said)

@@ -179,7 +179,7 @@ def test_an_id_that_agentgyms_own_server_gave_out_twice_is_not_taken_twice(recor
 # ------------------------------------------------------------------------------------------------- the bound
 
 
-def test_no_more_are_held_than_wanted_and_the_others_wait(counted):
+def test_environments_beyond_the_limit_wait(counted):
     servers = [counted(), counted()]
 
     async def play():
@@ -198,7 +198,7 @@ def test_no_more_are_held_than_wanted_and_the_others_wait(counted):
     assert [server.open for server in servers] == [set(), set()]
 
 
-def test_what_an_episode_that_is_over_holds_is_handed_on(counted):
+def test_the_lease_of_an_ended_episode_passes_to_a_waiter(counted):
     """As where environments are kept for later episodes: nobody waits for one that nobody plays in."""
     servers = [counted(), counted()]
 
@@ -223,7 +223,7 @@ def test_what_an_episode_that_is_over_holds_is_handed_on(counted):
     assert [server.open for server in servers] == [set(), set()]
 
 
-def test_what_an_episode_holds_that_goes_on_is_not_handed_on(counted):
+def test_the_lease_of_a_running_episode_is_kept(counted):
     server = counted()
     limits = {"create": 0.2}
     playing, over = (
@@ -357,7 +357,7 @@ def test_a_server_that_fails_is_not_waited_for(counted, caplog):
     env.close()
 
 
-def test_what_is_being_closed_still_takes_its_place(counted):
+def test_an_environment_being_closed_still_uses_its_slot(counted):
     server = counted()
     server.held_up.add("/close")
     first = textcraft(server, max_envs_per_server=1)

@@ -50,7 +50,7 @@ def test_of_several_servers_the_one_that_answers_is_used_and_the_other_tried_aga
         env.close()
 
 
-def test_many_threads_are_not_held_up_by_a_dead_server(silent_url):
+def test_many_threads_are_not_blocked_by_a_dead_server(silent_url):
     faults = []
 
     def play():
@@ -138,7 +138,7 @@ def test_a_name_that_is_not_found_opens_no_circuit(monkeypatch, kind, answer, re
         (errno.EADDRNOTAVAIL, ""),
     ],
 )
-def test_what_fails_on_this_machine_opens_no_circuit_and_is_named(monkeypatch, kind, code, advice):
+def test_local_failures_open_no_circuit_and_are_named(monkeypatch, kind, code, advice):
     def refuse(*_args):
         raise OSError(code, os.strerror(code))
 
@@ -151,7 +151,7 @@ def test_what_fails_on_this_machine_opens_no_circuit_and_is_named(monkeypatch, k
 
 @pytest.mark.slow  # a separate program
 @pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv])
-def test_without_a_descriptor_nothing_is_held_against_the_server(counted, kind):
+def test_a_lack_of_descriptors_does_not_count_against_the_server(counted, kind):
     """Truly without: in a separate program, which frees them after five resets."""
     server = counted()
     code = f"""

@@ -84,7 +84,7 @@ def test_then_one_caller_at_a_time_tries_and_the_circuit_is_open_longer_each_tim
         errors.EnvironmentFailed("x"),
     ],
 )
-def test_what_fails_at_once_is_asked_again(clock, fault):
+def test_immediate_failures_do_not_open_the_circuit(clock, fault):
     server = CircuitBreaker("http://x", clock=clock)
     for _ in range(100):
         server.note(fault)

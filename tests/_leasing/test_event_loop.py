@@ -164,7 +164,7 @@ def test_where_no_thread_can_be_started_they_are_written_in_place(counted, touch
     assert threads == [threading.current_thread()]
 
 
-def test_what_fails_in_a_thread_is_raised(started, monkeypatch):
+def test_an_error_in_a_thread_is_raised(started, monkeypatch):
     by_hand.register(by_hand.make(Small()), monkeypatch)
     monkeypatch.setattr(filelock.FileLock, "acquire", full)
 
@@ -176,7 +176,7 @@ def test_what_fails_in_a_thread_is_raised(started, monkeypatch):
     asyncio.run(main())
 
 
-def test_what_is_made_while_its_event_loop_ends_is_recorded_and_closed_at_exit(counted, touching):
+def test_an_environment_created_while_its_event_loop_ends_is_recorded_and_closed_at_exit(counted, touching):
     server, gate = counted(), Gate()
     touching(gate)
     env = AsyncAgentGymEnv("TextCraft", server=server.url)

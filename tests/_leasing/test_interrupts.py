@@ -172,7 +172,7 @@ def test_wherever_ctrl_c_comes_nothing_is_left(counted, what, awaited):
     assert persisted(server) == []
 
 
-def test_the_next_close_of_a_vector_closes_what_an_interrupted_one_left(server):
+def test_the_next_close_of_a_vector_closes_the_rest_of_an_interrupted_one(server):
     envs = gymnasium.make_vec("agentgym/TextCraft-v0", num_envs=40, server=server.url).unwrapped
     envs.reset(seed=0)
 
@@ -192,7 +192,7 @@ def test_the_next_close_of_a_vector_closes_what_an_interrupted_one_left(server):
     assert persisted(server) == []
 
 
-def test_what_was_asked_in_vain_to_close_is_asked_again_at_exit(counted):
+def test_failed_closes_are_retried_at_exit(counted):
     server = counted()
     env = AgentGymEnv("TextCraft", server=server.url)
     env.reset(seed=0)

@@ -141,7 +141,7 @@ def test_where_nothing_can_be_written_all_is_played_and_it_is_logged_once(
     assert [record.agentgym["event"] for record in events] == ["held ids not saved"]
 
 
-def test_what_could_not_be_written_is_written_when_it_can_be(server, monkeypatch):
+def test_failed_records_are_written_as_soon_as_possible(server, monkeypatch):
     with monkeypatch.context() as patch:
         a_full_disk(patch, None)
         envs = begun(server, 3)
@@ -150,9 +150,7 @@ def test_what_could_not_be_written_is_written_when_it_can_be(server, monkeypatch
 
 
 @pytest.mark.parametrize("operation", ["touch", "unlink"])
-def test_what_could_not_be_written_of_one_environment_is_written_with_the_next(
-    server, monkeypatch, operation
-):
+def test_failed_records_are_written_with_the_next_environment(server, monkeypatch, operation):
     working = getattr(Path, operation)
 
     def fails_for_one(path, *args, **options):
@@ -250,7 +248,7 @@ print(touched)
     assert (ended.stdout, ended.stderr) == ("[]\n", "")
 
 
-def test_held_ids_are_persisted_until_they_are_closed_or_the_server_goes_away(server):
+def test_leased_ids_are_persisted_until_closed_or_lost_with_the_server(server):
     envs = begun(server, 4)
     assert recorded(server) == [[0, 1, 2, 3]]
     envs[0].close()

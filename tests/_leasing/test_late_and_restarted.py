@@ -84,7 +84,7 @@ def test_a_close_that_is_tried_again_reaches_no_other(server, again, restarted):
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("path", ["/reset", "/step"])
 @pytest.mark.parametrize("does_it", [False, True])
-def test_what_was_cancelled_is_closed_when_its_event_loop_is_gone_unless_it_is_not_ours(
+def test_a_cancelled_environment_is_closed_after_its_event_loop_unless_it_is_not_ours(
     server, path, restarted, does_it
 ):
     env = AsyncAgentGymEnv("TextCraft", server=server.url, **US)
@@ -112,7 +112,7 @@ def test_what_was_cancelled_is_closed_when_its_event_loop_is_gone_unless_it_is_n
 
 @pytest.mark.parametrize("path", ["/reset", "/step"])
 @pytest.mark.parametrize("kind", [AgentGymEnv, AsyncAgentGymEnv])
-def test_what_was_cut_off_is_closed_while_its_connection_is_open(server, path, kind):
+def test_an_environment_of_a_timed_out_request_is_closed_while_its_connection_is_open(server, path, kind):
     """Though the request has changed it, and it can no longer be recognised."""
     env = kind("TextCraft", server=server.url, timeout={"step": 0.2, "reset": 0.2}, **US)
 

@@ -123,7 +123,7 @@ def test_a_connection_that_cannot_be_opened_takes_nothing_away(server, make, mon
     assert server.there == []
 
 
-def test_what_is_lost_with_a_server_names_the_reason(server, make, monkeypatch):
+def test_a_lease_lost_with_its_server_names_the_reason(server, make, monkeypatch):
     inside.retry_at_once(monkeypatch)
     first, second = make(HandWire(), 2)
     first.reset(seed=0)

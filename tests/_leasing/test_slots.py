@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "files"
 
 
-def test_what_another_process_holds_is_not_taken(server, process):
+def test_leases_of_another_process_are_not_taken(server, process):
     (first, third), (second,) = process(2), process()
     first.reset(seed=0)
     second.reset(seed=0)
@@ -56,7 +56,7 @@ def test_what_another_process_holds_is_not_taken(server, process):
     assert server.there == [501, 502]
 
 
-def test_what_someone_unknown_has_made_is_not_taken(server, process):
+def test_environments_of_unknown_clients_are_not_taken(server, process):
     server.there = [7, 8]
     (env,) = process()
     with pytest.raises(errors.ServerFull, match="restart"):
@@ -193,7 +193,7 @@ def test_where_no_slot_is_available_no_environment_is_made(server, process, monk
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"7x", b"9" * 5_000, b"-3"])
-def test_an_id_that_cannot_be_read_is_none(server, process, folder, content):
+def test_an_unreadable_id_does_not_count(server, process, folder, content):
     (env,) = process()
     env.reset(seed=0)
     env.close()

@@ -109,7 +109,7 @@ def test_no_password_is_logged(server, caplog):
 
 
 @pytest.mark.parametrize("kind", [Alone, Awaited])
-def test_a_connection_that_could_not_be_made_is_none(kind, monkeypatch):
+def test_a_failed_connection_does_not_count(kind, monkeypatch):
     inside.retry_at_once(monkeypatch)
     with Server() as gone:
         play = kind(gone.url)

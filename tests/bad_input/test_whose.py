@@ -57,7 +57,7 @@ def test_surplus_bytes_after_a_reply(play, server):
     plays_on(play)
 
 
-def test_a_reply_that_nobody_asked_for(play, server):
+def test_an_unrequested_reply(play, server):
     go, sent = threading.Event(), threading.Event()
 
     def chatter(connection):

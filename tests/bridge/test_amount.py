@@ -86,7 +86,7 @@ def test_reasoning_follows_the_name(model, mode):
     assert RlRecipe(CRAFT, model=model, thinking="keep").thinks.mode == "keep"
 
 
-def test_reasoning_that_cannot_be_is_refused():
+def test_invalid_reasoning_is_an_error():
     with pytest.raises(ValueError, match="has no switch for reasoning"):
         RlRecipe(CRAFT, model="Qwen/QwQ-32B", thinking="off")
     with pytest.raises(ValueError, match="thinking='hide' needs"):

@@ -38,7 +38,7 @@ def test_coroutines(check, isolate):
     assert status == "ok"
 
 
-def test_one_that_fails_beside_another(check):
+def test_an_environment_that_fails_next_to_another(check):
     (first, (status, text, advice)) = check("OneAtATime")
     assert (first[0], status) == ("ok", "problem")
     assert "fails when two episodes run at once, but not one by one" in text
@@ -46,7 +46,7 @@ def test_one_that_fails_beside_another(check):
     assert "isolate: process beside env_id (it is thread now)" in advice
 
 
-def test_one_that_hangs_beside_another(check):
+def test_an_environment_that_hangs_next_to_another(check):
     (_, (status, text, advice)) = check("HangsBesideAnother", timeout=1)
     assert status in {"problem", "warning"}
     assert "at once" in text
@@ -71,7 +71,7 @@ def test_one_that_shares_a_generator(check, seeds):
 @pytest.mark.parametrize(
     ("name", "seeds"), [("OneAtATime", (0, 2)), ("GlobalRandom", (0, 2)), ("GlobalRandom", (0,))]
 )
-def test_in_a_process_of_its_own_nothing_is_wrong(check, name, seeds):
+def test_in_a_separate_process_nothing_is_wrong(check, name, seeds):
     assert [status for status, _, _ in check(name, "process", seeds=seeds)] == ["ok"]
 
 
@@ -135,7 +135,7 @@ def test_no_more_than_two_are_open_and_two_turns_are_played(check, monkeypatch):
 
 
 @pytest.mark.parametrize("isolate", [None, pytest.param("process", marks=pytest.mark.slow)])
-def test_the_isolation_is_that_of_a_row(tmp_path, isolate):
+def test_a_row_sets_the_isolation(tmp_path, isolate):
     folder = write_tasks(
         tmp_path, "nasty_envs:nasty/OneAtATime-v0", of_rows={"isolate": isolate} if isolate else {}
     )

@@ -78,7 +78,7 @@ def test_without_players_nothing_is_played(play):
 
 
 @pytest.mark.slow
-def test_what_was_played_in_time_counts(play):
+def test_episodes_before_the_timeout_count(play):
     """The first reply comes at once, and the second too late."""
 
     class Late(Scripted):

@@ -149,7 +149,7 @@ BLANK = {**SYSTEM, "content": ""}
         ([BLANK, {"role": "user", "content": "Go."}], "user: Go."),
     ],
 )
-def test_what_is_before_the_first_observation(written, messages, opening):
+def test_the_opening_of_an_episode(written, messages, opening):
     _, facts, _ = written({**row_of(COUNT), "raw_prompt": messages}, "1", max_turns=1)
     assert facts["system_prompt"] == opening
 

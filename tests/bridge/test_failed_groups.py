@@ -52,5 +52,5 @@ def test_too_many_failed_groups_in_a_row_end_the_run(run, waiting, first):
         run([waiting] * (first + MOST + 1))
 
 
-def test_a_finished_group_between_them_goes_on(run):
+def test_a_finished_group_between_them_continues(run):
     run([[f"fine {number}"] if number % 50 == 0 else [] for number in range(3 * MOST)])

@@ -43,6 +43,6 @@ def test_where_the_step_is_not_known_nothing_is_guessed():
         ([1, 2], "turns and every"),
     ],
 )
-def test_what_it_cannot_be_is_named(given, says):
+def test_impossible_choices_are_named(given, says):
     with pytest.raises(ValueError, match=says):
         Horizon.of(given)

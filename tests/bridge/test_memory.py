@@ -121,7 +121,7 @@ def test_a_size_is_read_from_config_json(tmp_path):
         ("x/14B", 8, 64, 8_192, True, 2),
     ],
 )
-def test_settings_fit_and_hold_one_episode(model, gpus, memory, episode, offload, parallel):
+def test_settings_fit_and_have_room_for_one_episode(model, gpus, memory, episode, offload, parallel):
     size = model_size(model)
     chosen = choose(size, episode, Sizing(gpus, episode, episode), memory=memory)
     assert (chosen.offload, chosen.tensor_parallel) == (offload, parallel)
@@ -130,7 +130,7 @@ def test_settings_fit_and_hold_one_episode(model, gpus, memory, episode, offload
     assert 0.5 <= chosen.utilization <= 0.7
 
 
-def test_what_does_not_fit_is_a_warning_and_the_least_settings():
+def test_settings_that_do_not_fit_are_a_warning_and_the_smallest_ones():
     made = RlRecipe(WEBSHOP, model="x/7B", gpus=1, preset="train")
     assert (made.sizing.offload, made.sizing.activation_offload, made.sizing.tokens) == (True, True, 16_384)
     assert "does not fit by this estimate; use more --gpus, --lora 32" in " ".join(

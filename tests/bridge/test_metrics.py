@@ -93,7 +93,7 @@ def test_an_environment_that_was_not_played_has_no_averages(by_environment):
     assert not {f"env/{MAZE}/{name}" for name in ("success", "score", "turns")} & set(found)
 
 
-def test_what_is_not_of_the_bridge_is_passed_over(by_environment, fail):
+def test_other_agents_results_are_skipped(by_environment, fail):
     assert by_environment([{"score": 1.0}, {}, record(env_id="")]) == {}
     assert by_environment([{"score": 1.0}]) == {}
     fail([{"score": 1.0}, record(fault="LeaseLost")])
@@ -269,7 +269,7 @@ def test_an_unexpected_function_is_not_replaced(monkeypatch, caplog):
         assert f"metric_utils.{name} of this verl is not as expected ({reason})" in caplog.text
 
 
-def test_what_fails_in_the_bridge_ends_no_training(monkeypatch, caplog):
+def test_an_error_in_the_metrics_does_not_end_the_training(monkeypatch, caplog):
     functions = {
         "compute_data_metrics": lambda batch, use_critic=True: {"critic/score/mean": 1.0},
         "process_validation_metrics": lambda data_sources, sample_uids, infos_dict: {"maze": {}},

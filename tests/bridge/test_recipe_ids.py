@@ -31,7 +31,7 @@ def test_a_row_of_an_id_with_a_colon(instructed):
     assert not opened
 
 
-def test_an_environment_that_cannot_be_made_is_named():
+def test_an_error_names_the_environment():
     for env_id, kwargs, reason in (
         ("counting_env:bridge/Count-v0", {"nonsense": 1}, "env_kwargs do not fit"),
         ("counting_env:bridge/Count-v0", {"faults": ["make"]}, "RuntimeError: broken at make"),
@@ -57,7 +57,7 @@ def test_a_recipe_takes_ids_with_colons(env_id, bare):
 
 
 @pytest.mark.parametrize("env_id", ["", "my env", "my_package:", "a/b/c", "$(x):Env-v0"])
-def test_what_is_no_id_is_refused(env_id):
+def test_an_invalid_id_is_an_error(env_id):
     with pytest.raises(ValueError, match="is not the id of"):
         EnvChoice(env_id)
 

@@ -19,7 +19,7 @@ def written(folder, **choices):
     return text, yaml.safe_load(text)
 
 
-def test_any_value_is_read_as_it_was_given(tmp_path):
+def test_values_are_read_unchanged(tmp_path):
     model = 'own/"4B": <model> #é'
     text, config = written(tmp_path, model=model, preset="train", lora=8, kl_coef=1e-7)
     assert config["actor_rollout_ref"]["model"]["path"] == model

@@ -73,6 +73,6 @@ def test_the_trainer_is_in_the_name_of_the_run():
         ({"trainer": "separate_async", "lora": 8}, "without the adapters"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(choices, message):
+def test_contradicting_choices_are_errors(choices, message):
     with pytest.raises(ValueError, match=message):
         RlRecipe(CRAFT, **choices)

@@ -103,7 +103,7 @@ def test_an_environment_that_comes_back_within_the_budget_is_played(monkeypatch,
     assert seen == ["task 7 of seed 3"] * (3 if stage == "step" else 1)
 
 
-def test_what_comes_back_at_the_very_end_of_the_budget_is_met(monkeypatch):
+def test_a_server_that_returns_at_the_end_of_the_budget(monkeypatch):
     """The last try is made when the budget ends, however long the waits have grown."""
     inside_bridge.retry_episodes_after(monkeypatch, 30.0, 30.0)
     away_for(monkeypatch, 0.2)
@@ -112,7 +112,7 @@ def test_what_comes_back_at_the_very_end_of_the_budget_is_met(monkeypatch):
     assert time.monotonic() - began < 15
 
 
-def test_what_stays_away_is_left_out_when_the_budget_is_used_up(monkeypatch, caplog):
+def test_an_episode_is_excluded_after_the_budget(monkeypatch, caplog):
     away_for(monkeypatch, 60)
     began = time.monotonic()
     fault, tries = played(row_of(RETURNS), budget=0.3)
@@ -142,7 +142,7 @@ def test_the_waits_grow_up_to_a_limit_and_differ(monkeypatch):
         assert len(set(those)) == 20
 
 
-def test_no_budget_is_no_replay(monkeypatch):
+def test_without_a_budget_nothing_is_retried(monkeypatch):
     away_for(monkeypatch, 60)
     fault, tries = played(row_of(RETURNS), budget=0)
     assert fault is not None
@@ -160,7 +160,7 @@ def test_no_budget_is_no_replay(monkeypatch):
     ],
     ids=["reset", "step", "arguments", "task", "option"],
 )
-def test_what_waiting_does_not_mend_is_not_waited_for(monkeypatch, row, kind, caplog):
+def test_permanent_faults_are_not_retried(monkeypatch, row, kind, caplog):
     away_for(monkeypatch, 60)
     fault, tries = played(row, budget=60)
     assert fault["kind"] == kind

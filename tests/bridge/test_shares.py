@@ -39,7 +39,7 @@ def test_no_task_is_there_twice_more_than_another(tasks, count):
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=5))
-def test_each_beginning_holds_the_parts_in_proportion(sizes):
+def test_each_prefix_has_the_parts_in_proportion(sizes):
     parts = [[(number, at) for at in range(size)] for number, size in enumerate(sizes)]
     rows = interleave(parts)
     assert sorted(rows) == sorted(each for part in parts for each in part)
@@ -88,12 +88,12 @@ def test_the_turn_limit_of_an_environment_comes_from_its_arguments():
         ({}, "env_id='' is not the id"),
     ],
 )
-def test_a_recipe_that_cannot_be(choices, said):
+def test_an_invalid_recipe_is_an_error(choices, said):
     with pytest.raises(ValueError, match=said):
         RlRecipe(**choices)
 
 
 @pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf")])
-def test_a_weight_that_cannot_be(weight):
+def test_an_invalid_weight_is_an_error(weight):
     with pytest.raises(ValueError, match=r"agentgym/Maze-v0 should be a positive number"):
         EnvChoice(MAZE, weight=weight)

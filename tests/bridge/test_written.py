@@ -50,7 +50,7 @@ def is_script(text):
 
 
 @pytest.mark.parametrize(("choices", "version", "preset"), [*written()], ids=str)
-def test_nothing_is_wrong_with_what_init_writes(tmp_path, choices, version, preset):
+def test_check_finds_nothing_in_folders_of_init(tmp_path, choices, version, preset):
     recipe = RlRecipe(verl=version, preset=preset, **{"env_id": TEXTCRAFT, **choices})
     write(recipe, tmp_path)
     findings = checked(tmp_path)
@@ -97,7 +97,7 @@ def test_the_settings_are_of_the_algorithm_and_of_the_preset(tmp_path, algorithm
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("preset", SFT_PRESETS)
-def test_nothing_is_wrong_with_what_sft_writes(tmp_path, preset, version):
+def test_check_finds_nothing_in_folders_of_sft(tmp_path, preset, version):
     choices = {"offload": True} if version != VERSIONS[0] else {}
     write_sft(SftRecipe(verl=version, preset=preset, validation=True, max_length=20_000, **choices), tmp_path)
     findings = checked(tmp_path)

@@ -286,7 +286,7 @@ def test_play_without_a_server(run, unreachable_url):
     assert "could not connect" in result.stderr
 
 
-def test_ctrl_c_in_the_imports_is_no_traceback():
+def test_ctrl_c_during_imports_prints_no_traceback():
     code = """
 import sys, types
 class Slow(types.ModuleType):

@@ -113,7 +113,7 @@ def test_several_models_in_one_folder(run, written, tmp_path):
     ]
 
 
-def test_what_differs_is_a_warning(run, written):
+def test_differences_are_warnings(run, written):
     result = run("compare", written("a", A), written("b", B, options={**OPTIONS, "max_turns": 5}))
     assert "warning: max_turns differs: 20 in A, 5 in B.\n" in result.stdout
 
@@ -179,7 +179,7 @@ def test_many_differing_tasks_are_drawn(run, written):
     )
 
 
-def test_what_a_server_or_model_wrote_does_not_command_the_terminal(run, written):
+def test_text_of_a_server_or_model_does_not_control_the_terminal(run, written):
     result = run("compare", written("a", A, agent="\x1b[2Jevil"), written("b", B))
     assert "\x1b" not in result.stdout
     assert "evil on TextCraft-v0" in result.stdout

@@ -270,7 +270,7 @@ def may_be_repeated(option):
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_an_option_given_twice_is_no_last_word(words):
+def test_a_repeated_option_is_refused(words):
     for option in valued(words):
         name = option.names[-1]
         error = refused(*words, name, "1", name, "2")

@@ -125,7 +125,7 @@ def test_the_seed_makes_the_same_files_again(rl):
     assert tasks(drawn[0]["train"]) != tasks(drawn[2]["train"])
 
 
-def test_what_is_printed(run):
+def test_the_printed_output(run):
     save("items.json", "textcraft_1", "maze_1", "maze_1", "textcraft_2")
     result = run("data", "rl", "items.json", "--out", "out", "--val", "0")
     assert re.search(r"agentgym/TextCraft-v0 +2 +0 +[\d,]+ *\n", result.stdout)

@@ -115,7 +115,7 @@ def test_eval_of_a_mistyped_address_writes_nothing(run, tmp_path, unreachable_ur
 
 
 @pytest.mark.slow
-def test_eval_goes_on_after_the_server_was_gone(run, tmp_path, own_agent):
+def test_eval_continues_after_the_server_returns(run, tmp_path, own_agent):
     server = LocalServer("textcraft")
     gone, stops = server.start(), [server.stop]
 

@@ -375,7 +375,7 @@ def test_an_environment_that_does_not_reply_is_reported(run, monkeypatch):
     assert stderr.text.count(" episodes  ") == 1
 
 
-def test_the_summary_is_true_while_the_run_goes_on(run, tmp_path, started, command):
+def test_the_summary_is_current_during_the_run(run, tmp_path, started, command):
     """The last episode of the model waits until the summary has those before it."""
     seen, answered, waiting = [], [], threading.Event()
 

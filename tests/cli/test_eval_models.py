@@ -155,7 +155,7 @@ def test_native_tools(run, tmp_path, textcraft_url, model):
     assert {tool["function"]["name"] for tool in asked(server)[0]["tools"]} == {"craft", "get", "inventory"}
 
 
-def test_faults_of_the_model_are_no_zeros_and_are_retried_on_request(run, tmp_path, textcraft_url, model):
+def test_model_faults_are_not_zeros_and_are_retried_on_request(run, tmp_path, textcraft_url, model):
     say = completion("Action:\ninventory")
     server = model(refused("500 Oops"), say)
     more = ("--server", textcraft_url, "--max-turns", 1, "--tasks", "0:4", "--concurrency", 1)
@@ -306,7 +306,10 @@ def test_two_runs_in_one_folder(slow_run, run, tmp_path, textcraft_url):
         ((), "set the environment variable NO_KEY, or give another server by --base-url"),
         (("--history", "some"), "--history='some' should be one of"),
         (("--sampling", '{"messages": []}'), "--sampling cannot set 'messages'"),
-        (("--sampling", '{"top_p": 1}', "--top-p", 0.5), "--top-p=0.5 is given in --sampling={'top_p': 1} too"),
+        (
+            ("--sampling", '{"top_p": 1}', "--top-p", 0.5),
+            "--top-p=0.5 is given in --sampling={'top_p': 1} too",
+        ),
         (("--model-timeout", 0), "--model-timeout=0.0 should be a number of seconds"),
         (("--env-timeout", 5), "--env-timeout=5.0 is not for agentgym/TextCraft-v0"),
         (("--env-timeout", 5), "give --timeout=SECONDS instead"),

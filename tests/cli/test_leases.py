@@ -81,7 +81,7 @@ def restarted(server):
 
 
 @pytest.mark.slow  # it waits
-def test_what_a_killed_client_left_is_shown_and_cleared_and_no_more(run, textcraft_url):
+def test_only_orphans_of_a_killed_client_are_shown_and_cleared(run, textcraft_url):
     url = textcraft_url
     dead, left = dead_client(url)
     with client(url, then="input()") as (living, held):
@@ -137,7 +137,7 @@ def test_after_a_restart_of_the_server_nothing_is_closed_that_is_another_s(run, 
 
 
 @pytest.mark.slow
-def test_after_a_restart_what_is_held_here_is_not_closed_even_if_ids_have_grown_on(run, server):
+def test_after_a_restart_leased_ids_are_not_closed_even_if_ids_have_grown(run, server):
     """Environments of an ended process may belong to a running one now."""
     _, left = dead_client(server.url)
     again = restarted(server)
@@ -176,7 +176,7 @@ def test_another_environment_s_server_has_nothing_of_it(run, server):
 
 
 @pytest.mark.slow
-def test_where_nobody_answers_it_is_shown_and_kept(run, server):
+def test_records_of_an_unreachable_server_are_shown_and_kept(run, server):
     dead, _ = dead_client(server.url)
     server.stop()
     shown = run("leases", server.url)
@@ -228,7 +228,7 @@ def test_places_on_a_server_that_cannot_close_are_shown(run, counted):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fails", [True, False])
-def test_what_the_server_refuses_is_given_up_and_what_it_does_not_answer_is_kept(run, counted, fails):
+def test_refused_ids_are_dropped_and_unanswered_ones_kept(run, counted, fails):
     server = counted()
     dead, _ = dead_client(server.url)
     if fails:

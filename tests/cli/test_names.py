@@ -179,7 +179,10 @@ def test_commands_about_servers_find_ones_own(run, guessing):
     listed = json.loads(run("envs", *own, "--json").stdout)
     assert [each["id"] for each in listed if each["id"].startswith("own/")] == ["own/Guessing-v0"]
     for command in (["doctor"], ["envs"], ["leases", guessing]):
-        for name, told in ((OTHERS, "mine/Echo-v3' should be an environment that its module adds"), ("nowhere:a/B", "'nowhere'")):
+        for name, told in (
+            (OTHERS, "mine/Echo-v3' should be an environment that its module adds"),
+            ("nowhere:a/B", "'nowhere'"),
+        ):
             refused = run(*command, "--env", name)
             assert refused.exit_code == 2
             assert told in refused.stderr
@@ -245,7 +248,7 @@ def test_an_episode_that_never_ends_is_ended(run, limit):
     assert (played["turns"], played["truncated"]) == (7 if limit else 100, True)
 
 
-def test_what_another_library_s_environment_raises_is_a_fault(run):
+def test_an_error_of_another_librarys_environment_is_a_fault(run):
     done = run(
         "eval", OTHERS, "--agent", "random", "--tasks", "0:2", "--out", "o", "--env-kwargs", '{"breaks": 1}'
     )
@@ -299,7 +302,7 @@ def test_what_another_library_s_environment_raises_is_a_fault(run):
         (["CartPole-v1"], "CartPole-v1 is not a text environment"),
     ],
 )
-def test_what_cannot_be_named_is_an_error(run, arguments, told):
+def test_unknown_names_are_an_error(run, arguments, told):
     Path("broken.py").write_text("1 / 0")
     Path("ends.py").write_text("raise SystemExit(3)")
     Path("ids.json").write_text('[{"item_id": "maze_1"}]')

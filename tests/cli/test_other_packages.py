@@ -165,7 +165,7 @@ def test_commands_run(agentgym):
         ("gret Maze", "Error: No such command 'gret'. Did you mean 'greet'"),
     ],
 )
-def test_errors_are_printed_as_those_of_our_commands(agentgym, words, error):
+def test_errors_are_printed_like_errors_of_our_commands(agentgym, words, error):
     result = agentgym(*words.split())
     assert (result.returncode, result.stdout) == (2, "")
     assert error in result.stderr

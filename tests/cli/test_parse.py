@@ -115,7 +115,7 @@ def test_where_unknown_actions_are_refused(run):
     assert result.stderr.startswith("error: UnknownAction: ")
 
 
-def test_a_thought_is_no_action(run):
+def test_a_thought_is_not_an_action(run):
     code, facts = parsed(run, "Maze", "> think: where am I?", "--format", "adapt")
     assert (code, facts["action"], facts["error"]) == (0, None, None)
     assert facts["message"] == "a thought; no action is sent"
@@ -162,7 +162,7 @@ def test_the_reply_of_a_file(run, tmp_path):
     assert run("parse", "TextCraft", tmp_path / "none.txt").exit_code == 2
 
 
-def test_what_cannot_be_read_at_all(run):
+def test_unreadable_input(run):
     result = run("parse", "TextCraft", input=b"Action: \xff")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "write it as UTF-8" in result.stderr

@@ -321,9 +321,21 @@ def test_the_hash_is_of_what_a_protocol_states(digest, own, tmp_path):
         ('id = "Maze"', 'id = "Mase"', "id = 'Mase' in [[environments]] of FILE is unknown"),
         ('id = "Maze"', "", "id in [[environments]] of FILE is missing"),
         ('id = "Maze"', 'id = "textcraft"', "are TextCraft: keep one"),
-        ('metric = "score"', 'metric = "f1"', "metric = 'f1' in [[environments]] of FILE should be one of success, score"),
-        ('metric = "score"', 'items = "f.json"', "tasks = '0:3' in [[environments]] of FILE and items both select the tasks of Maze"),
-        ('metric = "score"', "count = 3", "count = 3 in [[environments]] of FILE is the number of items, and Maze"),
+        (
+            'metric = "score"',
+            'metric = "f1"',
+            "metric = 'f1' in [[environments]] of FILE should be one of success, score",
+        ),
+        (
+            'metric = "score"',
+            'items = "f.json"',
+            "tasks = '0:3' in [[environments]] of FILE and items both select the tasks of Maze",
+        ),
+        (
+            'metric = "score"',
+            "count = 3",
+            "count = 3 in [[environments]] of FILE is the number of items, and Maze",
+        ),
         ('tasks = "0:3"', 'items = "f.json"', "items in FILE needs a line published = "),
         ("[model]", '[model]\nprompt = "none.txt"', "none.txt' in FILE cannot be read: No such file"),
         (OWN, "samples = 2", "one or more tables [[environments]]"),
@@ -344,7 +356,10 @@ def test_options_that_do_not_go_together(refused, tmp_path, own):
         (("--protocol", f"{tmp_path}/none.toml"), f"cannot read {tmp_path}/none.toml"),
         (("Maze", "--items", "x.json"), "--items='x.json' needs --protocol"),
         (("run.toml", "--protocol", "quick"), "--protocol cannot be combined with the run file run.toml"),
-        (("WebShop", "--protocol", own()), "ID='WebShop' is not in protocol own, which includes TextCraft, Maze"),
+        (
+            ("WebShop", "--protocol", own()),
+            "ID='WebShop' is not in protocol own, which includes TextCraft, Maze",
+        ),
     ):
         assert message in refused(*words)
 

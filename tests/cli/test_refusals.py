@@ -42,6 +42,7 @@ REFUSED = {
     f"{EVAL} --agent random": [
         ("--tasks 540:600", "0 to 543"),
         ("--tasks some", "should be a selection"),
+        ("--tasks ''", "--tasks='' should be a selection"),
         ("--split test --tasks 0:5", "--positions='0:5'"),
         ("--positions 90:92", "--positions='90:92'", "0 to 90"),
         ("--sample 92", "--sample=92", "from 1 to 91"),
@@ -97,6 +98,7 @@ REFUSED = {
         ("bad_items.json", "bad_items.json", "Maze has no task 25"),
         ("maze --tasks 20:22", "0 to 19, in the split train"),
         ("maze.json --tasks 0:1", "--tasks='0:1' is only for environments"),
+        ("maze --val-split nowhere", "--val-split='nowhere'"),
         ("maze --val lots", "val='lots'"),
         ("maze --val 25", "leaves none for training"),
         ("maze --num-samples 26", "from 1 to 20"),
@@ -158,6 +160,7 @@ REFUSED = {
         ("--env Maze=often", "the weight 'often'", "a positive number"),
         ("--env Maze --env agentgym/Maze-v0=2", "--env is given twice for Maze"),
         ("--env Maze --tasks 0:20 --tasks Maze=0:5", "--tasks is given twice for Maze"),
+        ("--env Maze --val-split nowhere", "--val-split='nowhere'"),
         ("--env Maze --val some", "--val='some'", "a number of tasks"),
         ("--env Maze --env TextCraft=1000 --preset test", "the weight 1 of agentgym/Maze-v0"),
     ],
@@ -229,7 +232,7 @@ def refused(run, *words):
 
 
 @pytest.mark.parametrize(("command", "options", "parts"), [(c, o, parts) for c, o, *parts in ROWS])
-def test_what_cannot_be_done_is_named_and_nothing_is_written(run, files, command, options, parts):
+def test_impossible_requests_are_named_and_nothing_is_written(run, files, command, options, parts):
     if command.startswith("data"):
         pytest.importorskip("pyarrow", reason=needs.reason("pyarrow"))
     error = refused(run, *shlex.split(command), *shlex.split(options))

@@ -225,7 +225,7 @@ def test_hostile_names(run, written, monkeypatch, name):
     assert text.count(line) >= 3
 
 
-def test_what_commands_a_terminal_or_hides_is_removed(run, written, tmp_path):
+def test_control_and_invisible_characters_are_removed(run, written, tmp_path):
     folder = written("a", once(1, 0), agent="\x1b[2Jevil\u202e\u200b\udc00 \r\nname\x07")
     for form in ("text", "markdown", "latex", "csv"):
         run("table", folder, "--format", form, "--out", tmp_path / form)

@@ -154,8 +154,8 @@ def test_check_finds_nothing_in_a_default_folder(init, run, textcraft):
 def test_an_item_file_counts_as_the_tasks_of_the_paper(init, run, textcraft):
     file = items("textcraft", *range(440, 544))
     _, printed = init("--env", textcraft, "--like", "agentgym-rl", "--tasks", file)
-    assert "count as those of agentgym-rl" in printed
-    assert "count as those of agentgym-rl" in Path("made/README.md").read_text("utf-8")
+    assert "count as the tasks of agentgym-rl" in printed
+    assert "count as the tasks of agentgym-rl" in Path("made/README.md").read_text("utf-8")
     statuses = {each["status"] for each in found(run)}
     assert statuses == {"warning"}
     _, printed = init("--env", textcraft, "--like", "agentgym-rl")

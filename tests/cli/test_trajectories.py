@@ -69,7 +69,7 @@ def test_no_task_is_in_both_files(sft):
     assert not tasks["train"] & tasks["val"]
 
 
-def test_what_solved_its_task_and_what_scored_enough(sft, run):
+def test_selection_by_success_and_by_score(sft, run):
     keep(
         "run",
         episode(0, score=0.25, success=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -18,7 +19,8 @@ from pyarrow import parquet
 import echo_env
 import needs
 from check_mistakes import config
-from verl_bridge.recipes import ALGORITHMS, PRESETS, seeded, write_rows
+from command_line import options
+from verl_bridge.recipes import ALGORITHMS, PRESETS, RlRecipe, SftRecipe, seeded, write_rows
 
 TEXTCRAFT = "agentgym_gym:agentgym/TextCraft-v0"
 
@@ -40,7 +42,7 @@ def checked(run):
 @pytest.mark.parametrize(
     ("algorithm", "version", "integration"), [("gigpo", "0.9", "agent-loop"), ("ppo", "0.7", "interaction")]
 )
-def test_init_writes_what_is_chosen(run, tmp_path, algorithm, version, integration):
+def test_init_writes_the_chosen_settings(run, tmp_path, algorithm, version, integration):
     options = ["--algorithm", algorithm, "--preset", "test", "--verl", version, "--integration", integration]
     assert run("verl", "init", "--env", "WebShop", "--out", tmp_path, *options).exit_code == 0
     names = {"config.yaml", "agent_loop.yaml", "run.sh", "README.md", "data"}
@@ -58,7 +60,15 @@ def test_init_writes_what_is_chosen(run, tmp_path, algorithm, version, integrati
     assert played["env_id"] == "agentgym_gym:agentgym/WebShop-v0"
 
 
-def test_init_replaces_nothing_unasked(run, tmp_path):
+@pytest.mark.parametrize(("command", "recipe"), [("init", RlRecipe), ("sft", SftRecipe)])
+def test_the_options_have_the_names_of_the_choices_in_python(command, recipe):
+    choices = {f"--{each.name.replace('_', '-')}" for each in dataclasses.fields(recipe)}
+    named = {each.names[0] for each in options("verl", command) if each.group in {"Training", "Machine"}}
+    assert named - choices <= {"--tools"}
+    assert {"--model", "--preset", "--verl", "--gpus", "--offload"} <= named
+
+
+def test_init_overwrites_nothing_without_force(run, tmp_path):
     options = ["--preset", "test", "--out", tmp_path]
     assert run("verl", "init", "--env", "TextCraft", *options).exit_code == 0
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -121,7 +131,7 @@ def test_any_text_environment(run, checked, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("integration", ["agent-loop", pytest.param("interaction", marks=pytest.mark.slow)])
-def test_the_yaml_says_where_an_environment_runs(run, tmp_path, integration):
+def test_the_yaml_contains_the_isolation(run, tmp_path, integration):
     options = ["--isolate", "process", "--success-at", "1.5", "--tasks", "0:20", "--val", "4"]
     options += ["--verl", "0.7", "--integration", integration]
     env = "nasty_envs:nasty/Nasty-v0"
@@ -183,7 +193,7 @@ def test_check_measures_every_prompt(run, several, at, by):
     assert "have 28" in found["text"]  # hundred tokens, of 3.5 characters
 
 
-def test_check_says_which_row_s_environment_failed(run, several):
+def test_check_names_the_row_whose_environment_failed(run, several):
     place, rows = several
     rows[9]["extra_info"]["interaction_kwargs"]["env_kwargs"] = '{"nonsense": 1}'
     write_rows(place / "data/more.parquet", rows[8:])

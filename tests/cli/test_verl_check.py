@@ -167,7 +167,7 @@ def test_force_does_not_continue_from_other_weights(run, tmp_path):
         printed = " ".join(result.stderr.split())
         assert change in printed
         assert "step 40" in printed
-        assert "choose another --out" in printed
+        assert "choose another folder" in printed
         assert (out / "config.yaml").read_bytes() == before
     assert run("verl", "init", "--env", "TextCraft", "--gpus", "8", *usual, "--force").exit_code == 0
 

@@ -80,7 +80,7 @@ def test_one_passes_over_a_small_batch_by_the_preset_that_tests(run, tmp_path):
     assert "train_batch_size is" not in comments(tmp_path / "config.yaml")
 
 
-def test_what_is_said_goes_before_what_a_paper_says(run, tmp_path):
+def test_options_override_the_settings_of_a_paper(run, tmp_path):
     options = ["--model", "a/b", "--turns", "7", "--kl-coef", "0.5", "--algorithm", "rloo", "--verl", "0.8"]
     config, loop = made(run, tmp_path, "BabyAI", "--like", "scalinginter-rl", *options)
     assert config["actor_rollout_ref"]["model"]["path"] == "a/b"
@@ -92,7 +92,7 @@ def test_what_is_said_goes_before_what_a_paper_says(run, tmp_path):
     assert "policy_learning_rate is 1e-06" in said
 
 
-def test_a_discount_of_turns_is_not_that_of_tokens(run, tmp_path):
+def test_a_discount_of_turns_is_not_one_of_tokens(run, tmp_path):
     """The paper's gamma counts turns, and PPO's counts tokens."""
     config, _ = made(run, tmp_path, "WebShop", "--like", "gigpo", "--algorithm", "ppo")
     assert "gamma" not in config["algorithm"]

@@ -123,7 +123,7 @@ def test_a_limit_that_grows_is_the_same_for_all(init, tmp_path):
 
 
 @pytest.mark.slow
-def test_an_environment_of_another_library_beside_ours(init, own, checked, tmp_path):
+def test_an_environment_of_another_library_with_ours(init, own, checked, tmp_path):
     _, rows = init("--env", "WebShop", "--env", own, "--tasks", f"{OWN}=0:40", "--val", f"{OWN}=4")
     assert named(rows["val"]) == {"agentgym/WebShop-v0": 8, OWN: 4}
     assert [each["seed"] for each in of(rows["val"], OWN)] == [0, 1, 2, 3]
@@ -137,7 +137,7 @@ def test_an_environment_of_another_library_beside_ours(init, own, checked, tmp_p
     assert "up to 20 turns" in length
 
 
-def test_the_rows_of_one_environment_say_where_it_runs(init, tmp_path):
+def test_the_rows_of_one_environment_contain_its_isolation(init, tmp_path):
     other = "nasty/Nasty-v0"
     options = ("--tasks", f"{other}=0:20", "--isolate", f"{other}=process", "--success-at", f"{other}=2")
     _, rows = init("--env", "Maze", "--env", f"nasty_envs:{other}", *options)
@@ -184,7 +184,7 @@ def test_a_full_run_has_as_many_rows_as_tasks(init):
     assert "346 of 396 tasks" in said
 
 
-def test_check_tells_each_environment(init, checked, textcraft_url):
+def test_check_reports_each_environment(init, checked, textcraft_url):
     init("--env", "Maze", "--env", "TextCraft=2", "--server", f"TextCraft={textcraft_url}")
     findings = checked()
     assert [found for found in findings if found["status"] == "problem"] == []
@@ -198,7 +198,7 @@ def test_check_tells_each_environment(init, checked, textcraft_url):
         assert all(any(env_id in text for text in texts) for env_id in (MAZE, CRAFT))
 
 
-def test_check_says_what_is_missing_of_each_environment(init, checked, monkeypatch):
+def test_check_names_the_missing_server_of_each_environment(init, checked, monkeypatch):
     """Neither has a local server: one needs Java, the other a browser."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setenv("AGENTGYM_CHROMIUM", "/nowhere/chromium")

@@ -81,7 +81,7 @@ def test_a_folder_is_written(sft, run, preset):
     assert problems(run) == []
 
 
-def test_what_is_chosen_is_written(sft):
+def test_sft_writes_the_chosen_settings(sft):
     options = ["--batch", "4", "--epochs", "7", "--learning-rate", "2e-5", "--max-length", "16384"]
     config, _, rows = sft(*options, "--successful", "--offload", "--no-checkpointing", "--best", "1")
     assert len(rows["train"]) == 20
@@ -102,7 +102,7 @@ def test_games_are_put_into_the_format_that_is_learned(sft):
     assert row["messages"][0]["content"] != PROMPT  # the rules say how replies are written
 
 
-def test_a_game_that_cannot_be_put_into_the_format_is_left_out(sft, run):
+def test_a_game_is_left_out_if_its_format_cannot_be_converted(sft, run):
     with RunFolder(Path("bad"), FACTS) as folder:
         for task in range(9):
             folder.add(
@@ -140,7 +140,7 @@ def test_a_folder_that_is_divided_stays_so(sft, run, games):
     assert {part: len(of) for part, of in rows.items()} == {"train": 40}
 
 
-def test_marks_are_kept_and_said_to_be_read(sft):
+def test_marks_are_kept_and_reported(sft):
     Path("traj.json").write_text(json.dumps([{**ENTRY, "item_id": f"maze_{at}"} for at in range(8)]))
     _, printed, _ = sft("--prompt", "turns", source="traj.json")
     assert "8 replies are marked as excluded from training." in printed
@@ -148,7 +148,7 @@ def test_marks_are_kept_and_said_to_be_read(sft):
     assert [said.loss for said in first.messages if said.role == "assistant"] == [False, True]
 
 
-def test_the_evaluation_stands_in_the_script(sft, tmp_path):
+def test_the_script_contains_the_evaluation(sft, tmp_path):
     Path("some.txt").write_text("0\n1\n")
     sft("--eval", "Maze", "--eval", "TextCraft", "--eval-tasks", "some.txt", "--eval-engine", "transformers")
     script = Path("sft/run.sh").read_text("utf-8")
@@ -173,14 +173,14 @@ def test_the_evaluation_stands_in_the_script(sft, tmp_path):
         (["--min-score", "2"], "all 40 trajectories are left out"),
     ],
 )
-def test_what_cannot_be_is_said(run, games, options, said):
+def test_wrong_options_are_errors(run, games, options, said):
     result = run("verl", "sft", games, "--out", "sft", *options)
     assert result.exit_code == 2
     assert said in result.stderr
     assert not Path("sft").exists()
 
 
-def test_nothing_is_replaced_unasked(sft, run, games):
+def test_sft_overwrites_nothing_without_force(sft, run, games):
     sft("--preset", "test")
     before = {path: path.read_bytes() for path in Path("sft").rglob("*") if path.is_file()}
     result = run("verl", "sft", games, "--out", "sft", "--gpus", "1", "--batch", "4")
@@ -208,7 +208,7 @@ def test_a_setting_that_does_not_fit_is_found(sft, run, key, value, check, said)
     assert said in found["text"]
 
 
-def test_an_earlier_training_is_told_of(sft, run):
+def test_an_earlier_training_is_reported(sft, run):
     sft()
     Path("sft/checkpoints/global_step_12").mkdir(parents=True)
     Path("sft/checkpoints/latest_checkpointed_iteration.txt").write_text("12\n")
@@ -229,7 +229,7 @@ def test_an_earlier_training_is_told_of(sft, run):
         (lambda rows: rows[2].update(loss=[False] * 3), "row 2: it has no reply to learn"),
     ],
 )
-def test_a_row_that_is_no_game_is_found(sft, run, change, said):
+def test_a_row_without_a_game_is_found(sft, run, change, said):
     sft()
     check_mistakes.rows("train", change)(Path("sft"))
     (found,) = problems(run)
@@ -244,7 +244,7 @@ def test_a_task_in_both_files_is_found(sft, run):
     assert "12 of the tasks in val are in train too" in found["text"]
 
 
-def test_the_script_plays_what_was_trained(sft, tmp_path):
+def test_the_script_evaluates_the_trained_model(sft, tmp_path):
     """A program in place of Python writes down what it is started with, and where verl left a checkpoint."""
     sft("--eval", "Maze", "--eval-tasks", "0:2", "--eval-options", "--max-tokens 4")
     python = tmp_path / "python"

@@ -134,7 +134,7 @@ def asked(row):
     return env_id_of(body), body["action"]
 
 
-def test_what_an_agent_sees_and_earns_is_what_agentgyms_client_returns(lines, report_at_end):
+def test_observations_and_rewards_equal_agentgyms_client(lines, report_at_end):
     same, different = Counter(), Counter()
     starts = {}
     for environment, row, following in lines:

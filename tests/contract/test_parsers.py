@@ -157,7 +157,7 @@ def test_the_parser_like_agentgyms(name, action_format):
 
 
 @each_way_of_writing
-def test_what_is_sent_and_shown_with_the_parser_like_agentgyms(name, action_format, started):
+def test_requests_and_observations_with_agentgyms_parser(name, action_format, started):
     """The whole environment sends what AgentGym's client sent, and shows what it showed, word for word."""
     environment = agentgym_gym.find(name)
     server = started(AnyServer(environment, pays=1, observation="OBS"))

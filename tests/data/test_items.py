@@ -195,7 +195,7 @@ def test_different_prompts_of_one_environment_are_an_error(saved, prompted):
         [{"from": "human", "value": "half \ud800 a character"}],
     ],
 )
-def test_a_trajectory_that_begins_otherwise_is_an_error(saved, prompted, conversations):
+def test_a_trajectory_with_another_beginning_is_an_error(saved, prompted, conversations):
     file = saved([{"item_id": "maze_1", "conversations": conversations}])
     result, prompts = prompted(file, "Maze")
     assert (result.exit_code, prompts) == (2, {})

@@ -54,7 +54,7 @@ def test_replies_as_models_write_them():
     assert done.trajectory == expected
 
 
-def test_each_reply_that_cannot_be_read_is_listed_with_its_place():
+def test_unparsed_replies_are_listed_with_their_position():
     given = played("Action: move up", "Hello.", "Action: dance", "Action: move up\nAction: move left")
     done = reformat(given, MAZE, "react", "tags")
     assert done.trajectory is None
@@ -72,7 +72,7 @@ def test_each_reply_that_cannot_be_read_is_listed_with_its_place():
     ]
 
 
-def test_a_reply_that_only_thinks_has_no_form_elsewhere():
+def test_a_reply_with_only_a_thought_has_no_other_format():
     given = played("> think: I go up.", "> move up")
     done = reformat(given, MAZE, "adapt", "react")
     assert (done.trajectory, [each.kind for each in done.unparsed]) == (None, ["OnlyThought"])
@@ -88,7 +88,7 @@ def test_a_thought_that_would_hide_the_action_is_unparsed():
     assert reply == "move up"
 
 
-def test_function_calls_that_a_run_keeps_apart_are_read():
+def test_separately_stored_function_calls_are_read():
     call = {"name": "move", "arguments": '{"direction": "up"}', "id": "call_1"}
     message = Message(
         "assistant",

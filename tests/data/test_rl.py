@@ -14,8 +14,9 @@ import agentgym_gym
 import forked
 import needs
 from agentgym_gym import data
-from agentgym_gym.data import Item, Recipe, items_of, own_prompt, rows, schema, write
+from agentgym_gym.data import Item, Recipe, Seeds, items_of, own_prompt, rows, schema, write
 from agentgym_gym.errors import BadOption, MissingExtra
+from verl_bridge.recipes import seeded
 
 MAZE, TEXTCRAFT = map(agentgym_gym.find, ("Maze", "TextCraft"))
 VALUES = st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text(), max_size=3)
@@ -48,9 +49,28 @@ def test_a_row():
     }
 
 
+def test_a_row_of_a_seed_equals_the_row_of_a_recipe():
+    """An environment without numbered tasks has the same row in both commands, except for its index."""
+    kwargs = {"render_mode": None}
+    made = rows([Item(Seeds("CartPole-v1"), 7)], {"CartPole-v1": Recipe(kwargs, None, "gymnasium")})
+    (row,), (seed_row,) = list(made), seeded("gymnasium:CartPole-v1", [7], None, kwargs)
+    assert row["extra_info"].pop("index") == 0
+    assert seed_row["extra_info"].pop("index") == 7
+    assert row == seed_row
+    assert row["extra_info"]["interaction_kwargs"] == {
+        "name": "gym_env",
+        "env_id": "gymnasium:CartPole-v1",
+        "env_kwargs": '{"render_mode": null}',
+        "reset_options": "{}",
+        "seed": 7,
+    }
+    (bare,) = rows([Item(Seeds("CartPole-v1"), 7)], {"CartPole-v1": Recipe({}, None, "")})
+    assert bare["extra_info"]["interaction_kwargs"]["env_id"] == "CartPole-v1"
+
+
 @settings(max_examples=30)
 @given(st.dictionaries(st.text(), VALUES, max_size=5), st.lists(st.sampled_from(range(25)), unique=True))
-def test_what_is_json_comes_back(kwargs, tasks):
+def test_json_values_come_back(kwargs, tasks):
     recipes = {"Maze": Recipe(kwargs, "x")}
     made = [row["extra_info"] for row in rows([Item(MAZE, task) for task in tasks], recipes)]
     assert [row["index"] for row in made] == list(range(len(tasks)))
@@ -118,7 +138,7 @@ def test_the_same_rows_are_the_same_bytes(parquet, tmp_path):
     assert one == other
 
 
-def test_what_is_there_is_not_overwritten(parquet, tmp_path):
+def test_existing_files_are_not_overwritten(parquet, tmp_path):
     expected = files({"Maze": Recipe({}, "x")}, train=items_of(MAZE, "1:4"))
     (tmp_path / "val.parquet").write_text("old")
     with pytest.raises(BadOption, match=r"val\.parquet exists"):
@@ -135,7 +155,7 @@ def test_force_leaves_no_old_file_alongside_a_new_one(parquet, tmp_path):
     assert parquet.read_table(tmp_path / "train.parquet").num_rows == 3
 
 
-def test_what_fails_halfway_leaves_all_as_it_was(parquet, tmp_path):
+def test_a_failure_halfway_changes_nothing(parquet, tmp_path):
     def broken():
         yield from rows([Item(MAZE, 1)], {"Maze": Recipe({}, "x")})
         raise KeyboardInterrupt
@@ -148,7 +168,7 @@ def test_what_fails_halfway_leaves_all_as_it_was(parquet, tmp_path):
     assert (tmp_path / "train.parquet").read_text() == "old"
 
 
-def test_a_folder_that_cannot_be_written_to_is_an_error(parquet, tmp_path):
+def test_an_unwritable_folder_is_an_error(parquet, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadOption, match="cannot write to"):
         write(tmp_path / "file", {"train": []}, schema())

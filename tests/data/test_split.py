@@ -25,7 +25,7 @@ def keys(items):
 
 @settings(max_examples=30)
 @given(st.lists(ITEMS, min_size=1), st.integers(0, 3), st.data())
-def test_all_items_are_there_once(items, seed, data):
+def test_each_item_occurs_once(items, seed, data):
     expected = set(keys(items))
     val = data.draw(st.integers(0, len(expected) - 1))
     division = divide(items, val=val, seed=seed)
@@ -71,7 +71,7 @@ def test_the_seed_decides():
     assert [task for _, task in keys(divide(items_of(MAZE, "all", "all"), val=5).val)] == [18, 10, 3, 17, 21]
 
 
-def test_a_share_holds_back_at_least_one():
+def test_a_share_keeps_out_at_least_one():
     assert [len(divide(items_of(MAZE, "0:4"), val=val).val) for val in (0.0, 0.01, 0.5)] == [0, 1, 2]
 
 
@@ -120,7 +120,7 @@ def test_a_number_or_a_share_as_it_is_written(tmp_path, text, number):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.0", "100%", "1.5", "a", "10 %", "nan", "1e-1", "٣", "0.", "%"])
-def test_what_is_neither_a_number_nor_a_share(tmp_path, text):
+def test_text_that_is_neither_a_number_nor_a_share(tmp_path, text):
     result = val_of_100(text, tmp_path / "rows")
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"--val={text!r} is neither a number" in result.stderr

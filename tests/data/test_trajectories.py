@@ -142,7 +142,7 @@ def test_an_invalid_entry_is_an_error_with_its_place(saved, entry, message):
 
 @few
 @given(trajectories())
-def test_what_is_written_as_agenttraj_is_read_again(tmp_path_factory, trajectory):
+def test_written_agenttraj_is_read_again(tmp_path_factory, trajectory):
     file = tmp_path_factory.mktemp("agenttraj") / "maze.json"
     write_agenttraj(file, [trajectory])
     before = file.read_bytes()
@@ -172,7 +172,7 @@ def test_a_file_is_replaced_only_with_force(saved, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
-def test_what_has_no_item_id_is_no_agenttraj(tmp_path):
+def test_a_trajectory_without_an_item_id_is_refused(tmp_path):
     seeded = Trajectory("CartPole-v1", 0, (Message("assistant", "left"),))
     with pytest.raises(BadOption, match="CartPole-v1"):
         write_agenttraj(tmp_path / "cart.json", [seeded])
@@ -197,7 +197,7 @@ def test_the_prompt_of_agentgym_becomes_a_system_message_and_comes_back(saved, r
     assert rewrite(rows, "turns")[0] == trajectory
 
 
-def test_a_first_reply_that_a_model_is_trained_on_is_no_answer_to_a_prompt(saved, rewrite):
+def test_a_first_reply_with_loss_is_not_the_answer_to_the_prompt(saved, rewrite):
     for loss in (True, None):
         entry = copy.deepcopy(ENTRY)
         entry["conversations"][1]["loss"] = loss
@@ -210,7 +210,7 @@ def test_a_first_reply_that_a_model_is_trained_on_is_no_answer_to_a_prompt(saved
 @pytest.mark.slow
 @few
 @given(trajectories())
-def test_the_first_messages_are_there_and_back(rewrite, tmp_path_factory, trajectory):
+def test_the_first_messages_are_converted_and_restored(rewrite, tmp_path_factory, trajectory):
     file = tmp_path_factory.mktemp("agenttraj") / "maze.json"
     write_agenttraj(file, [trajectory])
     (turns,) = read_trajectories(file)
@@ -283,7 +283,7 @@ def test_the_parser_of_agentgym_is_named(kept):
     assert read.action_format == "agentgym"
 
 
-def test_a_run_without_the_prompt_of_its_agent_is_no_data(kept):
+def test_a_run_without_its_system_prompt_is_refused(kept):
     folder = kept(episode())
     (folder / "summary.json").unlink()
     with pytest.raises(BadOption, match="no system prompt"):
@@ -306,7 +306,7 @@ def of(task_id, score, text="up", **fields):
     return Trajectory("agentgym/Maze-v0", task_id, messages, **{**usual, **fields})
 
 
-def test_what_is_chosen_and_why_the_rest_is_not():
+def test_selected_trajectories_and_reasons_for_the_others():
     silent = replace(of(1, 1.0), messages=(Message("user", "?"),))
     given = [
         of(0, 1.0),
@@ -363,7 +363,7 @@ def test_a_row_ends_with_a_reply(saved):
     assert all(set(each) == {"role", "content"} for each in row["messages"])
 
 
-def test_what_a_fault_ended_goes_into_no_file(tmp_path):
+def test_faulted_trajectories_are_not_written(tmp_path):
     faulted = [of(0, None, fault="ServerError")]
     for write_it in (lambda: write_agenttraj(tmp_path / "a.json", faulted), lambda: list(sft_rows(faulted))):
         with pytest.raises(BadOption, match="ended by ServerError"):

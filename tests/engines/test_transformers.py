@@ -63,7 +63,7 @@ def test_it_samples_where_the_model_sets_it_only_by_the_seed_of_a_request(engine
     assert len({sample() for _ in range(5)}) > 1
 
 
-def test_what_was_started_is_described(engine, model):
+def test_a_started_engine_is_described(engine, model):
     from transformers import __version__
 
     said = engine.describe()

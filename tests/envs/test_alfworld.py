@@ -211,7 +211,7 @@ def test_without_a_task_there_is_no_goal():
     assert (start.goal, start.observation) == (None, "Hm.\nAVAILABLE ACTIONS: look")
 
 
-def test_what_the_game_lists_is_what_we_write(recordings):
+def test_the_listed_actions_of_the_game_equal_ours(recordings):
     """But for ``help``, which is of no use to an agent that has a prompt."""
     listed = {
         action

@@ -45,7 +45,7 @@ def called(name, arguments):
         (CODE, "'go to desk 1'", "go to desk 1"),
     ],
 )
-def test_what_agentgyms_client_sends(reader, reply, sent):
+def test_texts_that_agentgyms_client_sends(reader, reply, sent):
     assert reader(reply) == sent
 
 
@@ -81,7 +81,7 @@ def test_what_agentgyms_client_sends(reader, reply, sent):
         (CODE, "", errors.NoAction),
     ],
 )
-def test_what_agentgyms_client_does_not_send(reader, reply, kind):
+def test_replies_that_agentgyms_client_does_not_send(reader, reply, kind):
     with pytest.raises(kind) as raised:
         reader(reply)
     assert type(raised.value) is kind

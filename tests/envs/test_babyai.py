@@ -69,7 +69,7 @@ def test_the_goal_and_the_available_actions_are_shown():
     assert start[0] == GOAL + LISTED
 
 
-def test_an_observation_without_them_is_no_fault():
+def test_an_observation_without_them_is_not_a_fault():
     flow = BABYAI.wire.reset(0, 0)
     call = next(flow)
     with pytest.raises(StopIteration) as stop:
@@ -92,7 +92,7 @@ def test_a_late_success_ends_the_episode_though_the_server_takes_the_end_back():
     assert len(server.steps) == 1  # an unknown action would have been paid again
 
 
-def test_a_success_past_the_games_own_limit_is_none():
+def test_a_success_after_the_games_own_limit_does_not_count():
     turns, _ = play(told(-1.25, -1.25), told(0, -1.25))
     assert [turn[1] for turn in turns[1:]] == [0.0, 0.0]
     info = turns[-1][4]
@@ -114,7 +114,7 @@ def test_scores_and_ends(outcome, score_now):
     assert BABYAI.wire.judge(Start(""), 0.0, "toggle", outcome) == score_now
 
 
-def test_closing_what_was_never_reset_is_answered_false_and_no_fault():
+def test_closing_an_environment_that_was_never_reset_is_not_a_fault():
     flow = BABYAI.wire.close(1)
     call = next(flow)
     with pytest.raises(StopIteration):
@@ -153,7 +153,7 @@ def test_an_unknown_action_is_forwarded():
         ("check available actions", CheckAvailableActions()),
     ],
 )
-def test_ways_to_say_it(text, action):
+def test_accepted_variants(text, action):
     assert FORMATS["bare"].parse(text, BABYAI.grammar) == action
 
 

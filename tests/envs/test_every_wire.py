@@ -145,6 +145,6 @@ def test_any_error_is_a_fault(environment, stage, server, text):
 @pytest.mark.parametrize(
     ("status", "content"), [(500, b"Internal Server Error"), (404, b"{}"), (200, b""), (200, b"{")]
 )
-def test_what_is_no_reply_is_a_fault(environment, stage, server, status, content):
+def test_an_invalid_reply_is_a_fault(environment, stage, server, status, content):
     with pytest.raises((errors.ServerError, errors.BadReply)):
         send(environment, stage, content, server, status)

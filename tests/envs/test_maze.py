@@ -12,7 +12,7 @@ from agentgym_gym.wire import Outcome, Score, Start
 from any_server import AnyServer
 
 
-def test_the_oracle_gives_up_where_there_is_no_way_or_no_place():
+def test_the_oracle_gives_up_without_a_way_or_a_position():
     oracle = load_oracle(MAZE)
     shut = "There are walls to your right, to your left, above you, below you."
     told = f"The goal is at position 3, 3. Your current position is at position 1, 1. {shut}"
@@ -63,7 +63,7 @@ def test_an_unknown_action_is_forwarded(started):
 @pytest.mark.parametrize(
     "text", ["move up", "MOVE UP", "Move  up.", "go up", "up", "Up", "`move up`", "- move up", "[move up]"]
 )
-def test_ways_to_say_up(text):
+def test_accepted_variants_of_up(text):
     assert FORMATS["bare"].parse(text, MAZE.grammar) == Move("up")
 
 

@@ -107,7 +107,7 @@ def test_a_double_close_is_only_a_fault_of_the_close(started):
         (50, 75, True, 0.25, False),  # out of moves
     ],
 )
-def test_what_an_outcome_is_worth(began, now, done, score, success):
+def test_the_score_of_an_outcome(began, now, done, score, success):
     score_now = WIRE.judge(
         Start("", details={"score": began}), 0.0, "wait", Outcome("", 0.0, done, details={"score": now})
     )
@@ -206,7 +206,7 @@ READ = {
 
 
 @pytest.mark.parametrize("text", READ)
-def test_what_is_read(text):
+def test_accepted_texts(text):
     assert GRAMMAR.parse(text) == READ[text]
     assert GRAMMAR.parse(str(READ[text])) == READ[text]
 
@@ -226,13 +226,13 @@ def test_what_is_read(text):
         *("dunk cup in", "move pot in", "look at stove, then activate it"),
     ],
 )
-def test_what_is_known_and_does_not_fit(text):
+def test_known_actions_with_invalid_arguments(text):
     with pytest.raises(errors.BadArguments):
         GRAMMAR.parse(text)
 
 
 @pytest.mark.parametrize("text", ["dance", "reset task", "0: open door", "-1", "é", "teleport to kitchen"])
-def test_what_is_not_known(text):
+def test_unknown_actions(text):
     with pytest.raises(errors.UnknownAction):
         GRAMMAR.parse(text)
 

@@ -128,7 +128,7 @@ PAID = Outcome("[]", 1.0, done=True)
 
 
 @pytest.mark.parametrize("nothing", NOTHING)
-def test_an_empty_statement_is_worth_nothing(nothing):
+def test_an_empty_statement_scores_0(nothing):
     """The server takes one for a result without rows, and pays for it where that is what is expected."""
     for words in (nothing, READER(nothing), READER(f"Action: ```sql\n{nothing}\n```")):
         WIRE.check(words)  # AgentGym's client sends it
@@ -137,7 +137,7 @@ def test_an_empty_statement_is_worth_nothing(nothing):
         )
 
 
-def test_all_that_sqlite_finds_empty_is_worth_nothing():
+def test_statements_that_sqlite_finds_empty_score_0():
     database = sqlite3.connect(":memory:")
     paid = 0
     pieces = ["-", "/", "*", ";", "\n", " ", "'", "\ufeff", "a", "["]
@@ -168,7 +168,7 @@ def test_the_calls_before_a_reset():
 
 
 @pytest.mark.parametrize("listed", [None, {}, 8, "12345678", [None], ["1"], [True], [1.5]])
-def test_a_list_that_is_none_is_a_fault(listed):
+def test_an_invalid_list_is_a_fault(listed):
     with pytest.raises(errors.BadReply):
         exchange(WIRE.list_envs(), listed)
 
@@ -300,7 +300,7 @@ def test_an_episode(server, new_env, task, reply, score):
 
 @pytest.mark.parametrize("options", [{}, {"parser": "agentgym"}, {"on_unknown": "forward"}])
 @pytest.mark.parametrize("nothing", NOTHING)
-def test_no_episode_is_won_by_saying_nothing(server, new_env, options, nothing):
+def test_no_episode_is_won_by_an_empty_statement(server, new_env, options, nothing):
     env = new_env(**options)
     for reply in (nothing, f"```sql\n{nothing}\n```", Verbatim(nothing)):
         env.reset(options={"task_id": 1})

@@ -106,7 +106,7 @@ _TOO_LONG = "a" * (MAX_ACTION_CHARS + 1)
         *({1: 2}, {1}, b"1", 1j, _DEEP, _LONG),
     ],
 )
-def test_what_cannot_be_written_is_refused(value):
+def test_values_without_a_literal_are_refused(value):
     with pytest.raises(errors.BadArguments):
         Finish(value)
 
@@ -369,6 +369,6 @@ def test_of_a_long_reply_the_part_that_the_server_reads_is_sent():
 
 
 @pytest.mark.parametrize("text", ["", "x", "foo with Action Input: {}", "Thought: a\nAction: get_projects"])
-def test_what_is_not_ours_is_sent_as_it_is(text):
+def test_unknown_text_is_sent_unchanged(text):
     _, call = exchange(catalogue.find("TODOList").wire.step(3, text), told())
     assert list(call.body.items()) == [("env_idx", 3), ("action", text)]

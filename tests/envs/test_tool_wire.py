@@ -56,7 +56,7 @@ def test_a_reward_out_of_range_is_a_fault(environment, reply):
         '{"status_code":7,"status_message":"Invalid API key: You must be granted a valid key."}',
     ],
 )
-def test_a_service_that_is_down_is_a_fault_and_no_wrong_step(shown):
+def test_a_service_that_is_down_is_a_fault_and_not_a_wrong_step(shown):
     reply = told(f"Observation: {shown}\nGive me one action.")
     with pytest.raises(errors.EnvironmentFailed):
         exchange(catalogue.find("Movie").wire.step(0, "x"), reply)
@@ -73,7 +73,7 @@ def test_a_service_that_is_down_is_a_fault_and_no_wrong_step(shown):
         "Task not found",
     ],
 )
-def test_the_agents_own_mistake_is_no_fault(shown):
+def test_a_mistake_of_the_agent_is_not_a_fault(shown):
     assert exchange(catalogue.find("Movie").wire.step(0, "x"), told(f"Observation: {shown}"))[0].reward == 0
 
 

@@ -161,14 +161,14 @@ ENVIRONMENTS = [
 
 
 @pytest.mark.parametrize("said", AGENTS)
-def test_what_the_agent_brought_about_is_an_observation(said):
+def test_failures_caused_by_the_agent_are_observations(said):
     outcome, _ = step("x", observation=said, **FAILED)
     assert outcome.observation == said
     assert not outcome.done
 
 
 @pytest.mark.parametrize("said", ENVIRONMENTS)
-def test_what_the_environment_brought_about_is_a_fault(said):
+def test_failures_caused_by_the_environment_are_faults(said):
     with pytest.raises(errors.EnvironmentFailed):
         step("stop [x]", observation=said, **FAILED)
 
@@ -303,7 +303,7 @@ def test_a_call_may_give_the_flag_as_a_truth_value(flag):
         ("noop", errors.UnknownAction),
     ],
 )
-def test_what_the_server_could_not_read_is_refused(text, kind):
+def test_text_that_the_server_cannot_read_is_refused(text, kind):
     with pytest.raises(kind) as raised:
         GRAMMAR.parse(text)
     assert type(raised.value) is kind

@@ -85,7 +85,7 @@ def test_an_episode_sends_the_requests_of_the_protocol():
     ]
 
 
-def test_the_available_actions_are_asked_for_where_they_are_wanted():
+def test_the_available_actions_are_requested_only_on_demand():
     shop = Shop()
     (_, start), step, last = play(shop, "search[red mug]", "click[buy now]", available_actions=True)
     assert start["available_actions"] == ("search[<keywords>]", "click[buy now]")
@@ -129,11 +129,11 @@ def test_the_recorded_server_is_known_by_its_routes(recordings):
     answered(WebShopWire().identify(), *told)
 
 
-def test_a_server_that_lists_nothing_is_used_all_the_same():
+def test_a_server_without_a_list_is_still_used():
     assert answered(WebShopWire().list_envs(), (404, {}))[0] is None
 
 
-def test_no_more_is_asked_for_than_the_server_holds():
+def test_no_more_environments_are_requested_than_the_server_has():
     assert WebShopWire.capacity == 8_000
     assert WebShopWire.reissues_ids
     assert not WebShopWire.closes
@@ -199,7 +199,7 @@ def test_an_action_without_its_text_is_refused(text):
 
 
 @pytest.mark.parametrize("text", ["<a>", "<A> red", "<c>", "<r>", "<q> mug"])
-def test_the_servers_own_commands_are_no_keywords(text):
+def test_commands_of_the_server_are_not_keywords(text):
     with pytest.raises(errors.BadArguments):
         Search(text)
     Search(f"red {text}")

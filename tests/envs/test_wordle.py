@@ -22,7 +22,7 @@ def test_the_oracle_drops_a_word_that_the_game_does_not_have():
     assert sorted(guess.word for guess in guesses[:-1]) == list(WORDS)
 
 
-def test_unknown_words_are_forwarded_and_the_possible_words_are_neither_asked_for_nor_shown(started):
+def test_unknown_words_are_forwarded_and_the_possible_words_are_neither_requested_nor_shown(started):
     server = started(AnyServer(WORDLE, pays=0))
     guesses = ["hello world", "shires", "ab", "x"]
     with contextlib.closing(AgentGymEnv("Wordle", server=server.url, action_format="bare")) as env:
@@ -83,7 +83,7 @@ def test_ways_to_guess(text):
 @pytest.mark.parametrize(
     "text", ["I am ok", "sh ire", "shir", "shires", "s h i r", "shirë", "sh1re", "s h i r e s"]
 )
-def test_marked_text_that_is_no_guess_is_an_unknown_action(text):
+def test_marked_text_that_is_not_a_guess_is_an_unknown_action(text):
     with pytest.raises(errors.UnknownAction):
         FORMATS["tags"].parse(f"<action>{text}</action>", WORDLE.grammar)
 

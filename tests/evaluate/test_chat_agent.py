@@ -122,7 +122,7 @@ def test_calls_are_recorded_with_the_text_around_them(model):
 
 
 @pytest.mark.parametrize("given", [(None, None), ("", ""), ("same", "same")])
-def test_calls_without_ids_of_their_own_get_some(model, given):
+def test_calls_without_ids_get_ids(model, given):
     made = [call("get", {}, identifier) for identifier in given]
     server, agent = model(completion(None, *made), tools="native")
     replies(agent, 2, env=Lines(tools=TOOLS))
@@ -155,7 +155,7 @@ def test_names_of_functions_are_sent_back_as_servers_take_them(model):
     assert name == ("get_it__please__" * 9)[:64]
 
 
-def test_calls_that_nobody_asked_for_are_text(model):
+def test_unrequested_calls_are_text(model):
     server, agent = model(completion("So:", call("get", {"a": 1})))
     first, _ = replies(agent, 2)
     assert first.action == 'So:\n{"name": "get", "arguments": "{\\"a\\": 1}"}'
@@ -243,7 +243,7 @@ def test_a_cut_reply_is_played_on_request(model):
     assert reply.step["finish_reason"] == "length"
 
 
-def test_what_the_server_counted_is_recorded(model):
+def test_token_counts_of_the_server_are_recorded(model):
     usage = {
         "prompt_tokens": 11,
         "completion_tokens": 7,
@@ -327,7 +327,7 @@ def test_sampling_parameters_are_sent_as_they_are(model):
         ({"base_url": "http://h/v1?key=secret"}, "base_url='http://h/v1' should end"),
     ],
 )
-def test_what_an_agent_cannot_be_made_of(options, message):
+def test_invalid_arguments_of_an_agent(options, message):
     with pytest.raises(errors.BadOption, match=message) as raised:
         ChatAgent("m", **{"base_url": "http://h/v1", **options})
     assert "secret" not in str(raised.value)

@@ -116,7 +116,7 @@ ON_THE_WIRE = {
     [*(("engine", name) for name in FAULTS), *(("httpx", name) for name in FAULTS if name in ON_THE_WIRE)],
     indirect=["sent_by"],
 )
-def test_the_server_is_asked_again_and_what_goes_on_is_named(model, name):
+def test_requests_are_retried_and_the_reason_is_logged(model, name):
     fault, kind, message = FAULTS[name]
     server, agent = model(fault, fault, completion("Action: a"))
     (reply,) = replies(agent)
@@ -157,7 +157,7 @@ def test_connections_that_the_server_closes_cost_nothing(model):
     assert server.connections == 3
 
 
-def test_nobody_listens(sent_by, unreachable_url):
+def test_no_server_listens(sent_by, unreachable_url):
     agent = ChatAgent("m", base_url=unreachable_url, retry_seconds=0.05, http_client=sent_by)
     with pytest.raises(errors.ModelUnreachable, match=f"{unreachable_url}: cannot connect"):
         replies(agent)
@@ -361,7 +361,7 @@ def test_any_other_refusal_ends_the_run(model, status, body, told):
     assert len(asked(server)) == 1
 
 
-def test_a_limit_that_leaves_no_room_is_no_overflow(model):
+def test_a_limit_without_room_is_not_an_overflow(model):
     said = {"error": {"message": "This model's maximum context length is 2048 tokens. However, …"}}
     _, agent = model((400, said), max_tokens=2048)
     with pytest.raises(errors.BadOption, match="max_tokens=2048 leaves no room"):

@@ -75,7 +75,7 @@ def test_a_budget_without_counts_is_kept_by_estimate(sent):
     assert requests[4] == ["Play.", "o0", "r2", "o3", "r3", "o4"]
 
 
-def test_what_was_left_out_stays_left_out(sent):
+def test_omitted_turns_stay_omitted(sent):
     """A count that turns out smaller brings nothing back, so that what servers keep of a prompt is of use."""
     requests = sent(*numbered(10, 100, 20, 30, 40), history="tokens:60")
     assert requests[2:] == [
@@ -118,7 +118,7 @@ def test_a_policy_is_read_from_text(text, history):
 @pytest.mark.parametrize(
     "text", ["", "turns", "turns:", "turns:0", "turns:-1", "turns:²", "turns:1,turns:2", "all,turns:1", "4"]
 )
-def test_a_policy_that_is_none(text):
+def test_an_invalid_policy(text):
     with pytest.raises(errors.BadOption, match="history"):
         History.parse(text)
 
@@ -215,14 +215,14 @@ def test_a_system_prompt_in_place_of_the_environment_s_own(sent):
         ("none.txt", None, "none.txt cannot be read"),
     ],
 )
-def test_a_prompt_that_is_none(tmp_path, name, text, message):
+def test_an_invalid_prompt(tmp_path, name, text, message):
     if text is not None:
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(errors.BadOption, match=message):
         ChatPrompt.read(tmp_path / name)
 
 
-def test_toml_that_is_none(tmp_path):
+def test_invalid_toml(tmp_path):
     (tmp_path / "p.toml").write_text("a = ")
     with pytest.raises((errors.BadOption, errors.MissingExtra), match=r"cannot be read: |'tomli'"):
         ChatPrompt.read(tmp_path / "p.toml")

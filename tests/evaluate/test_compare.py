@@ -125,7 +125,7 @@ def test_equal_scores_are_ties_however_many_were_averaged(run):
     assert compared.warnings == ("the number of samples differs: 3 in A, 1 in B",)
 
 
-def test_nothing_in_common_is_no_number(run):
+def test_runs_without_common_tasks_have_no_difference(run):
     compared = compare_runs(run("a", {0: [1.0]}), run("b", {1: [1.0]}))
     value = json.loads(json.dumps(compared.to_json(), allow_nan=False))
     for name in ("success", "score"):

@@ -252,7 +252,7 @@ class Failing:
         (BadArguments("count: too large"), "AgentCrashed"),
     ],
 )
-def test_a_fault_of_the_agent_is_no_zero(textcraft_url, error, kind):
+def test_a_fault_of_the_agent_is_not_a_zero(textcraft_url, error, kind):
     records = asyncio.run(
         evaluate_async(
             lambda: AsyncAgentGymEnv("TextCraft", server=textcraft_url), lambda: Failing(error), range(3)
@@ -292,7 +292,7 @@ def test_a_mistake_in_the_set_up_ends_all(textcraft_url):
             asyncio.run(evaluate_async(Slow, RandomAgent, range(5), **wrong))
 
 
-def test_what_is_cancelled_closes_what_it_holds(counted):
+def test_cancelled_work_closes_its_environments(counted):
     server = counted()
     server.held_up.add("/step")
 

@@ -143,7 +143,7 @@ def test_an_engine_starts_answers_and_stops(kind, fake, tmp_path, monkeypatch):
         ({"kind": "transformers", "model_path": "a@b"}, "'a@b' after an '@'"),
     ],
 )
-def test_what_cannot_be_started_is_refused_at_once(given, message, fake, model):
+def test_an_engine_that_cannot_start_is_refused_at_once(given, message, fake, model):
     with pytest.raises(BadOption, match=message):
         Engine(**{"kind": "vllm", "model_path": model, **given})
     assert fake.started() == []
@@ -358,7 +358,7 @@ def test_a_model_that_verl_saved_is_found(below, tmp_path):
         ),
     ],
 )
-def test_what_is_no_checkpoint_is_named_with_what_is_there(files, message, tmp_path):
+def test_a_folder_without_a_checkpoint_is_reported_with_its_contents(files, message, tmp_path):
     save_model(tmp_path / "ckpts/step_1")
     folder = tmp_path / "ckpts/step_2"
     folder.mkdir()

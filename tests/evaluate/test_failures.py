@@ -49,7 +49,7 @@ def test_an_unsolved_episode_has_one_ending(action, ending, expected):
     assert kinds_of(played((action, "seen"), ending=ending)) == [expected]
 
 
-def test_what_is_no_failure():
+def test_records_that_are_not_failures():
     fault = {"kind": "ServerError", "message": "500"}
     records = [episode(0), episode(1, success=None), episode(2, fault=fault), episode(3, agent_fault=fault)]
     assert summarise(records).failures == {}

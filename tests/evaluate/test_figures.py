@@ -116,7 +116,7 @@ def test_an_interval_has_the_unit_of_the_values(scale, shift):
         pytest.param(100, 8, (2.0, 2.0), marks=pytest.mark.exhaustive),
     ],
 )
-def test_an_interval_holds_the_true_rate_about_95_times_in_100(tasks, samples, chances):
+def test_an_interval_contains_the_true_rate_about_95_times_in_100(tasks, samples, chances):
     """Each task has its own chance to be solved, of a beta distribution; the true rate is that one's mean."""
     draws = np.random.default_rng(11)
     true, times, held = chances[0] / sum(chances), 300, 0

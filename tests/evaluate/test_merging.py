@@ -67,14 +67,14 @@ def test_each_is_merged_once(below, tmp_path, merged_by):
     assert len(merged_by.read_text().splitlines()) == 2
 
 
-def test_nothing_is_merged_unasked(tmp_path, merged_by):
+def test_checkpoints_are_merged_only_on_request(tmp_path, merged_by):
     save_pieces(tmp_path / "ckpts/global_step_1", "actor")
     with pytest.raises(BadOption, match="model_merger merge"):
         checkpoints(str(tmp_path / "ckpts/*"))
     assert not merged_by.exists()
 
 
-def test_a_model_that_is_whole_is_taken_as_it_is(tmp_path, merged_by):
+def test_a_complete_model_is_used_unchanged(tmp_path, merged_by):
     pieces = save_pieces(tmp_path / "ckpts/global_step_1", "")
     (pieces / "huggingface/model.safetensors").touch()
     assert checkpoints(str(pieces), merge=print) == [str(pieces / "huggingface")]
@@ -104,7 +104,7 @@ def test_a_failure_is_named_and_leaves_nothing(how, said, tmp_path, merged_by, m
     assert len(merged_by.read_text().splitlines()) == 2  # it is tried again
 
 
-def test_what_a_killed_process_left_is_no_model(tmp_path, merged_by):
+def test_the_remains_of_a_killed_merge_are_not_a_model(tmp_path, merged_by):
     pieces = save_pieces(tmp_path / "global_step_1", "actor")
     (pieces / ".merging").mkdir()
     (pieces / ".merging/config.json").write_text("{}")

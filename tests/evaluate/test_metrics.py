@@ -57,7 +57,7 @@ def interval_of(scores):
     return summarise(episode(task, score=score) for task, score in enumerate(scores)).score_interval
 
 
-def test_an_unknown_success_is_no_failure(record):
+def test_an_unknown_success_is_not_a_failure(record):
     summary = summarise([record(0), record(1, success=None), record(2, score=0.0)])
     assert (summary.scored, summary.success_rate) == (3, 0.5)
     assert summary.success_interval == success_interval(1, 2)
@@ -88,7 +88,7 @@ def test_averages_are_of_tasks_and_not_of_episodes(record):
     assert summary.solved.unknown == (2,)
 
 
-def test_what_k_episodes_of_a_task_would_do(record):
+def test_estimates_for_k_episodes_of_a_task(record):
     outcomes = {0: [1.0, 0.0, 0.0, 1.0], 1: [0.0] * 4, 5: [1.0] * 4, 6: [0.0, 1.0, 0.0, 0.0]}
     summary = summarise(samples(record, outcomes))
     for k in (1, 2, 4):
@@ -103,7 +103,7 @@ def test_what_k_episodes_of_a_task_would_do(record):
     assert summary.to_json()["solved"] == {"never": (1,), "sometimes": (0, 6), "always": (5,), "unknown": ()}
 
 
-def test_a_fault_leaves_unknown_what_k_episodes_would_do(record):
+def test_with_a_fault_estimates_for_k_episodes_are_unknown(record):
     summary = summarise(samples(record, {0: [1.0, 0.0, 1.0], 1: [1.0, 1.0, None]}))
     assert summary.pass_at == {1: (2 / 3 + 1) / 2, 2: 1.0, 3: None}
     assert summary.pass_hat == {1: (2 / 3 + 1) / 2, 2: (1 / 3 + 1) / 2, 3: None}
@@ -112,7 +112,7 @@ def test_a_fault_leaves_unknown_what_k_episodes_would_do(record):
     assert summarise(samples(record, {0: [1.0], 1: [None]})).pass_at == {1: None}
 
 
-def test_a_fault_of_the_agent_is_no_failure_either(record):
+def test_a_fault_of_the_agent_is_not_a_failure_either(record):
     fault = {"kind": "ModelBusy", "message": "429"}
     asked = replace(record(), score=None, success=None, agent_fault=fault, ending="agent_fault")
     summary = summarise([asked, record(1), record(2, fault="ServerFull")])
@@ -146,7 +146,7 @@ def test_tokens_are_summed_where_they_are_known(record):
 
 
 @pytest.mark.parametrize("said", [-5, 10**400, None, "12", 1.5])
-def test_what_cannot_be_a_number_of_tokens_is_not_known(record, said):
+def test_invalid_token_counts_are_unknown(record, said):
     steps = ({"prompt_tokens": said, "completion_tokens": said, "agent_seconds": 1.0},)
     tokens = summarise([record(steps=steps)]).tokens
     assert tokens.prompt is tokens.completion is tokens.per_second is None

@@ -131,7 +131,7 @@ def test_a_mistake_that_is_not_in_the_field_is_shown_as_before(model, caplog):
 
 
 @pytest.mark.parametrize(("status", "body"), [("422 Bad", UNNAMED), ("404 Bad", NAMED), ("403 Bad", NAMED)])
-def test_other_refusals_are_no_refusal_of_the_field(model, status, body):
+def test_other_rejections_do_not_remove_the_field(model, status, body):
     server, agent = model(refusing(status, body))
     with pytest.raises(errors.SetupError):
         replies(agent, env=Lines(tools=TOOLS))

@@ -63,7 +63,7 @@ def test_json_is_read_too(tmp_path):
         ("a.json", f'{{"m": {{"input": 1{"0" * 400}, "output": 1}}}}', "should be a number from 0"),
     ],
 )
-def test_what_is_no_price_is_named(tmp_path, name, text, said):
+def test_invalid_prices_are_named(tmp_path, name, text, said):
     file = tmp_path / name
     file.write_text(text, "utf-8")
     with pytest.raises(BadOption, match=said):

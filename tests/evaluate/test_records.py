@@ -77,7 +77,7 @@ def test_lines_that_are_not_episodes_are_reported(tmp_path, bad):
         read_records(path)
 
 
-def test_a_torn_end_is_left_out_where_asked_for(tmp_path, record):
+def test_a_torn_end_is_skipped_on_request(tmp_path, record):
     path = tmp_path / "episodes.jsonl"
     path.write_bytes(line(record(1)) + line(record(2))[:40])
     assert read_records(path, torn_end=True) == ([record(1)], len(line(record(1))))

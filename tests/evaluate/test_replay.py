@@ -303,7 +303,7 @@ def test_a_task_without_a_reference_is_named(tmp_path, eval_by, textcraft_url):
         ),
     ],
 )
-def test_a_file_that_is_no_task_file_is_named(tmp_path, eval_by, content, said):
+def test_an_invalid_task_file_is_named(tmp_path, eval_by, content, said):
     refused = eval_by(put(tmp_path / "t.json", content), 3)
     assert (refused.exit_code, said in refused.stderr) == (2, True), refused.stderr
 

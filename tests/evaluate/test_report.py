@@ -29,7 +29,7 @@ def report(tmp_path, *runs, **options):
     return written, Page(out)
 
 
-def test_the_page_holds_every_episode_as_it_was_recorded(tmp_path):
+def test_the_page_contains_every_episode_as_recorded(tmp_path):
     first = list(rich_episodes("one", random.Random(1)))  # noqa: S311
     second = [episode(task, agent="two") for task in range(3)]
     write_run(tmp_path / "runs" / "a", first)
@@ -148,7 +148,7 @@ def test_numbers_that_json_or_javascript_do_not_have(tmp_path):
     assert run["facts"] == {"nothing": None, "many": [None]}
 
 
-def test_what_is_no_report_is_not_overwritten(tmp_path):
+def test_a_file_that_is_not_a_report_is_not_overwritten(tmp_path):
     folder = write_run(tmp_path / "a", [episode(0)])
     episodes = (folder / "episodes.jsonl").read_bytes()
     with pytest.raises(BadOption, match="is not a report"):

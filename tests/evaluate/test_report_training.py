@@ -147,7 +147,7 @@ def test_on_a_phone(view, training):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_what_others_wrote_is_text(view, tmp_path):
+def test_foreign_text_is_shown_as_text(view, tmp_path):
     lines = []
     for step, text in enumerate(filter(None, HOSTILE.values()), start=1):
         made = line(step, goal=text, env_id=f"{text}/{text}", ending=text)

@@ -71,7 +71,7 @@ def oracle_run(tmp_path, env):
     return kept(tmp_path / "oracle", env, load_oracle(env.environment), range(4))
 
 
-def test_what_is_read_as_it_was_played_keeps_its_score(oracle_run):
+def test_equally_parsed_episodes_keep_their_score(oracle_run):
     again = rescore(oracle_run)
     assert again.records == oracle_run.records
     assert (again.different, again.diverged, again.not_as_played) == (0, 0, 0)

@@ -102,7 +102,7 @@ def test_success_is_read_from_the_info(info, success):
         ((0.5,), {"fault": {"kind": "Lost", "message": "x", "more": 1}}, "Lost"),
     ],
 )
-def test_what_breaks_in_another_s_environment_is_a_fault(rewards, info, kind):
+def test_an_error_in_anothers_environment_is_a_fault(rewards, info, kind):
     record = play(Plain(rewards, info), RandomAgent(), 0)
     assert (record.fault["kind"], record.score, record.truncated) == (kind, None, True)
     assert EpisodeRecord.from_json(json.loads(json.dumps(record.to_json()))).fault == record.fault
@@ -135,7 +135,7 @@ def test_the_random_agent_needs_no_task_id():
     assert drawn[0] == drawn[1] != drawn[2]
 
 
-def test_a_record_holds_the_episode(env):
+def test_a_record_contains_the_episode(env):
     record = play(env, oracle(env), 3)
     assert (record.env_id, record.agent, record.task_id) == ("agentgym/TextCraft-v0", "oracle", 3)
     assert record.goal in record.messages[0]["content"]
@@ -158,7 +158,7 @@ def test_counters_are_recorded_for_each_episode_and_for_all(env):
     assert counters["seconds"] == pytest.approx(env.stats.seconds)
 
 
-def test_what_is_recorded_is_what_was_played(env):
+def test_the_record_equals_the_episode(env):
     record = play(env, ScriptedAgent(Inventory(), "Action: inventory"), 0)
     assert record.replies == (env.action_space.action_format.render(Inventory()), "Action: inventory")
     assert record.messages[2] == record.messages[4]
@@ -263,7 +263,7 @@ def test_replay_goes_by_the_goal(env, tmp_path, record):
         play(env, agent, 2)
 
 
-def test_replay_goes_by_the_task_where_there_is_no_goal(env, tmp_path, record):
+def test_replay_selects_by_task_without_a_goal(env, tmp_path, record):
     with RunFolder(tmp_path, {}) as folder:
         folder.add(record(7, goal=None))
     agent = ReplayAgent(tmp_path / "episodes.jsonl")

@@ -30,7 +30,7 @@ def ids(environment, text, split=None):
         ("all", list(MAZE.split("train"))),
     ],
 )
-def test_what_can_be_written(text, wanted):
+def test_task_selections(text, wanted):
     assert ids(MAZE, text) == wanted
 
 

@@ -68,7 +68,7 @@ def test_environments_trainings_and_validations_are_apart(tmp_path):
     ]
 
 
-def test_processes_have_files_of_their_own_and_the_samples_of_a_task_are_numbered(tmp_path):
+def test_processes_have_separate_files_and_the_samples_of_a_task_are_numbered(tmp_path):
     for _ in range(3):
         write_training(tmp_path, [line(2, 7), line(1, 7), line(1, 4)])
     assert len(list(tmp_path.glob("episodes-*.jsonl"))) == 3
@@ -128,7 +128,7 @@ def test_a_run_has_no_figures_of_steps(tmp_path):
     assert run["by_step"]["step"] == []
 
 
-def test_a_training_is_found_and_is_no_run(tmp_path):
+def test_a_training_is_found_and_is_not_a_run(tmp_path):
     folder = write_training(tmp_path / "a" / "episodes", [line(1)])
     for path in (tmp_path / "a", folder):
         written, (run,) = reported(path)

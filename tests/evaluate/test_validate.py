@@ -90,7 +90,7 @@ def test_tasks_known_to_be_impossible_are_counted_apart(textcraft):
     assert found.to_json()["impossible"] == [lost]
 
 
-def test_a_task_held_to_be_impossible_must_not_be_won(textcraft):
+def test_a_task_listed_as_impossible_must_not_be_won(textcraft):
     found = validated(textcraft, oracle, [1, 2], unwinnable=[2])
     assert not found.passed
     assert (ids(found.won_unwinnable), found.impossible, found.not_won) == ([2], (), ())
@@ -125,7 +125,7 @@ def test_a_task_that_cannot_be_won_in_its_turns_is_named(textcraft_url):
     assert (told["agent"], told["turns"], told["ending"]) == ("oracle", 2, "truncated")
 
 
-def test_what_doing_nothing_wins_is_named_and_faults_are_apart():
+def test_tasks_won_by_doing_nothing_are_named_and_faults_are_separate():
     found = validated(Paying, partial(ScriptedAgent, "yes"), [0, 1, 2, 3, 4, 6])
     assert ids(found.won_by_null) == [1, 3]
     assert found.not_won == ()
@@ -177,7 +177,7 @@ def test_tasks_without_a_known_solution_are_reported_and_played_by_no_other_agen
     assert nobody.passed
 
 
-def test_what_was_kept_is_not_played_again(tmp_path, textcraft):
+def test_stored_results_are_not_played_again(tmp_path, textcraft):
     played = []
     validated(textcraft, oracle, range(2), folder=tmp_path, on_episode=played.append)
     assert len(played) == 4
@@ -198,7 +198,7 @@ def test_a_resumed_validation_retries_faulted_episodes(tmp_path):
     assert ids(again) == [4, 4]
 
 
-def test_as_many_play_at_once_as_the_server_holds_of_both_agents_together(counted, monkeypatch):
+def test_the_agents_share_the_capacity_of_the_server(counted, monkeypatch):
     server = counted()
     monkeypatch.setattr(type(find("TextCraft").wire), "capacity", 3)
     make_env = partial(AsyncAgentGymEnv, "TextCraft", server=server.url)

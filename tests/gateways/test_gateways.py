@@ -124,7 +124,7 @@ def test_a_forward_proxy(run, textcraft_url, proxy, goal):
 
 
 @pytest.mark.slow  # it waits
-def test_a_proxy_that_is_away_takes_nobody_s_environment(textcraft_url, proxy):
+def test_an_unreachable_proxy_loses_no_environment(textcraft_url, proxy):
     def client():
         return httpx.Client(proxy=proxy.url)
 

@@ -147,7 +147,7 @@ def test_the_observation_answers_the_call_that_was_played(log, record):
     assert (sample.messages[3].tool_call_id, sample.messages[3].function) == ("b", "get")
 
 
-def test_a_fault_is_no_zero(log, record):
+def test_a_fault_is_not_a_zero(log, record):
     records = [
         record(0),
         record(1, score=0.5),
@@ -320,7 +320,7 @@ def test_a_long_run_becomes_several_logs(folder, record, tmp_path, monkeypatch):
     assert len({sample.uuid for each in logs for sample in each.samples}) == 8
 
 
-def test_a_task_of_more_samples_than_a_log_holds_is_divided(folder, record, tmp_path, monkeypatch):
+def test_a_task_with_more_samples_than_fit_in_a_log_is_divided(folder, record, tmp_path, monkeypatch):
     inside.limit_exported_log(monkeypatch, 3)
     records = [record(0, sample) for sample in range(7)] + [record(1)]
     paths, _ = export(folder(records), out=tmp_path / "logs")
@@ -345,7 +345,7 @@ def test_a_log_that_is_there_is_not_written_over(folder, record, tmp_path):
     assert sorted(each.suffix for each in out.iterdir()) == [".eval", ".eval"]
 
 
-def test_what_cannot_be_exported_is_an_error_with_the_reason(folder, tmp_path, record):
+def test_a_run_that_cannot_be_exported_is_an_error_with_the_reason(folder, tmp_path, record):
     empty = folder([])
     paths, error = export(empty, out=tmp_path / "logs")
     assert (paths, f"{empty} has no episodes" in error) == ([], True)
@@ -364,7 +364,7 @@ def test_no_facts_and_no_seconds_keep_a_log_from_being_written(log, record):
     assert (read.eval.revision, read.eval.packages) == (None, {})
 
 
-def test_a_run_that_goes_on_is_no_success(log, record):
+def test_an_unfinished_run_is_not_a_success(log, record):
     assert log([record()], finished=False).status == "cancelled"
 
 

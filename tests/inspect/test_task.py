@@ -86,7 +86,7 @@ def first_observation(messages):
     return next(message.text for message in messages if message.role == "user")
 
 
-def test_what_is_solved_is_scored(play, solutions, textcraft_url):
+def test_a_solved_task_is_scored(play, solutions, textcraft_url):
     goals = list(solutions)
 
     def reply(messages):

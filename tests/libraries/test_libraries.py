@@ -165,7 +165,7 @@ def test_a_scripted_model_plays_reasonably(case, one_by_one):
     assert {each["success"] is not None for each in one_by_one.values()} == {case.success}
 
 
-def test_episodes_at_once_are_those_played_one_by_one(case, model, one_by_one, tmp_path):
+def test_concurrent_episodes_equal_sequential_ones(case, model, one_by_one, tmp_path):
     options = ("--concurrency", CONCURRENCY, "--isolate", "process")
     at_once = evaluate(case, tmp_path / "run", *model, *options)
     assert faults(at_once) == []

@@ -43,7 +43,7 @@ def test_44_tasks_cannot_be_won():
 @pytest.mark.parametrize(
     "task", [25, pytest.param(36, marks=pytest.mark.exhaustive), *sorted(LOCKED_IN - {25, 36})]
 )
-def test_nothing_that_wins_in_time_is_found_for_what_is_held_to_be_impossible(task):
+def test_no_solution_in_time_is_found_for_tasks_listed_as_impossible(task):
     plan = solve(task)
     assert plan is None or len(plan) > BABYAI.max_turns
 
@@ -141,7 +141,7 @@ def test_a_thing_is_remembered_after_a_turn_but_not_after_a_way():
     assert "I do not see it." in comments.explain("turn left", [])
 
 
-def test_what_is_done_is_needed_no_more():
+def test_finished_parts_are_not_needed_again():
     comments = commentary("open the red door, and put the blue key next to the red ball", NOTHING)
     assert comments.explain("turn left", ["toggle and go through red closed door 1"]).startswith(
         "I need the red door."

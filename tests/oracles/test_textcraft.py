@@ -57,7 +57,7 @@ def test_it_solves_every_task(textcraft_url):
     assert len(too_long) == 13
 
 
-def test_what_is_needed_twice_is_got_once_and_crafted_in_common():
+def test_shared_ingredients_are_collected_once_and_crafted_together():
     recipes = "craft 1 ladder using 3 stick, 2 pole\ncraft 1 pole using 2 stick\ncraft 4 stick using 1 bamboo"
     assert planned(recipes, "ladder") == [
         "get 2 bamboo",
@@ -73,7 +73,7 @@ def test_the_recipe_with_the_fewest_turns_is_chosen():
     assert len(planned(f"{recipes}craft 1 cloth using 8 dye", "cloth")) == 5
 
 
-def test_what_is_held_is_not_made_again():
+def test_items_in_the_inventory_are_not_crafted_again():
     recipes = "craft 1 torch using 1 stick, 1 coal\ncraft 4 stick using 1 bamboo"
     assert planned(recipes, "torch", "[stick] (3)") == ["get 1 coal", "craft 1 torch using 1 stick, 1 coal"]
     assert planned(recipes, "torch", "[torch] (1)") == []
@@ -108,7 +108,7 @@ def test_a_kind_is_served_by_a_member():
     ]
 
 
-def test_what_is_made_out_of_a_name_is_not_a_kind_of_it():
+def test_an_item_made_from_a_name_is_not_a_kind_of_it():
     recipes = "craft 8 blue glass using 8 glass, 1 dye\ncraft 3 bottle using 3 glass"
     assert planned(recipes, "bottle") == ["get 3 glass", "craft 3 bottle using 3 glass"]
 
@@ -118,7 +118,7 @@ def test_a_goal_without_a_recipe_is_taken():
 
 
 @pytest.mark.parametrize("name", ["fuels", "burnables"])
-def test_what_cannot_be_got_turns_out_to_be_a_kind(name):
+def test_an_unavailable_item_is_found_to_be_a_kind(name):
     recipes = f"craft 2 fuel rod using 1 gas\ncraft 1 torch using 1 {name}"
     assert play(recipes, "torch", f"Could not find {name}", "Got 1 gas", "Crafted 2 minecraft:fuel_rod") == [
         f"get 1 {name}",
@@ -149,7 +149,7 @@ def test_a_recipe_that_does_not_work_is_not_tried_again():
     ]
 
 
-def test_an_answer_it_does_not_understand_makes_it_look():
+def test_an_unknown_response_makes_it_look():
     oracle = begin("craft 1 a using 2 b", "a")
     assert oracle.act("", {}) == Get(2, "b")
     assert oracle.act("Your reply was not carried out.", {}) == Inventory()

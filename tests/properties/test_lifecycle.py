@@ -86,7 +86,7 @@ def test_an_interrupt_ends_the_episode(new_world, monkeypatch):
     assert not world.transport.open
 
 
-def test_an_env_that_is_dropped_gives_back_what_it_held(new_world):
+def test_a_dropped_env_releases_its_lease(new_world):
     world = new_world()
     player = Player(world)
     world.transport.begin(player)

@@ -73,7 +73,7 @@ def test_a_process_that_dies_loses_no_episode(evaluate, monkeypatch, tmp_path):
     assert all(record.scored for record in records)
 
 
-def test_what_the_machines_cannot_import_is_named(evaluate, monkeypatch, tmp_path):
+def test_modules_that_the_machines_cannot_import_are_named(evaluate, monkeypatch, tmp_path):
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "only_here.py").write_text(
@@ -93,7 +93,7 @@ def test_a_mistake_in_the_set_up_is_reported_as_without_it(evaluate):
 
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])
-def test_where_there_is_no_cluster(evaluate, unreachable_url, scheme):
+def test_without_a_cluster(evaluate, unreachable_url, scheme):
     address = unreachable_url.replace("http://", scheme)
     ended, _ = evaluate("oracle", "1", "--ray", address)
     assert ended.exit_code == 2

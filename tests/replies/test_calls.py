@@ -16,7 +16,7 @@ each_format = pytest.mark.parametrize("name", FORMATS)
 
 
 @each_format
-def test_a_call_of_a_model_family_that_breaks_off_is_refused(name):
+def test_a_truncated_native_call_is_refused(name):
     written = [each for each in entries(name) if each.headline == "a call as the chat template has it"]
     assert len(written) >= 45
     played = []

@@ -21,7 +21,7 @@ ANY_TEXT = st.text(st.characters(codec=None))
 
 
 @each_pair
-def test_what_is_rendered_is_read(environment, action_format):
+def test_rendered_replies_are_parsed(environment, action_format):
     first, last = environment.grammar.examples[0], environment.grammar.examples[-1]
 
     @given(environment.grammar.strategy(), mixtures(environment) | ANY_TEXT)
@@ -215,7 +215,7 @@ def test_two_different_actions_are_refused(environment, action_format):
 
 
 @each_pair
-def test_no_reply_is_no_action(environment, action_format):
+def test_an_empty_reply_has_no_action(environment, action_format):
     for nothing in ("", " ", "\n\n", "\x00", "<think></think>", "</s>", "<|im_end|>"):
         with pytest.raises(errors.ActionError):
             action_format.parse(nothing, environment.grammar)

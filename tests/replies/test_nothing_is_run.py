@@ -195,7 +195,7 @@ def evil_replies(environment):
     ],
     ids=lambda several: several[0].name,
 )
-def test_no_reply_makes_anything_happen(environments, tmp_path):
+def test_no_reply_is_executed(environments, tmp_path):
     """Every way of asking for it, read in a process that would report any import, file, call of exec…"""
     program = textwrap.dedent(
         """

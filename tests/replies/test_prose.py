@@ -33,7 +33,7 @@ _STEP = 1 if FULL else len(ENVIRONMENTS)
 # ------------------------------------------------------------------------------------------------ the filter
 
 
-def test_the_sentences_hold_no_mark():
+def test_the_sentences_contain_no_mark():
     assert [line for line in SENTENCES if holds_mark(line)] == []
     assert len(SENTENCES) == len(set(SENTENCES)) >= 350
     assert all(map(str.strip, SENTENCES))

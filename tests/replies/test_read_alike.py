@@ -200,7 +200,7 @@ def _told(failures, of):
     return "\n".join(lines)
 
 
-def test_nonsense_is_no_action():
+def test_nonsense_is_not_an_action():
     for environment in ENVIRONMENTS:
         with pytest.raises(errors.UnknownAction):
             environment.grammar.parse(NONSENSE)

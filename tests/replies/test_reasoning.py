@@ -70,7 +70,7 @@ def is_played(name, reply, grammar):
 
 @each_text_format
 @pytest.mark.parametrize("environment", ["Maze", "SQLGym", "WebArena"])
-def test_reasoning_that_is_never_closed_holds_no_action(name, environment):
+def test_unclosed_reasoning_contains_no_action(name, environment):
     grammar = find(environment).grammar
     draft = FORMATS[name].example(grammar).replace("<think>", "").replace("</think>", "")
     assert [block for block in THINKING if is_played(name, block.format(draft), grammar)] == []

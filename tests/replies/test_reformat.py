@@ -94,7 +94,7 @@ def assert_says(environment, trajectory, turns):
 
 
 @each_environment
-def test_what_is_reformatted_is_what_is_played(environment):
+def test_reformatted_replies_play_the_same_actions(environment):
     """The environment would send the same words in any format."""
     turns = [(action, "I know.") for action in environment.grammar.examples]
     wanted = [str(action) for action, _ in turns]

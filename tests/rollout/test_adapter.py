@@ -155,7 +155,7 @@ def test_an_info_that_cannot_be_copied_is_passed_on():
     assert env.step("?")[4] == {**info, "parse_error": "BadAction"}
 
 
-def test_what_others_add_to_an_info_does_not_return():
+def test_changes_of_an_info_do_not_return():
     env = adapted(spaces.Discrete(2))
     env.step("1")[4]["episode"] = {"r": 1.0}
     assert env.step("?")[4] == {"steps": 1, "parse_error": "BadAction"}
@@ -416,7 +416,7 @@ def test_arguments_are_checked(arguments, message):
         TextAdapter(lake(), **arguments)
 
 
-def test_what_is_no_environment_is_refused():
+def test_objects_that_are_not_environments_are_refused():
     envs = gymnasium.make_vec("FrozenLake-v1", num_envs=2)
     with pytest.raises(TypeError, match="not the vector environment"):
         TextAdapter(envs)

@@ -158,7 +158,7 @@ def test_an_environment_of_another_event_loop_is_not_reused():
     assert Awaited.opened == set()
 
 
-def test_the_registered_limit_of_steps_holds_without_the_wrapper_too():
+def test_the_registered_step_limit_applies_without_the_wrapper_too():
     episode, turns = play(EnvTask(AWAITED), "a", "b", "c")
     assert [turn.truncated for turn in turns] == [False, False, True]
     assert episode.over

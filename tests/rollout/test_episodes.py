@@ -87,7 +87,7 @@ def test_a_surplus_of_idle_environments_is_closed(monkeypatch):
 
 
 @pytest.mark.parametrize(("where", "turns"), [("make", 0), ("reset", 0), ("step 0", 1), ("step 1", 2)])
-def test_what_an_environment_raises_is_the_fault(where, turns):
+def test_an_error_of_an_environment_is_the_fault(where, turns):
     episode, played = play(EnvTask(COUNT, {"faults": [where]}), *["1", "2"][:turns])
     assert episode.fault == {"kind": "RuntimeError", "message": f"broken at {where}"}
     assert episode.over
@@ -142,7 +142,7 @@ ODD = "bridge/Odd-v0"
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_an_answer_that_cannot_be_is_a_fault(step, kind, message):
+def test_an_invalid_result_is_a_fault(step, kind, message):
     episode, _ = play(EnvTask(ODD, {"step": step}), "a", timeout=30)
     assert episode.fault["kind"] == kind
     assert message in episode.fault["message"]
@@ -210,7 +210,7 @@ def test_which_call_was_played(played, kept):
     assert episode.steps[0]["played_call"] == kept
 
 
-def test_an_episode_that_is_over_cannot_be_played_on():
+def test_an_ended_episode_cannot_be_stepped():
     with pytest.raises(RuntimeError, match="start another"):
         play(EnvTask(COUNT, {"goal": 1}), "1", "2")
 
@@ -299,7 +299,7 @@ def test_a_cancelled_step_never_leads_to_reuse():
     asyncio.run(work())
 
 
-def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
+def test_an_environment_whose_creation_was_cancelled_is_closed(monkeypatch):
     begun, held = threading.Event(), threading.Event()
     made = counting_env.Count.__init__
 
@@ -329,7 +329,7 @@ def test_an_environment_whose_making_was_cancelled_is_closed(monkeypatch):
 
 
 @pytest.mark.parametrize("env_id", ["bridge/None-v0", "no_such_module:bridge/None-v0"])
-def test_an_environment_that_nobody_registered_is_an_error(env_id):
+def test_an_unregistered_environment_is_an_error(env_id):
     with pytest.raises(ValueError, match=f"'{env_id}' is not registered|cannot import 'no_such_module'"):
         play(EnvTask(env_id))
 

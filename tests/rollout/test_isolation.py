@@ -79,7 +79,7 @@ def test_a_process_is_reused_and_keeps_what_it_does_to_itself(tmp_path, capfd):
 
 
 @pytest.mark.slow
-def test_what_ends_a_process_is_a_fault_of_one_episode():
+def test_the_end_of_a_process_is_a_fault_of_one_episode():
     ends = {
         "exit 3": ("RuntimeError", "SystemExit: 3"),
         "vanish 7": ("EnvProcessDied", "exited with code 7"),
@@ -193,7 +193,7 @@ def test_the_loop_cannot_await_what_blocks():
 
 
 @pytest.mark.parametrize("isolate", ["processes", "", 3])
-def test_an_isolation_that_is_none(isolate):
+def test_an_invalid_isolation(isolate):
     with pytest.raises(BadOption, match="should be one of loop, thread, process"):
         Pool(ODD, isolate=isolate)
 

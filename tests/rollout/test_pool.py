@@ -111,7 +111,7 @@ def test_without_a_capacity_as_many_are_made_as_play():
     asyncio.run(work())
 
 
-def test_a_first_environment_that_cannot_be_made_holds_nobody_up(monkeypatch):
+def test_a_first_environment_that_cannot_be_created_blocks_no_waiter(monkeypatch):
     monkeypatch.setattr(Counted, "fail", 2)
 
     async def work():
@@ -229,7 +229,7 @@ def test_the_same_environment_is_used_again():
     assert Counted.made == 1
 
 
-def test_an_environment_that_raised_is_closed_and_one_that_stated_its_fault_is_not(monkeypatch):
+def test_an_environment_is_closed_after_an_exception_but_not_after_a_reported_fault(monkeypatch):
     class Stated(RuntimeError):
         transient = True
 

@@ -60,7 +60,7 @@ def recorded(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_what_a_killed_process_held_is_closed_and_nothing_else(counted, tmp_path):
+def test_only_the_leases_of_a_killed_process_are_closed(counted, tmp_path):
     server = counted()
     server.open.add(99)  # somebody else's
     with killed(PLAYS, tmp_path, server.url):
@@ -93,7 +93,7 @@ def test_after_a_restart_of_the_server_ids_that_may_be_others_are_not_closed(cou
 
 
 @pytest.mark.slow
-def test_a_server_that_is_gone_too_is_not_waited_for(counted, tmp_path):
+def test_an_unreachable_server_is_not_waited_for(counted, tmp_path):
     server = counted()
     with killed(PLAYS, tmp_path, server.url):
         server.stop()

@@ -66,7 +66,7 @@ def test_a_second_process_is_started_only_for_environments_of_a_server(counted, 
 
 @pytest.mark.slow  # a separate program
 @linux
-def test_what_a_killed_program_without_stderr_held_is_closed(counted, tmp_path):
+def test_the_leases_of_a_killed_program_without_stderr_are_closed(counted, tmp_path):
     server = counted()
     url = f'{{"server": "{server.url}"}}'
     with start(tmp_path, "agentgym_gym:agentgym/TextCraft-v0", url, without_stderr=True) as running:

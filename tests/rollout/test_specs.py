@@ -134,7 +134,7 @@ def test_an_id_that_is_not_registered_needs_a_module(env_id):
 
 
 @pytest.mark.parametrize("entry_point", [None, "plugin:Env", CARTPOLE, AGENTGYM, "elsewhere:Env"])
-def test_what_the_import_registers_is_found(write, entry_point):
+def test_environments_registered_by_the_import_are_found(write, entry_point):
     write(plugin=registering("mine/Env-v3", entry_point))
     for name in ("plugin:mine/Env-v3", "plugin:mine/Env", "plugin:mine/Env-v3"):
         assert find_spec(name) is gymnasium.registry["mine/Env-v3"]
@@ -241,7 +241,7 @@ def test_an_environment_of_another_library_is_an_error(write):
     assert find_spec("two:two/Env-v0").id == "two/Env-v0"
 
 
-def test_an_environment_that_was_replaced_is_of_the_module_that_replaced_it(write):
+def test_a_replaced_environment_belongs_to_the_replacing_module(write):
     write(one=registering("shared/Env-v0", CARTPOLE), two=registering("shared/Env-v0", AGENTGYM))
     find_spec("one:shared/Env-v0")
     with pytest.warns(UserWarning, match="Overriding"):
@@ -260,7 +260,7 @@ def test_a_module_may_have_been_imported_before(write, entry_point):
 
 
 @pytest.mark.parametrize("entry_point", [CARTPOLE, AGENTGYM])
-def test_an_entry_point_of_gymnasium_shows_no_module_that_was_imported_before(write, entry_point):
+def test_an_entry_point_in_gymnasium_does_not_prove_an_earlier_module(write, entry_point):
     write(plugin=registering("mine/Env-v0", entry_point))
     importlib.import_module("plugin")
     owner = entry_point.partition(".")[0]
@@ -268,7 +268,7 @@ def test_an_entry_point_of_gymnasium_shows_no_module_that_was_imported_before(wr
     assert find_spec("mine/Env-v0").id == "mine/Env-v0"
 
 
-def test_what_another_module_is_known_to_have_registered_is_not_of_one_imported_before(write):
+def test_an_earlier_import_does_not_own_environments_of_another_module(write):
     write(plugin="import gymnasium", one=registering("one/Env-v0", "missing:Env"))
     importlib.import_module("plugin")
     find_spec("one:one/Env-v0")
@@ -277,7 +277,7 @@ def test_what_another_module_is_known_to_have_registered_is_not_of_one_imported_
 
 @pytest.mark.parametrize("statement", ["import helpers", "from helpers import make", "from helpers import *"])
 @pytest.mark.parametrize("order", [[], ["helpers"], ["helpers", "plugin"], ["other"]])
-def test_what_a_module_brings_in_is_found_in_any_order(write, statement, order):
+def test_environments_of_imported_packages_are_found_in_any_order(write, statement, order):
     write(
         helpers="import gymnasium\ndef make(): ...\ngymnasium.register('help/Env-v0', 'helpers:make')",
         plugin=statement,
@@ -291,13 +291,13 @@ def test_what_a_module_brings_in_is_found_in_any_order(write, statement, order):
 
 
 @pytest.mark.parametrize("package", [gymnasium, agentgym_gym])
-def test_gymnasium_and_agentgym_bring_in_nothing(write, monkeypatch, package):
+def test_gymnasium_and_agentgym_do_not_count_as_owners(write, monkeypatch, package):
     write(helpers="import gymnasium\ndef make(): ...\ngymnasium.register('help/Env-v0', 'helpers:make')")
     monkeypatch.setattr(package, "helpers", importlib.import_module("helpers"), raising=False)
     assert "help/Env-v0 is registered by helpers" in message_of(f"{package.__name__}:help/Env-v0")
 
 
-def test_what_a_submodule_brings_in_is_found(write):
+def test_environments_of_imported_submodules_are_found(write):
     write(
         {"pack/__init__": "from . import games", "pack/games": "from helpers import make"},
         helpers="import gymnasium\ndef make(): ...\ngymnasium.register('help/Env-v0', 'helpers:make')",
@@ -414,13 +414,13 @@ def test_an_import_that_fails(write, env_id, message):
     assert message in text
 
 
-def test_an_interrupt_is_no_failed_import(write):
+def test_an_interrupt_is_not_a_failed_import(write):
     write(interrupted="raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
         find_spec("interrupted:Env-v0")
 
 
-def test_a_module_that_failed_can_be_mended(write):
+def test_a_failed_module_can_be_imported_again(write):
     write(plugin=textwrap.dedent(registering("mine/Env-v0", CARTPOLE)) + "\n1 / 0")
     assert "ZeroDivisionError" in message_of("plugin:mine/Env-v0")
     write(plugin=registering("mine/Env-v0", CARTPOLE) + "\n\n")
@@ -446,7 +446,7 @@ def test_the_catalogue_records_who_registered_an_environment(write):
             agentgym_gym.find(name)
 
 
-def test_an_environment_of_agentgym_that_is_replaced_is_of_its_module(write):
+def test_a_replaced_environment_of_agentgym_belongs_to_its_module(write):
     write(
         plugin="""
             from agentgym_gym import register

@@ -78,7 +78,7 @@ def test_hundreds_of_hung_calls_do_not_make_others_wait():
     assert hung == [None] * 300
 
 
-def test_a_call_that_was_given_up_closes_its_environment_when_it_returns():
+def test_an_abandoned_call_closes_its_environment_on_return():
     closed = []
 
     class Closing(Hangs):

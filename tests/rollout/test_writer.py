@@ -17,7 +17,7 @@ def lines(folder):
     return [json.loads(line) for file in folder.glob("episodes-*") for line in file.read_text().splitlines()]
 
 
-def test_a_disk_that_does_not_answer_holds_up_no_episode(tmp_path, monkeypatch, caplog):
+def test_an_unresponsive_disk_blocks_no_episode(tmp_path, monkeypatch, caplog):
     answers, real = threading.Event(), os.write
     inside.limit_writing(monkeypatch, seconds=0.01, waiting=2)
 
@@ -43,7 +43,7 @@ def test_a_disk_that_does_not_answer_holds_up_no_episode(tmp_path, monkeypatch, 
     assert "2 episodes wait to be written" in warning
 
 
-def test_what_json_cannot_represent_is_left_out_and_half_a_surrogate_pair_is_not(tmp_path, caplog):
+def test_episodes_that_are_not_json_are_left_out_and_half_a_surrogate_pair_is_not(tmp_path, caplog):
     folder = EpisodeWriter(tmp_path)
 
     async def work():
@@ -56,7 +56,7 @@ def test_what_json_cannot_represent_is_left_out_and_half_a_surrogate_pair_is_not
     assert len(caplog.messages) == 1
 
 
-def test_what_all_episodes_share_is_written_once(tmp_path):
+def test_shared_facts_of_episodes_are_written_once(tmp_path):
     for agent in ("first", "second"):
         folder = EpisodeWriter(tmp_path)
         facts = {"env_id": record(0).env_id, "agent": agent}

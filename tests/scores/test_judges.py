@@ -345,7 +345,7 @@ def test_answers_of_tools(game, name, task, answer, right):
 @pytest.mark.parametrize(
     "given", ["{}", "{'answers': 2}", "2", "", "{'answer': [1, 'a']}", "{'answer': 1 + 1}"]
 )
-def test_what_is_no_answer_ends_nothing(game, given):
+def test_an_invalid_answer_ends_nothing(game, given):
     action = f"Action: finish with Action Input: {given}"
     assert judged(game("Weather"), 7, [action]) == NOTHING
     assert judged(game("Weather"), 7, [action, finish(2)]) == WON

@@ -545,7 +545,7 @@ def test_a_run_is_finished_when_all_of_its_episodes_are_played(tmp_path, monkeyp
     )
 
 
-def test_faulted_episodes_are_retried_when_asked_and_the_last_scored_one_counts(tmp_path, monkeypatch):
+def test_faulted_episodes_are_retried_on_request_and_the_last_scored_one_counts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     again = [FAULTED, (9, 2)]
     play(tmp_path, fails=again)
@@ -784,7 +784,7 @@ def test_the_permutation_test_by_hand(record, differences, p):
     assert (found.p_value, found.draws) == (pytest.approx(p), None)
 
 
-def test_what_one_run_lacks_is_left_out_of_both(record):
+def test_tasks_missing_in_one_run_are_left_out_of_both(record):
     a = run_of(record, {1: (1.0,), 2: (None, None), 3: (1.0, None), 4: (0.0,)})
     b = run_of(record, {1: (1.0,), 2: (1.0, 1.0), 3: (0.0, 0.0), 5: (1.0,)})
     found = compare_runs(a, b, names=("A", "B"))
@@ -936,7 +936,7 @@ def test_the_numbers_of_an_episode_for_verl(at):
     assert (found["parse_errors"], found["invalid_actions"]) == (unread, unread)
 
 
-def test_a_success_that_nobody_states_is_unknown_to_verl_and_no_failure():
+def test_an_unreported_success_is_unknown_to_verl_and_not_a_failure():
     async def numbers():
         async with Pool(lambda: Ladder(states=False)) as pool, Episode(pool, task=0) as episode:
             while not episode.over:

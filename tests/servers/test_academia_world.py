@@ -45,7 +45,7 @@ def paper(loaded):
     return next(each for each in pair["collaborative_papers"] if neighbours(loaded, "PaperNet", each))
 
 
-def test_what_is_not_known_does_not_score(game):
+def test_unknown_names_do_not_score(game):
     for task in find("Academia").task_ids[::4]:
         for answer in ("", 0, [], "done"):
             game.reset(task)

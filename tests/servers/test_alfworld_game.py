@@ -70,14 +70,14 @@ def test_commands_work_where_the_agent_is_and_are_read_to_the_letter(actions, la
     assert played(recorded_game(MUG_IN_DESK), *actions) == last
 
 
-def test_a_hand_holds_one_object():
+def test_the_player_carries_one_object():
     game = recorded_game(MUG_IN_DESK)
     played(game, "go to countertop 1", "take mug 1 from countertop 1")
     assert not any(action.startswith("take") for action in game.last.available_actions)
     assert played(game, "take apple 1 from countertop 1") == "Nothing happens."
 
 
-def test_a_receptacle_takes_only_what_it_may_hold():
+def test_a_receptacle_accepts_only_its_kinds_of_objects():
     game = recorded_game(MUG_IN_DESK)
     played(game, "go to countertop 1", "take apple 1 from countertop 1", "go to drawer 1", "open drawer 1")
     assert "put apple 1 in/on drawer 1" not in game.last.available_actions

@@ -100,7 +100,7 @@ def test_kinds_of_objects_are_spread():
     assert sum(map(len, goals.values())) > 500
 
 
-def test_the_player_goes_only_by_what_it_has_seen():
+def test_the_player_uses_only_its_observations():
     """Where the thing lies changes nothing until the player has seen it, as long as turns are left."""
     places = ("countertop 3", "garbagecan 1", "sinkbasin 1")
     near, *others = [search_with_one(2422, "potato 1", place) for place in places]

@@ -197,7 +197,7 @@ def test_a_client_that_hangs_up_is_let_go():
     assert not sent
 
 
-def test_a_step_is_not_held_back_by_the_socket(local_url):
+def test_a_step_is_not_delayed_by_the_socket(local_url):
     # Nagle's algorithm, where it is left on, makes each take 40 ms.
     taken = []
     with httpx.Client(base_url=local_url("textcraft")) as client:

@@ -73,7 +73,7 @@ def test_the_goal_ends_the_game_and_pays_less_for_each_move(game):
         ("9" * 1_000_000, UNKNOWN),
     ],
 )
-def test_what_cannot_be_done_changes_nothing_and_is_no_move(game, action, observation):
+def test_an_impossible_action_changes_nothing_and_is_not_a_move(game, action, observation):
     at_once = game.play(0, ["go to red ball 1"])
     start = game.reset(0)
     outcome = game.step(action)

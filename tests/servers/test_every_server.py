@@ -119,7 +119,7 @@ def test_each_server_identifies_itself(environment, env, url):
 
 @pytest.mark.slow
 @each_environment
-def test_what_is_asked_wrongly_is_an_answer(environment, url):
+def test_invalid_requests_get_an_error_message(environment, url):
     """None of it ends the server, and none is a page or a traceback."""
     routes = httpx.get(f"{url}/openapi.json").json()["paths"]
     posts = [path for path, methods in routes.items() if "post" in methods]
@@ -230,7 +230,7 @@ def test_the_oracles_need_nothing_of_the_servers():
 
 
 @each_that_plays_much
-def test_a_task_that_there_is_none_of_is_a_fault(environment, env):
+def test_a_missing_task_is_a_fault(environment, env):
     last = max(max(tasks) for tasks in environment.splits.values())
     env.reset(options={"task_id": last})
     for task in (-1, last + 1, 10**12):

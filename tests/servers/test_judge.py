@@ -92,7 +92,7 @@ def test_such_a_task_costs_neither_an_environment_nor_the_server(url):
     ],
 )
 @pytest.mark.parametrize("task_id", [GOOD, CLOCK])
-def test_what_fails_in_the_statement_of_the_agent_is_scored(url, statement, state, score, task_id):
+def test_a_failing_statement_of_the_agent_is_scored(url, statement, state, score, task_id):
     with AgentGymEnv("SQLGym", server=url) as env:
         reset(env, task_id)
         observation, reward, terminated, _, info = env.step(f"Action:\n```sql\n{statement}\n```")

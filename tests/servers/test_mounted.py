@@ -24,6 +24,6 @@ def test_it_lists_what_it_serves(url):
     assert "There is no server 'chess' here; there is: textcraft, " in reply.json()["detail"]
 
 
-def test_what_one_server_takes_is_not_given_to_all(tmp_path):
+def test_options_of_one_server_are_not_passed_to_all(tmp_path):
     with pytest.raises(BadOption, match="in place of 'all'"):
         serve("all", data=tmp_path)

@@ -69,7 +69,7 @@ def test_a_server_of_another_package(bell, monkeypatch):
     assert ended.stdout == "None Bell 0, 4096 at most\nTrue Bell 0, 4096 at most\n"
 
 
-def test_what_a_server_of_another_package_lacks_is_named(bell):
+def test_missing_modules_of_another_packages_server_are_named(bell):
     code = """
         import importlib.util
         from agentgym_gym.errors import SetupError

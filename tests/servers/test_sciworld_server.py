@@ -176,7 +176,7 @@ def test_a_failure_costs_all_and_ends_the_task(post):
 
 
 @pytest.mark.slow
-def test_running_out_of_moves_ends_the_task_and_is_no_win(local_url):
+def test_running_out_of_moves_ends_the_task_without_a_win(local_url):
     with contextlib.closing(AgentGymEnv("SciWorld", server=local_url("sciworld"))) as env:
         env.reset(options={"task_id": 0})
         rewards, terminated, truncated = [], False, False

@@ -95,7 +95,7 @@ def test_a_wrong_document_is_named(folder, line, message):
         ({"golden_answers": [""]}, "'golden_answers'"),
         ({"golden_answers": ["Paris", 1]}, "'golden_answers'"),
         ({"golden_answers": None}, "'golden_answers'"),
-        ({"golden_answers": ["a" * 100_000, "x</answer>"]}, "needs an answer of at most"),
+        ({"golden_answers": ["a" * 100_000, "x</answer>"]}, "'golden_answers' needs an answer of at most"),
         ({"split": "dev"}, "'split'"),
         ({"split": ["test"]}, "'split'"),
     ],

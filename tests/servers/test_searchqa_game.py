@@ -52,7 +52,7 @@ def game(tmp_path_factory):
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_the_first_pair_of_tags_is_what_is_asked_for(game, text):
+def test_the_first_pair_of_tags_is_played(game, text):
     """By the pattern of AgentGym's server, which takes a time that grows with the square of some texts."""
     game.reset(TOWN_TASK)
     pair = re.search(r"<(search|answer)>(.*?)</\1>", text, re.DOTALL)

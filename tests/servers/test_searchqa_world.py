@@ -44,7 +44,7 @@ def is_in(answer, text):
 
 
 @pytest.mark.parametrize("tasks", [SAMPLE, pytest.param(TASKS[::403], marks=pytest.mark.slow)], ids=len)
-def test_what_is_searched_for_is_known_by_then(game, tasks):
+def test_search_terms_are_known_before_the_search(game, tasks):
     """The question has the words of the first search, and the results the words of the second."""
     for task in tasks:
         question = game.reset(task).goal

@@ -29,7 +29,7 @@ def test_many_calls_of_one_environment_delay_another_by_one():
     assert order == ["other", *["busy"] * 50]
 
 
-def test_the_event_loop_goes_on_while_a_call_runs():
+def test_the_event_loop_continues_while_a_call_runs():
     async def play():
         gate = threading.Event()
         call = asyncio.create_task(SerialThread().run(asyncio.Lock(), gate.wait, 30))

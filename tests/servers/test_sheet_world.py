@@ -67,7 +67,7 @@ def played(game, task, actions, *calls):
 
 
 @pytest.mark.slow
-def test_what_changes_nothing_reaches_0(game):
+def test_an_unchanged_sheet_scores_0(game):
     for task in SHEET.task_ids:
         opened, *_ = game.win(task)[0]
         assert opened.name() == "open_sheet"
@@ -298,7 +298,7 @@ def test_any_call_is_answered_within_bounds(game, seed):
 
 
 @pytest.mark.parametrize("value", [None, [1], {"a": 1}, 10**400, 1e15, float("inf"), "x" * 201])
-def test_what_no_cell_can_hold_is_refused(bench, value):
+def test_values_that_no_cell_can_contain_are_refused(bench, value):
     bench("update_cell", position="A1", value=value)
     assert bench.rows() == SHOWN
 
@@ -307,6 +307,6 @@ def test_what_no_cell_can_hold_is_refused(bench, value):
     ("value", "text"),
     [("nan", "nan"), ("1e400", "1e400"), ("=SUM(A1)", "=SUM(A1)"), ("-0.001", "0"), (True, "1")],
 )
-def test_what_cells_show(bench, value, text):
+def test_the_displayed_values_of_cells(bench, value, text):
     bench("update_cell", position="A1", value=value)
     assert bench("get_cell_value", position="A1") == text

@@ -55,7 +55,7 @@ def test_a_source_can_be_used_again_after_its_last_item():
     assert taken(queue, 1) == [("a", 1)]
 
 
-def test_closing_returns_the_items_that_nobody_took():
+def test_closing_returns_the_remaining_items():
     queue = queue_of(("a", 0), ("a", 1), ("b", 0))
     assert queue.get() == ("a", 0)
     assert queue.close() == [1, 0]

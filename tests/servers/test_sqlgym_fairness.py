@@ -129,7 +129,7 @@ def test_the_worst_statements_end_and_the_next_one_is_not_harmed(client, sql):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["a recursion without end", "a cross join"])
-def test_a_statement_of_too_many_steps_is_interrupted_and_its_worker_goes_on(app, client, name):
+def test_a_statement_of_too_many_steps_is_interrupted_and_its_worker_continues(app, client, name):
     """SQLite itself stops it: a worker that the system has to end is replaced by another process."""
     before = all_workers(app, client)
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_the_length_of_one_value_is_limited(client):
 
 
 @pytest.mark.slow
-def test_statements_that_end_their_workers_fail_nobody_else(app, client):
+def test_statements_that_end_their_workers_fail_no_other(app, client):
     before = all_workers(app, client)
     hogs = [new_env(client) for _ in range(WORKERS + 2)]
     others = [new_env(client) for _ in range(4)]
@@ -202,7 +202,7 @@ def test_a_statement_whose_worker_dies_before_it_begins_is_executed_by_another_o
 
 
 @pytest.mark.slow
-def test_eight_statements_of_one_environment_do_not_hold_up_another(bird):
+def test_eight_statements_of_one_environment_do_not_delay_another(bird):
     """On files of BIRD, where each of the eight takes half a minute."""
     app = server_kind("sqlgym").app(data=bird)
     with client_of(app) as client:

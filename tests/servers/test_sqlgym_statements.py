@@ -144,7 +144,7 @@ def test_rows_are_equal_as_pythons_sets_of_them_are(tmp_path):
         ("x" * 1_000_000, 'near "x'),
     ],
 )
-def test_what_is_refused_is_answered(game, sql, pattern):
+def test_refused_statements_get_an_answer(game, sql, pattern):
     assert re.search(pattern, state_of(game, sql))
     assert game.play(0, solution("SQLGym", 0)).reward == 1
 
@@ -164,7 +164,7 @@ def test_what_is_refused_is_answered(game, sql, pattern):
         ),
     ],
 )
-def test_what_never_ends_or_eats_memory_is_cut(game, sql):
+def test_endless_or_large_statements_are_interrupted(game, sql):
     cut = {"interrupted", "the result is too large", "out of memory", "string or blob too big"}
     assert state_of(game, sql) in cut
     assert game.play(0, solution("SQLGym", 0)).reward == 1

@@ -95,7 +95,7 @@ def test_a_process_that_another_program_kills_fails_only_its_own_statement(refer
     assert after.right
 
 
-def test_an_unforeseen_error_is_raised_to_its_caller_and_harms_nobody_else(judges):
+def test_an_unexpected_error_is_raised_only_to_its_caller(judges):
     missing = SqlTask("no such database", "", "SELECT 1")
 
     async def play():

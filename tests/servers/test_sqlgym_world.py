@@ -30,7 +30,7 @@ def database_of(game, task):
     return game.reset(task).observation.partition(" ")[0]
 
 
-def test_a_task_does_not_depend_on_what_was_asked_before(game, local_url):
+def test_a_task_does_not_depend_on_earlier_requests(game, local_url):
     tasks = range(0, 8_001, 800)  # of one database
     with LocalGame("SQLGym", url=local_url("sqlgym")) as other:
         others = {task: other.reset(task) for task in reversed(tasks)}

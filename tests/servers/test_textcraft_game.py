@@ -119,7 +119,7 @@ def test_a_package_with_other_recipes_is_refused(tmp_path):
         ),
     ],
 )
-def test_what_an_action_is_answered(game, actions, observation):
+def test_the_responses_to_actions(game, actions, observation):
     assert game.play(OTHER_TASK, actions) == Outcome(observation, 0, done=False)
 
 

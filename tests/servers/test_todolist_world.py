@@ -61,7 +61,7 @@ def minutes(game, todo):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solutions", [len(TODOLIST.task_ids)], indirect=True)
-def test_what_does_nothing_does_not_score(shared, solutions, orders):
+def test_calls_without_effect_do_not_score(shared, solutions, orders):
     for task, (*_, last) in solutions.items():
         for answer in ("", "done", 0, 1, [], "Yes"):
             outcome = shared.play(task, [finish(answer)])
@@ -171,7 +171,7 @@ def test_functions_return_what_todoist_is_recorded_to_return(game):
         ("delete_task", {"task_id": "1"}, "Task 1 is not exists."),
     ],
 )
-def test_what_there_is_not_is_refused_and_nothing_changes(game, name, arguments, words):
+def test_unknown_ids_are_refused_and_nothing_changes(game, name, arguments, words):
     before = todos(game)
     assert words in game.call(name, **arguments)
     assert todos(game) == before

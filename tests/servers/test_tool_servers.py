@@ -195,7 +195,7 @@ def test_an_action_is_read_as_agentgym_reads_it(game, text):
         ("Action: {f} with Action Input: 5", "ERROR | TypeError('int' object is not"),
     ],
 )
-def test_what_is_no_action_is_answered_as_by_agentgym(game, text, words):
+def test_text_without_an_action_is_answered_as_by_agentgym(game, text, words):
     function, argument = FIRST[game.environment.name]
     seen = observed(game, text.format(f=function, x=argument))
     assert seen.startswith(words.format(x=argument))
@@ -224,7 +224,7 @@ def test_the_functions_are_listed(game):
     ],
     ids=lambda written: written[:20],
 )
-def test_an_input_that_is_no_plain_value_is_not_run_and_not_read(game, written):
+def test_an_input_that_is_not_a_plain_value_is_neither_run_nor_read(game, written):
     function, _ = FIRST[game.environment.name]
     assert observed(game, f"Action: {function} with Action Input: {written}").startswith(NOT_PLAIN)
 

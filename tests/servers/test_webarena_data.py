@@ -184,7 +184,7 @@ def test_a_check_that_cannot_be_evaluated_is_a_fault(tmp_path, broken_shop, unre
 
 
 @pytest.mark.slow
-def test_a_browser_that_ends_while_it_judges_is_no_fault_of_the_task(tmp_path, broken_shop):
+def test_a_browser_that_ends_during_the_evaluation_is_not_a_fault_of_the_task(tmp_path, broken_shop):
     slow = content(page("__SHOPPING__/slow", "", must_include=["Tea"]))
     write(tmp_path, [task(0, require_login=False, check=slow)], {"__SHOPPING__": broken_shop})
     with server_of(tmp_path) as (pid, url), AgentGymEnv("WebArena", server=url) as env:
@@ -232,7 +232,7 @@ class CountingSite(BaseHTTPRequestHandler):
 
 
 @pytest.mark.slow
-def test_what_a_site_stores_in_the_browser_is_the_environments_own_and_gone_after_a_reset(tmp_path):
+def test_data_of_a_site_in_the_browser_is_separate_and_gone_after_a_reset(tmp_path):
     def visits(reply):
         return re.search(r"\d+ \d+ \d+(?= visits)", reply["observation"])[0]
 

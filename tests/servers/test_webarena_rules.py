@@ -52,7 +52,7 @@ def test_an_action_is_read(action, command):
         ("```tab_focus [" + "9" * 5000 + "]```", "Exceeds the limit (9 digits)"),
     ],
 )
-def test_what_is_no_action_is_answered_as_agentgyms_server_does(reply, message):
+def test_text_without_an_action_is_answered_as_by_agentgyms_server(reply, message):
     with pytest.raises(NotAnAction) as error:
         read_action(reply)
     assert str(error.value).startswith(message)

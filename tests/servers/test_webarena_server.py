@@ -170,7 +170,7 @@ def test_no_other_host_is_reached(start, client):
 
 
 @pytest.mark.slow
-def test_what_an_episode_changes_is_its_own_and_gone_after_a_reset(start):
+def test_changes_of_an_episode_are_separate_and_gone_after_a_reset(start):
     one, two = start(0), start(0)
     fresh = one.page
     for env in (one, two):

@@ -250,7 +250,7 @@ def test_a_malformed_file_is_named_with_its_item(folder, items, wishes, reason):
         load(folder(items, wishes))
 
 
-def test_more_tasks_than_it_can_hold(folder):
+def test_more_tasks_than_its_capacity(folder):
     values = [{"value": str(number)} for number in range(100)]
     options = {str(number): values for number in range(20)}
     with pytest.raises(BadOption, match=r"has 1000000\d* tasks"):

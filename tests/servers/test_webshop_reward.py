@@ -40,7 +40,7 @@ GOAL = Goal(
 )
 
 
-def test_all_that_was_asked_for_is_worth_1():
+def test_a_purchase_that_meets_all_requirements_scores_1():
     got = reward(MUG, {"color": "red", "size": "large"}, GOAL)
     assert got == Reward(type_factor=1.0, attributes=2, options=2, price=True, of=5)
     assert got.total == 1.0

@@ -226,7 +226,7 @@ def test_nothing_that_is_searched_for_makes_it_fail(shared):
     ],
     ids=range(3),
 )
-def test_what_an_agent_may_write(shared, action):
+def test_actions_as_agents_write_them(shared, action):
     env_id = create(shared)
     body = b'{"env_idx": %d, "action": %s}' % (env_id, action)
     reply = shared.post("/step", content=body, headers=JSON)

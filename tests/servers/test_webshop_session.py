@@ -188,7 +188,7 @@ def test_reviews_have_a_title_stars_and_a_text():
     assert re.search(r'< Prev( \[SEP\] "[^"]+" \[SEP\] [1-5] \[SEP\] [^"\[]+)+$', page)
 
 
-def test_what_is_empty_leaves_no_gap(tmp_path):
+def test_empty_lines_leave_no_gap(tmp_path):
     bare = {**MUG, "full_description": " ", "small_description": [" "]}
     with LocalGame("WebShop", data=write(tmp_path, bare)) as game:
         session = Session(game)
@@ -293,7 +293,7 @@ def test_a_value_that_two_options_have_is_chosen_for_the_last(tmp_path):
         "x" * 1_000_000,
     ],
 )
-def test_what_is_not_understood_does_nothing(session, action):
+def test_unknown_actions_do_nothing(session, action):
     for way in ((), TO_ITEM, (*TO_ITEM, "click[reviews]")):
         play(session, "click[back to search]", *way)
         assert does_nothing(session, action), way

@@ -54,7 +54,7 @@ def test_guesses_are_words_with_blanks_or_without(game):
 
 
 @pytest.mark.parametrize("action", ["", "zzzzz", "S O L A R", "solar sugar", "\0", "\ud800", "x" * 1_000_000])
-def test_what_is_no_word_is_a_try(tmp_path, action):
+def test_text_that_is_not_a_word_costs_a_try(tmp_path, action):
     with with_words(tmp_path, "solar", "sugar", "shard") as game:
         game.reset(0)
         outcomes = [game.step(action) for _ in range(6)]

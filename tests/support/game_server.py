@@ -40,6 +40,7 @@ class GameServer(FakeServer):
         self.unknown: set[int] = set()
         self.fault: Callable[[Callable[[], Answer]], Answer] | None = None
         self._ids = itertools.count()
+        self._life = 0
         self._lock = threading.Lock()
         super().__init__(self._answer)
 
@@ -56,15 +57,22 @@ class GameServer(FakeServer):
     def restart(self) -> None:
         """Lose all environments and end all connections, as a new process of the server does."""
         with self._lock:
+            self._life += 1
             self.open.clear()
         for connected in list(self._open):
             reset(connected)
+
+    def _serve(self, connected: socket.socket) -> None:
+        vars(threading.current_thread())["life"] = self._life
+        super()._serve(connected)
 
     def _answer(self, request: Request) -> Answer:
         fault = self.fault
 
         def play() -> Answer:
             with self._lock:
+                if vars(threading.current_thread())["life"] != self._life:
+                    raise ConnectionAbortedError  # a request to the server that is gone
                 return self._play(request.path.removeprefix("/maze"), request)
 
         if fault is None:

@@ -22,7 +22,7 @@ from agentgym_gym._leasing.pool import LeasePool, pool_of
 from agentgym_gym._text import scrub
 from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import ServerUnreachable
-from agentgym_gym.evaluate import _inspect_export, _play
+from agentgym_gym.evaluate import _inspect_export, _play, _prepared, _shared_limits
 from agentgym_gym.evaluate._chat import client as chat_client
 from agentgym_gym.evaluate._engines import engine
 from agentgym_gym.rollout import _pool, _specs, _workers, _writer
@@ -254,12 +254,13 @@ def limit_progress(monkeypatch: pytest.MonkeyPatch, *, look: float, line: float)
 
 def limit_slow(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Set the seconds after which the progress names an environment that does not reply."""
-    monkeypatch.setattr(_play, "SLOW_SECONDS", seconds)
+    monkeypatch.setattr(_shared_limits, "SLOW_SECONDS", seconds)
 
 
 def limit_unasked(monkeypatch: pytest.MonkeyPatch, episodes: int) -> None:
     """Limit the episodes of a model that `agentgym eval` plays without a confirmation."""
-    monkeypatch.setattr(_play, "MAX_UNASKED", episodes)
+    for module in (_play, _prepared):
+        monkeypatch.setattr(module, "MAX_UNASKED", episodes)
 
 
 def limit_replies(monkeypatch: pytest.MonkeyPatch, size: int) -> None:

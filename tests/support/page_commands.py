@@ -21,7 +21,7 @@ from agentgym_gym._cli import evaluate as eval_command
 from agentgym_gym.data import read_trajectories
 from agentgym_gym.errors import UnknownEnvironment
 from agentgym_gym.evaluate import Run, RunFolder
-from agentgym_gym.evaluate._play import prepare
+from agentgym_gym.evaluate._prepared import prepare
 from agentgym_gym.evaluate._resolve import resolve
 from trajectories import FACTS, episode
 from verl_bridge.tasks import EnvTask

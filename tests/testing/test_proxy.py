@@ -69,7 +69,7 @@ def test_each_kind_is_seen_as_its_fault(make_env, textcraft_url, kind, arrives):
     assert proxy.unplanned == 0
 
 
-def test_a_reply_that_is_late_and_in_time_is_a_reply(make_env, textcraft_url):
+def test_a_late_reply_within_the_timeout_counts(make_env, textcraft_url):
     with FaultyProxy(textcraft_url, 1, kinds=["delay"], delay=0.05) as proxy:
         env = make_env(server=proxy.url)
         env.reset(options={"task_id": 0})
@@ -92,7 +92,7 @@ def test_a_reset_connection_is_reset_and_a_cut_reply_ends(scripted):
         assert talk(proxy.url, post("/step")) == scripted.reply[: -(len(JSON) - len(JSON) // 2)]
 
 
-def test_only_the_stages_that_were_named_are_hit(textcraft_url):
+def test_only_the_chosen_stages_get_faults(textcraft_url):
     with FaultyProxy(textcraft_url, 1, kinds=["error"], stages=["reset"]) as proxy:
         env = AgentGymEnv("TextCraft", server=proxy.url)
         with contextlib.closing(env), pytest.raises(errors.ServerError):
@@ -121,7 +121,7 @@ CHUNKED = b'6\r\n{"a": \r\n3;x=y\r\n 1}\r\n0\r\nTrailer: t\r\n\r\n'
     ],
     ids=["plain", "chunked", "204", "404", "307", "503", "9MB"],
 )
-def test_what_no_fault_hits_is_passed_on_byte_for_byte(scripted, reply):
+def test_calls_without_a_fault_are_forwarded_byte_for_byte(scripted, reply):
     scripted.reply = reply
     bodies = [b"", b'{"action": "\\ud800"}', bytes(range(256)) * 4_000]
     requests = [post("/a/step?x=%20y&z", body, "X-Own: \xff") for body in bodies]
@@ -232,7 +232,7 @@ def mortal():
 
 
 @pytest.mark.parametrize("make_env", [AgentGymEnv], indirect=True)
-def test_the_proxy_goes_and_comes_with_its_server(make_env, mortal):
+def test_the_proxy_listens_only_while_its_server_does(make_env, mortal):
     with FaultyProxy(mortal.url, 0) as proxy:
         env = make_env(server=proxy.url)
         env.reset(options={"task_id": 0})
@@ -251,7 +251,7 @@ def test_the_proxy_goes_and_comes_with_its_server(make_env, mortal):
         assert not first.close_requested  # it may be another's now
 
 
-def test_a_proxy_may_be_there_before_its_server(mortal):
+def test_a_proxy_can_start_before_its_server(mortal):
     url = mortal.url
     mortal.stop()
     with FaultyProxy(url, 0) as proxy:
@@ -275,7 +275,7 @@ def test_down_is_as_if_the_server_were_gone(make_env, textcraft_url):
             httpx.post(f"{textcraft_url}/close", json={"id": made.id})
 
 
-def test_what_hangs_keeps_no_proxy_from_ending(textcraft_url):
+def test_hanging_calls_do_not_prevent_the_proxy_from_ending(textcraft_url):
     with FaultyProxy(textcraft_url, 1, kinds=["silent"]) as proxy:
         connection = socket.create_connection(("127.0.0.1", int(proxy.url.rpartition(":")[2])))
         connection.sendall(post("/step"))
@@ -306,7 +306,7 @@ def test_a_mistake_is_named(arguments, message):
         FaultyProxy(**{"server": "http://games.test", **arguments})
 
 
-def test_what_ends_its_thread_is_raised(textcraft_url, monkeypatch):
+def test_an_error_that_ends_its_thread_is_raised(textcraft_url, monkeypatch):
     async def fail(*_, **__):
         raise ValueError("odd")
 
@@ -315,7 +315,7 @@ def test_what_ends_its_thread_is_raised(textcraft_url, monkeypatch):
         pytest.fail("it serves")
 
 
-def test_a_port_that_is_taken_is_named(textcraft_url):
+def test_a_port_in_use_is_named(textcraft_url):
     port = int(textcraft_url.rpartition(":")[2])
     with pytest.raises(errors.BadOption, match=str(port)), FaultyProxy(textcraft_url, port=port):
         pass

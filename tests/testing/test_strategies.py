@@ -33,7 +33,7 @@ brief = settings(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("action_format", FORMATS.values(), ids=FORMATS)
-def test_replies_hold_an_action(action_format):
+def test_replies_contain_an_action(action_format):
     written = st.sampled_from(ENVIRONMENTS).flatmap(
         lambda e: st.tuples(st.just(e), replies(e.name, action_format.name))
     )

@@ -63,7 +63,7 @@ def test_each_kind_is_seen_as_its_fault(through, kind, arrives):
     assert "fault" not in env.step(GET)[4]
 
 
-def test_a_reply_that_is_late_and_in_time_is_a_reply(through):
+def test_a_late_reply_within_the_timeout_counts(through):
     transport, env = through(1, kinds=["delay"], delay=0.01)
     observation, _ = env.reset(options={"task_id": 0})
     transport.faults.share = 0
@@ -109,7 +109,7 @@ def test_a_seed_and_a_sequence_of_calls_make_the_faults():
     assert one != drawn(seed=4)[0]
 
 
-def test_the_share_is_the_share_and_all_kinds_come():
+def test_faults_have_the_given_share_and_all_kinds():
     kinds, faults = drawn(kinds=[*KINDS, "lost"])
     assert 300 < sum(faults.injected.values()) < 500
     assert set(faults.injected) == set(KINDS)
@@ -119,7 +119,7 @@ def test_the_share_is_the_share_and_all_kinds_come():
     assert faults.calls == {"step": 2_000}
 
 
-def test_calls_of_other_stages_leave_the_draws_as_they_are():
+def test_calls_of_other_stages_do_not_change_the_draws():
     faults = faults_of(0.5, stages=["step"])
     alone = faults_of(0.5, stages=["step"])
     for _ in range(100):

@@ -118,7 +118,7 @@ def kept_rows(estimator: str, groups: str, faults: list[int]) -> list[int]:
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("seed", range(5))
-def test_the_advantages_are_those_of_a_batch_without_the_faulted_episodes(compute, estimator, seed):
+def test_the_advantages_equal_a_batch_without_the_faulted_episodes(compute, estimator, seed):
     draw = np.random.default_rng(seed)
     groups = "aaaabbbbccccdddd"
     scores = [float(score) for score in draw.permutation(16)]
@@ -184,7 +184,7 @@ def test_a_batch_of_nothing_but_faults_has_no_advantages(compute, estimator):
     assert not given.batch["advantages"].any()
 
 
-def test_an_episode_that_was_alone_from_the_start_has_verls_advantage(compute):
+def test_a_group_of_one_has_verls_advantage(compute):
     """As with ``n=1``, where verl uses the score itself."""
     data = batch_of([1.0, 0.0, 0.5, 0.0, 0.7], "aabbc", [0, 1, 0, 0, 0])
     given = first_tokens(compute(data, **options_of("grpo")))

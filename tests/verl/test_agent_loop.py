@@ -51,7 +51,7 @@ def test_the_turn_limit_follows_the_training_step(play, step, validate, turns):
     assert [played.field(i, "turn_limit") for i in (0, 1)] == [turns] * 2
 
 
-def test_where_verl_does_not_tell_the_step_nothing_is_played(play):
+def test_without_the_step_from_verl_nothing_is_played(play):
     importlib.import_module("verl_bridge.trainer")
     model = scripted(["what?"])
     with pytest.raises(ValueError, match="the training step, which verl does not pass on"):
@@ -61,7 +61,7 @@ def test_where_verl_does_not_tell_the_step_nothing_is_played(play):
 
 @pytest.mark.parametrize("template", TEMPLATES)
 @pytest.mark.parametrize("system", ["You play a game.", None])
-def test_a_game_is_told_as_the_template_tells_it(play, template, system):
+def test_a_game_is_rendered_as_by_the_template(play, template, system):
     model = scripted(["1", "<think>hm</think>2", "what?", "3"])
     played = play(model, [row()], template=template, system=system)
     # What was thought stays where it was thought, so the template that would take it out is not the measure.
@@ -82,7 +82,7 @@ def test_a_game_is_told_as_the_template_tells_it(play, template, system):
     assert played.turns(0) == 8  # four of each
 
 
-def test_the_model_is_asked_with_the_very_tokens_that_are_trained_on(play):
+def test_the_model_gets_exactly_the_tokens_that_are_trained_on(play):
     model = scripted(["1", "2", "3"])
     played = play(model, [row()], max_tokens_per_turn=40)
     (asked,) = model.models[0].asked.values()
@@ -93,7 +93,7 @@ def test_the_model_is_asked_with_the_very_tokens_that_are_trained_on(play):
         assert whole[: len(prompt)] == prompt
 
 
-def test_log_probabilities_stand_beside_their_tokens(play):
+def test_log_probabilities_are_aligned_with_their_tokens(play):
     model = scripted(["1", "2", "3"])
     played = play(model, [row()])
     said = next(iter(model.models[0].said.values()))
@@ -105,14 +105,14 @@ def test_log_probabilities_stand_beside_their_tokens(play):
     assert others
 
 
-def test_log_probabilities_that_nobody_asked_for_are_left_out(play):
+def test_unrequested_log_probabilities_are_left_out(play):
     """So that a faulted episode, which has none, fits into a batch with the others."""
     played = play(scripted(["1", "2", "3"]), [row(), row(faults=["reset"])], calculate_log_probs=False)
     assert "rollout_log_probs" not in played.batch.batch.keys()  # noqa: SIM118 - not a dict
     assert played.score(0) == 3.0
 
 
-def test_missing_log_probabilities_are_said(play):
+def test_missing_log_probabilities_are_reported(play):
     with pytest.raises(RuntimeError, match=r"calculate_log_probs"):
         play(scripted(["1"], logprobs=False), [row()])
 
@@ -149,7 +149,7 @@ def test_the_limit_of_turns(play):
     assert played.text(0).endswith("2<|im_end|>")
 
 
-def test_a_response_that_is_full_scores_what_was_earned(play):
+def test_a_full_response_scores_the_rewards_so_far(play):
     replies = [str(n) for n in range(1, 100)]
     played = play(scripted(replies), [row(goal=100)], response_length=120)
     score = played.score(0)
@@ -160,7 +160,7 @@ def test_a_response_that_is_full_scores_what_was_earned(play):
     assert played.mask(0)[-1] == 1  # no observation that nobody answers
 
 
-def test_a_reply_that_fills_the_response_is_played_as_it_stands(play):
+def test_a_reply_that_fills_the_response_is_played_unchanged(play):
     played = play(scripted(["1 " * 500]), [row()], response_length=60)
     assert len(played.ids(0)) == 60
     assert played.mask(0) == [1] * 60
@@ -168,7 +168,7 @@ def test_a_reply_that_fills_the_response_is_played_as_it_stands(play):
     assert played.score(0) == 0.0
 
 
-def test_a_prompt_that_is_too_long_is_masked_and_said(play, caplog):
+def test_a_prompt_that_is_too_long_is_masked_and_reported(play, caplog):
     model = scripted(["1", "2", "3"])
     played = play(model, [row(), row()], prompt_length=128, system=["Rule. " * 200, "You play a game."])
     assert played.record(0) == record(0, 0, fault=1)
@@ -219,7 +219,7 @@ def test_a_fault_is_masked_and_counted(play, where):
     assert len(model.models[0].asked) == bool(turns) + 1
 
 
-def test_an_episode_is_played_anew_until_the_environment_is_back(play, monkeypatch, caplog):
+def test_an_episode_is_retried_until_the_environment_is_back(play, monkeypatch, caplog):
     left = ["step 1", "make", "reset", "step 0"]
 
     def fail(self, where):
@@ -258,7 +258,7 @@ def test_a_fault_that_waiting_does_not_mend_is_not_waited_for(play):
     assert played.field(0, "env_fault")["kind"] == "WrongArguments"
 
 
-def test_what_the_generation_server_raises_is_verls_and_the_environment_is_given_back(play):
+def test_errors_of_the_generation_server_release_the_environment(play):
     with pytest.raises(ConnectionError, match="gone"):
         play(scripted(["1", ConnectionError("gone")]), [row()])
     close_all()
@@ -272,7 +272,7 @@ def test_a_cancelled_episode_gives_its_environment_back(play):
     assert counting_env.opened == set()
 
 
-def test_the_steps_whose_weights_were_sampled_are_said_of_every_episode(play):
+def test_every_episode_has_the_steps_of_its_weights(play):
     """verl 0.9.1 counts with them, and cannot count with None."""
     played = play(scripted(["1", "2", "3"]), [row(), row(faults=["reset"])])
     assert (played.field(0, "min_global_steps"), played.field(0, "max_global_steps")) == (3, 5)
@@ -285,7 +285,7 @@ def test_a_prompt_that_fills_the_context_of_the_model_is_masked_too(play):
     assert played.record(0)["fault"] == 1
 
 
-def test_what_the_row_leaves_out_comes_from_the_yaml(play):
+def test_the_yaml_has_the_defaults_of_rows(play):
     given = {"env_id": COUNT, "env_kwargs": {"goal": 1, "rules": "By the yaml. "}}
     rows = [{}, {"env_kwargs": {"goal": 2, "rules": None}}, {"reset_options": {"start": 5}, "env_id": None}]
     # By what is shown, since the episodes may begin in any order.
@@ -297,17 +297,17 @@ def test_what_the_row_leaves_out_comes_from_the_yaml(play):
     assert "Count from 5 to 6." in played.prompt(2)
 
 
-def test_an_environment_that_nobody_registered_is_an_error(play):
+def test_an_unregistered_environment_is_an_error(play):
     with pytest.raises(ValueError, match=r"'bridge/None-v0' is not registered"):
         play(scripted(["1"]), [{"env_id": "bridge/None-v0"}])
 
 
-def test_an_argument_that_cannot_be_is_an_error(play):
+def test_an_invalid_argument_is_an_error(play):
     with pytest.raises(Exception, match="max_turns=0 should be an integer"):
         play(scripted(["1"]), [row()], max_turns=0)
 
 
-def test_the_extra_info_is_that_of_every_sample(play):
+def test_every_sample_has_the_same_extra_info(play):
     played = play(
         scripted(["1", "2", "3"]), [row(), row(faults=["reset"]), row(rules="x " * 2_000)], validate=True
     )
@@ -389,7 +389,7 @@ def test_an_observation_that_leaves_no_room_for_a_reply_ends_the_episode(
     assert f"{name}={whole} was used up" in caplog.text
 
 
-def test_a_long_observation_is_cut_and_the_episode_goes_on(play):
+def test_a_long_observation_is_cut_and_the_episode_continues(play):
     played = play(scripted(["1", "2", "3"]), [row(besides=" word" * 2_000)], response_length=1_000)
     assert played.record(0) == record(3, 3, success=1)
     assert played.text(0).count("characters left out …]") == 2
@@ -419,7 +419,7 @@ def test_a_prompt_with_no_room_for_an_observation_is_refused(play):
     assert played.field(0, "env_fault")["kind"] == "PromptTooLong"
 
 
-def test_the_reasoning_is_kept_from_the_environment_if_that_is_asked(play):
+def test_the_reasoning_is_removed_for_the_environment_on_request(play):
     for hidden in (False, True):
         counting_env.heard.clear()
         model = scripted(["<think>hm</think>\n\n1", "<think>so</think>2"])
@@ -431,7 +431,7 @@ def test_the_reasoning_is_kept_from_the_environment_if_that_is_asked(play):
         assert "<think>hm</think>" in played.tokenizer.decode(model.models[0].asked.popitem()[1][1][0])
 
 
-def test_the_reasoning_is_taken_out_of_what_the_model_sees_if_that_is_asked(play):
+def test_drop_reasoning_removes_it_from_the_context(play):
     model = scripted(["<think>hm</think>\n\n1", "<think>so</think>2", "<think>now</think>3"])
     played = play(model, [row()], drop_reasoning=True)
     (asked,) = model.models[0].asked.values()

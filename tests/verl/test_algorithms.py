@@ -248,7 +248,7 @@ INDEPENDENT = {
 }
 
 
-def test_advantages_are_those_of_the_papers(trained, report_at_end):
+def test_advantages_equal_the_formulas_of_the_papers(trained, report_at_end):
     algorithm, run = trained
     largest, biggest = 0.0, 0.0
     for step in range(1, STEPS + 1):

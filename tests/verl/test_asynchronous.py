@@ -103,7 +103,7 @@ def test_it_trains_on_each_episode_once(trained, report_at_end):
     )
 
 
-def test_episodes_are_those_of_the_environment(trained):
+def test_episodes_equal_episodes_of_the_environment(trained):
     """What the loop wrote of each game is what the environment was told and paid, also after aborts."""
     paid = lines(trained.folder / "paid.jsonl")
     games = Counter((tuple(game["said"]), sum(game["paid"])) for game in paid)

@@ -86,7 +86,7 @@ def test_a_mistake_is_found(find, mistake):
     mistake.beside_verl().assert_found(find(mistake.text))
 
 
-def test_a_process_of_its_own_composes_the_settings(tmp_path, textcraft_url, monkeypatch):
+def test_a_separate_process_composes_the_settings(tmp_path, textcraft_url, monkeypatch):
     """As everywhere else, it imports verl."""
     inside_bridge.compose_by(monkeypatch, subprocess.run)
     folder = make_folder(tmp_path / "run", textcraft_url, MINOR)
@@ -111,7 +111,7 @@ def test_no_choice_is_left_unchecked(composed):
     assert [text for text, (_, answer) in composed.items() if answer["values"].get("unchecked")] == []
 
 
-def test_the_accepted_names_are_those_of_verl(tmp_path, textcraft_url):
+def test_the_accepted_names_equal_verls(tmp_path, textcraft_url):
     """Each name of the table that verl's own functions and registries accept, and no other."""
     folder = make_folder(tmp_path, textcraft_url, MINOR)
     wrong = {

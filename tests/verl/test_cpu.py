@@ -83,7 +83,7 @@ def plain_log_probs(model, prompt, reply, temperature=1.0):
 
 class TestGenerator:
     @pytest.mark.parametrize("room", [0, 1, 4, 64])
-    def test_log_probs_are_those_of_a_plain_forward_pass(self, room, generator, model, monkeypatch):
+    def test_log_probs_equal_a_plain_forward_pass(self, room, generator, model, monkeypatch):
         monkeypatch.setattr(growing, "ROOM", room)  # replies end at different times, in a room and between
         requests = [
             Request(prompt, Sampling(temperature=0.7, max_tokens=3 * place + 2), place)
@@ -249,11 +249,11 @@ class TestSampling:
             ({"max_tokens": 0}, "max_tokens must be 1 or more"),
         ],
     )
-    def test_what_is_not_honoured_is_refused_by_name(self, params, message):
+    def test_unsupported_parameters_are_refused_by_name(self, params, message):
         with pytest.raises(ValueError, match=message):
             Sampling.of(params)
 
-    def test_what_verl_sends_is_read(self):
+    def test_requests_of_verl_are_read(self):
         sent = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
         assert Sampling.of(sent) == Sampling(logprobs=True)
         assert Sampling.of({"max_new_tokens": 7, "logprobs": 0}) == Sampling(max_tokens=7, logprobs=True)
@@ -291,14 +291,14 @@ class TestServer:
         assert isinstance(bad, ValueError)
         assert good.token_ids
 
-    def test_what_goes_wrong_in_a_batch_is_told_to_all_who_wait(self, server, monkeypatch):
+    def test_an_error_in_a_batch_is_raised_to_all_waiters(self, server, monkeypatch):
         with monkeypatch.context() as broken:
             broken.setattr(server._generator, "generate", lambda requests, aborting: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 ask(server, PROMPTS)
         assert len(ask(server, PROMPTS)) == len(PROMPTS)
 
-    def test_a_run_can_be_had_again_and_the_same_prompt_draws_anew(self, server, tiny):
+    def test_a_run_is_reproducible_and_a_repeated_prompt_draws_again(self, server, tiny):
         again = CpuServer(str(tiny), response_length=6, context=40, batch=64, seed=1)
         other = CpuServer(str(tiny), response_length=6, context=40, batch=64, seed=2)
         first, second, third = (
@@ -307,7 +307,7 @@ class TestServer:
         assert first == second != third
         assert len({tuple(reply) for reply in first}) > 1
 
-    def test_replies_say_which_weights_gave_them(self, server, capfd):
+    def test_replies_contain_the_version_of_their_weights(self, server, capfd):
         weights = {name: tensor + 0.25 for name, tensor in server._generator._model.state_dict().items()}
 
         async def play():
@@ -423,7 +423,7 @@ class TestShims:
         assert before - resident() > 100_000_000 > before - kept
         assert len(between) == 160
 
-    def test_what_torch_has_is_left_alone(self, monkeypatch):
+    def test_functions_of_torch_are_unchanged(self, monkeypatch):
         def own():
             return "torch's own"
 
@@ -459,7 +459,7 @@ class TestEngines:
             warnings.simplefilter("ignore")  # verl warns of each engine that is not installed
             return importlib.import_module("verl_bridge.cpu._engines")
 
-    def test_a_critic_has_one_value_for_each_token_and_the_attention_that_is_asked_for(self, tiny, engines):
+    def test_a_critic_has_one_value_per_token_and_the_requested_attention(self, tiny, engines):
         config = AutoConfig.from_pretrained(tiny, num_labels=1)
         model = engines.load_value_model(
             "eager", local_path=tiny, torch_dtype=torch.float32, model_config=config, trust_remote_code=False
@@ -470,7 +470,7 @@ class TestEngines:
     def test_no_memory_is_pinned(self, engines):
         assert not engines.without_pinning(pin_memory=True).pin_memory
 
-    def test_what_is_replaced_is_put_back(self, engines):
+    def test_patches_are_reverted(self, engines):
         module = SimpleNamespace(there=1)
         with contextlib.suppress(ZeroDivisionError), engines.replaced(module, "there", 2):
             assert module.there == 2
@@ -492,7 +492,7 @@ class TestPlugin:
             check=False,
         )
 
-    def test_nothing_is_touched_where_it_is_not_asked_for(self):
+    def test_importing_the_overrides_loads_no_library(self):
         code = "import sys, verl_bridge.cpu.overrides; print({'torch', 'verl', 'ray'} & set(sys.modules))"
         assert self.run(code).stdout == "set()\n"
 
@@ -529,7 +529,7 @@ class TestOverrides:
         assert composed.trainer.n_gpus_per_node == 1
 
     @pytest.mark.skipif(metadata.version("verl") < "0.9", reason="it has no asynchronous trainers")
-    def test_the_separate_trainer_has_a_server_of_its_own(self):
+    def test_the_separate_trainer_has_its_own_server(self):
         mode = "trainer.v1.trainer_mode=separate_async"
         with initialize_config_module("verl.trainer.config", version_base=None):
             composed = compose("ppo_trainer", [*cpu_overrides(trainer="separate_async"), mode])
@@ -568,7 +568,7 @@ class TestTiny:
         ids = AutoTokenizer.from_pretrained(tiny)(text)["input_ids"]
         assert ids == Tokenizer.from_file(str(tiny / "tokenizer.json")).encode(text).ids
 
-    def test_what_is_saved_has_names_that_transformers_4_and_5_know(self, tiny):
+    def test_saved_names_are_known_to_transformers_4_and_5(self, tiny):
         config = json.loads((tiny / "tokenizer_config.json").read_text())
         assert config["tokenizer_class"] == "PreTrainedTokenizerFast"
         assert "extra_special_tokens" not in config

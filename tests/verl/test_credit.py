@@ -118,7 +118,7 @@ def expected(data: DataProto, **settings: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("by_std", [True, False])
 @pytest.mark.parametrize(("dtype", "within"), [(torch.float64, 1e-9), (torch.float32, 1e-5)])
-def test_gigpo_is_that_of_the_paper(compute, report_at_end, dtype, within, by_std):
+def test_gigpo_follows_the_paper(compute, report_at_end, dtype, within, by_std):
     largest = 0.0
     for seed in range(100):
         data = random_batch(seed, dtype=dtype)

@@ -111,7 +111,7 @@ def test_a_fault_after_the_first_reply_is_in_the_log(play, caplog):
 @pytest.mark.parametrize(
     ("replies", "scores"), [(["no number " * 100], [-0.25]), (["nothing", "2 " * 200], [-0.25, -0.25])]
 )
-def test_a_reply_that_uses_up_the_response_is_played_as_it_is_trained_on(play, replies, scores):
+def test_a_reply_that_uses_up_the_response_is_played_as_trained(play, replies, scores):
     """verl's loop would not play it, so that it would score 0: better than a game that costs something."""
     played = play(scripted(replies), [row(invalid=-0.25)], integration="interaction", response_length=60)
     assert played.field(0, "turn_scores") == scores
@@ -139,7 +139,7 @@ def test_an_episode_that_never_began_is_masked_also_if_its_first_reply_is_too_lo
 
 
 @needs_interactions
-def test_an_episode_that_cannot_begin_is_tried_anew_within_the_budget(play, monkeypatch):
+def test_a_failed_reset_is_retried_within_the_budget(play, monkeypatch):
     left = ["make", "reset", "reset"]
 
     def fail(self, where):
@@ -169,7 +169,7 @@ def test_rows_share_an_interaction_and_not_an_episode(play):
 
 
 @needs_interactions
-def test_an_episode_that_nobody_calls_is_given_up(caplog):
+def test_an_episode_without_calls_is_given_up(caplog):
     async def play():
         interaction = GymInteraction({"env_id": "counting_env:bridge/Count-v0", "idle_seconds": 0.05})
         name = await interaction.start_interaction()
@@ -190,13 +190,13 @@ def test_an_episode_that_nobody_calls_is_given_up(caplog):
 
 @needs_interactions
 @pytest.mark.parametrize("config", [{"max_turn": 3}, {"max_turns": 0}, {"idle_seconds": "soon"}])
-def test_a_config_that_cannot_be_is_an_error(config):
+def test_an_invalid_config_is_an_error(config):
     with pytest.raises(ValueError, match=next(iter(config))):
         GymInteraction(config)
 
 
 @pytest.mark.skipif(interactions is not None, reason="this verl has interactions")
-def test_where_verl_has_no_interactions_the_error_says_what_to_use():
+def test_without_interactions_the_error_names_the_agent_loop():
     with pytest.raises(RuntimeError, match="GymAgentLoop"):
         GymInteraction({})
 
@@ -215,7 +215,7 @@ def test_an_observation_cannot_forge_a_turn(play):
 
 
 @needs_interactions
-def test_a_long_observation_is_cut_and_the_run_goes_on(play):
+def test_a_long_observation_is_cut_and_the_run_continues(play):
     rows = [row(rules="word " * 3_000), row(besides=" word" * 3_000)]
     played = play(scripted(["1", "2", "3"]), rows, integration="interaction", response_length=800)
     assert [played.score(i) for i in (0, 1)] == [3.0, 3.0]
@@ -264,7 +264,7 @@ def test_a_prompt_without_room_for_an_observation_is_a_fault(play):
 
 
 @needs_interactions
-def test_the_reasoning_is_kept_from_the_environment_if_that_is_asked(play):
+def test_the_reasoning_is_removed_for_the_environment_on_request(play):
     for hidden in (False, True):
         counting_env.heard.clear()
         model = scripted(["<think>hm</think>1"])
@@ -273,7 +273,7 @@ def test_the_reasoning_is_kept_from_the_environment_if_that_is_asked(play):
 
 
 @needs_interactions
-def test_the_reasoning_cannot_be_taken_out_of_what_verl_keeps():
+def test_the_interaction_cannot_drop_reasoning():
     with pytest.raises(ValueError, match="drop_reasoning is not supported"):
         GymInteraction({"drop_reasoning": True})
 

@@ -209,7 +209,7 @@ def processes_of(outage: Outage) -> list[int]:
     return processes
 
 
-def test_a_run_that_is_killed_gives_back_what_it_held(tiny, tmp_path):
+def test_a_killed_run_releases_its_leases(tiny, tmp_path):
     """Its trainer and all that is Ray's, in the midst of a step; not the process that releases."""
 
     def happens(outage: Outage) -> None:

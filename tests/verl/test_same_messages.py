@@ -253,7 +253,7 @@ def test_so_does_the_agent_loop_with_native_tool_calls(row, play):
     assert (played.field(0, "ignored_actions"), played.field(0, "parse_errors")) == (1, 1)
 
 
-def test_the_loop_says_that_an_environment_has_no_tools(row, play):
+def test_the_loop_reports_an_environment_without_tools(row, play):
     verl_worker = importlib.import_module("verl_worker")
     with pytest.raises(ValueError, match="tool_calls: true needs"):
         play(

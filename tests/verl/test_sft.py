@@ -107,7 +107,7 @@ def test_the_script_hands_the_settings_to_verl(tmp_path):
     assert "- console - wandb " in said
 
 
-def test_settings_for_a_cpu_stand_where_hydra_takes_them():
+def test_settings_for_a_cpu_are_where_hydra_reads_them():
     own = ["--config-path", "/a=b", "--config-name", "config", "folder='/a=b'", "+a.b=1", "--cfg", "job"]
     assert with_overrides(own, ["x=1"]) == [*own[:4], "x=1", *own[4:]]
     assert with_overrides(["--cfg", "job"], ["x=1"]) == ["--cfg", "job", "x=1"]
@@ -173,7 +173,7 @@ def test_a_reply_that_is_not_to_be_learned_is_not(row, tokenizer):
     assert learned(tokenizer, ours).split("<|im_end|>\n") == ["move up", "move down", ""]
 
 
-def test_without_marks_it_learns_what_verls_own_learns(row):
+def test_without_marks_it_trains_on_the_same_tokens_as_verls_own(row):
     plain = [Message(said.role, said.content) for said in MESSAGES]
     ours, own = row("ours", *plain), row("own", *plain)
     assert ours.keys() == own.keys()
@@ -345,7 +345,7 @@ def held_to_what_was_trained(folder, said):
 
 
 @trains
-def test_what_verl_saved_in_pieces_is_merged_once(trained, tmp_path):
+def test_sharded_checkpoints_are_merged_once(trained, tmp_path):
     """By `agentgym eval`."""
     from transformers import AutoModelForCausalLM
 

@@ -26,7 +26,7 @@ def written(tokenizer):
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_what_is_spliced_in_says_what_the_template_says(tokenizer, template):
+def test_spliced_text_equals_the_text_of_the_template(tokenizer, template):
     made = tokenizer(template)
     conversation = TokenizedChat(made)
     end = made.eos_token_id
@@ -51,7 +51,7 @@ def test_no_token_of_the_model_is_encoded_again(tokenizer):
     assert conversation.after(spelt, "o") == conversation.after(usual, "o")
 
 
-def test_what_the_template_is_told_besides_is_told_each_time(written):
+def test_extra_arguments_reach_the_template_each_time(written):
     template = CHATML.replace("assistant\n{%", "assistant\n{% if empty %}<think></think>{% endif %}{%")
     made = written(template)
     conversation = TokenizedChat(made, {"empty": True})
@@ -222,7 +222,7 @@ def test_phrases_of_words_and_runs_of_blanks_stay_single_tokens():
     assert {*made.convert_tokens_to_ids(["You are at", "\n\n"])} < {*ids}
 
 
-def test_what_the_user_wrote_is_as_he_meant_it():
+def test_the_text_of_the_user_is_unchanged():
     made = tokenizer_of(FAMILIES["chatml"])
     ids, _ = TokenizedChat(made).begin([user("Call <tool_call> so.")], "Never <tool_call> so.")
     assert ids.count(made.convert_tokens_to_ids("<tool_call>")) == 1
@@ -237,13 +237,13 @@ def test_an_environment_cannot_steer_the_template():
     assert made.decode(conversation.after([], said)) == expected
 
 
-def test_a_template_that_changes_what_a_user_says_is_refused(written):
+def test_a_template_that_changes_user_messages_is_refused(written):
     template = CHATML.replace("{{ m['content'] }}", "{{ m['content'] | replace('<', '&lt;') }}")
     with pytest.raises(UnstableTemplate, match=r"changes user messages: it makes .*&lt;b>"):
         TokenizedChat(written(template))
 
 
-def test_a_template_that_refuses_a_conversation_is_named_with_what_it_says(written):
+def test_the_error_of_a_template_that_refuses_a_conversation_is_reported(written):
     with pytest.raises(UnstableTemplate, match=r"rejects messages of user.*I cannot talk"):
         TokenizedChat(written("{{ raise_exception('I cannot talk') }}"))
 

@@ -150,7 +150,7 @@ def test_a_long_result_is_shortened_in_the_middle(written):
     assert "characters left out" in written.tokenizer.decode(between)
 
 
-def test_the_reasoning_before_a_call_is_no_call():
+def test_the_reasoning_before_a_call_is_not_a_call():
     written = Written("qwen 3")
     chat = TokenizedChat(written.tokenizer, {"enable_thinking": True}, tools=TOOLS)
     text = "<think>\nA <tool_call> would do.\n</think>\n\nI wait."

@@ -116,7 +116,7 @@ def played(file: Path) -> list[dict[str, object]]:
     return [line for line in lines(file) if not line["fault"]]
 
 
-def test_a_step_says_what_happened_in_each_environment(run):
+def test_a_step_has_metrics_of_each_environment(run):
     metrics = {name: value for name, value in measured(run).items() if name.startswith(AT)}
     half = played(run.log.parent / "rollouts" / "1.jsonl")
     assert len(half) == PLAYED
@@ -185,7 +185,7 @@ def test_tensorboard_has_the_metrics(run):
 
 
 @pytest.mark.parametrize("dump", ["rollouts/1", "validations/0"])
-def test_a_dump_says_what_is_known_of_an_episode(run, dump):
+def test_a_dump_has_the_records_of_an_episode(run, dump):
     found = lines(run.log.parent / f"{dump}.jsonl")
     kinds = {None: "", "step": "TimeoutError", "reset": "ConnectionRefusedError"}
     turns = {"step": 1, "reset": 0}
@@ -204,7 +204,7 @@ def test_a_dump_says_what_is_known_of_an_episode(run, dump):
         assert {"success", "parse_errors", "invalid_actions", "retries", "return"} <= set(line)
 
 
-def test_a_step_with_nothing_left_ends_the_run_and_says_why(run):
+def test_a_step_without_valid_groups_ends_the_run_with_the_reason(run):
     """As the last thing on the console, and without the password of a server."""
     assert run.code not in (0, None)
     last = run.text.rstrip().rpartition("\n\n")[2]

@@ -104,14 +104,14 @@ def test_a_fault_is_written_without_passwords(play, tmp_path, monkeypatch):
     assert all(b"hunter2" not in each.read_bytes() for each in (tmp_path / "kept").iterdir())
 
 
-def test_an_episode_for_which_there_is_no_room_says_so(play, tmp_path):
+def test_an_episode_without_room_is_reported(play, tmp_path):
     long = row(besides=" and on" * 100)
     play(scripted(WON), [long], episodes_dir="kept", response_length=64, max_observation_tokens=500)
     (episode,) = read(tmp_path / "kept")["training"].records
     assert (episode.ending, episode.turns, episode.score) == ("context_overflow", 1, 1.0)
 
 
-def test_where_it_cannot_be_written_the_training_goes_on(play, tmp_path, caplog):
+def test_if_the_log_cannot_be_written_the_training_continues(play, tmp_path, caplog):
     (tmp_path / "kept").write_text("a file, and no folder")
     played = play(scripted(WON, WON), [row(), row()], episodes_dir="kept")
     assert [played.score(i) for i in (0, 1)] == [3.0, 3.0]

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import asdict
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from markdown_it import MarkdownIt
 
 import command_line
 import needs
-from agentgym_gym import Limits
+from agentgym_gym import AgentGymEnv, Limits
 from agentgym_gym.evaluate import ChatPrompt, History, Price, price_of, read_prices
 from agentgym_gym.testing import KINDS, SEEN_AS
 from doc_blocks import blocks_of, run_in_shell, run_python
@@ -86,6 +87,13 @@ def test_the_page_on_environments_runs(tmp_path, textcraft_url):
     assert (run.returncode, run.stderr) == (0, "")
     assert "\nagentgym/TextCraft-v0\n" in run.stdout
     assert "\nUnknownAction " in run.stdout
+
+
+def test_the_page_on_environments_has_every_option():
+    page = (ROOT / "docs" / "environment.md").read_text("utf-8")
+    table = page.partition("| option | values | default |")[2].partition("\n\n")[0]
+    listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    assert listed == set(signature(AgentGymEnv).parameters) - {"environment", "own_options"}
 
 
 ROLLOUTS = (ROOT / "docs" / "rollouts.md").read_text("utf-8")

@@ -52,7 +52,7 @@ HELD_BY = {
     "My results differ from a paper's": ["contract/test_parsers.py::test_the_parser_like_agentgyms"],
     "The run trains, but no environment is played": ["cli/test_verl_check.py::test_a_mistake_is_found"],
     "The batch sizes do not divide evenly": [
-        "bridge/test_written.py::test_nothing_is_wrong_with_what_init_writes"
+        "bridge/test_written.py::test_check_finds_nothing_in_folders_of_init"
     ],
     "Rows vanish, or the data are empty": ["cli/test_verl.py::test_check_measures_every_prompt"],
     "`Inconsistent training and inference tokenization detected`": [
@@ -66,14 +66,14 @@ HELD_BY = {
         "bridge/test_episode_log.py::test_few_warnings_of_cut_episodes",
     ],
     "A server failed and stopped the training": [
-        "verl/test_agent_loop.py::test_an_episode_is_played_anew_until_the_environment_is_back",
+        "verl/test_agent_loop.py::test_an_episode_is_retried_until_the_environment_is_back",
         "bridge/test_metrics.py::test_the_error_of_a_step_names_servers_faults_and_tries",
     ],
     "A failed episode scores 0, better than a lost one": ["verl/test_advantage.py::test_cases_with_numbers"],
-    "The reward does not rise": ["evaluate/test_metrics.py::test_what_k_episodes_of_a_task_would_do"],
+    "The reward does not rise": ["evaluate/test_metrics.py::test_estimates_for_k_episodes_of_a_task"],
     "How do I evaluate a checkpoint?": [
         "evaluate/test_engines.py::test_a_model_that_verl_saved_is_found",
-        "evaluate/test_engines.py::test_what_is_no_checkpoint_is_named_with_what_is_there",
+        "evaluate/test_engines.py::test_a_folder_without_a_checkpoint_is_reported_with_its_contents",
     ],
 }
 """The tests of each answer, by its question; the tests of the others are in this file."""
@@ -217,7 +217,7 @@ def test_the_comparison_of_algorithms_is_the_one_that_was_kept():
         assert f"| {' | '.join(cells)} |" in page
 
 
-def test_each_answer_is_held_by_a_test():
+def test_each_answer_names_a_test():
     questions = set(re.findall(r"^### (.*)$", FAQ, re.MULTILINE))
     assert questions == HELD_BY.keys() | HERE
     for test in (each for tests in HELD_BY.values() for each in tests):

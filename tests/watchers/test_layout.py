@@ -74,6 +74,7 @@ INSIDE = {
 
 
 OUTSIDE = {
+    "docs/figures.py": "traces the modules of a check",
     "docs/generate.py": "writes docs/cli/ from the typer application, and docs/options.md from fields",
     "docs/screenshot.py": "finds Chromium as the servers do",
     "benchmarks/evaluation.py": "empties a cache, as in a new process",

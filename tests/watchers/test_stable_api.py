@@ -22,7 +22,7 @@ def test_the_page_lists_the_public_modules():
     assert len(listed) == len(set(listed))
     entries = {entry_of(module.name) for module in public_modules()} - {"agentgym_gym.envs"}
     assert set(listed) == entries
-    assert len(entries) <= 50
+    assert len(entries) <= 51
 
 
 @pytest.mark.slow
@@ -34,4 +34,5 @@ def test_the_number_of_public_names_does_not_grow():
         if not module.name.startswith("agentgym_gym.envs.")
         for name in module.exports
     }
-    assert len(names) <= 294  # 252 before runs from Python, and `commands` for those of other packages
+    # 252 before runs from Python and the commands of other packages, 294 before errors and options as data
+    assert len(names) <= 298

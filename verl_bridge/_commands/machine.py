@@ -10,6 +10,7 @@ from typing import Any
 
 from agentgym_gym.errors import ArgumentName, BadFile, BadOption
 from verl_bridge.recipes import VERSIONS
+from verl_bridge.recipes._folder import FolderInUse
 
 __all__ = ["DEFAULTS", "resolved", "writing"]
 
@@ -23,8 +24,8 @@ def resolved(choices: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         BadOption: No version is given, and the installed one is not supported.
     """
-    made = {"verl": _installed_verl(), **choices} if "verl" not in choices else dict(choices)
-    if "model" in made:
+    made = dict(choices) if "verl" in choices else {**choices, "verl": _installed_verl()}
+    if made.get("model"):
         folder = Path(made["model"]).expanduser()
         made["model"] = str(folder.resolve()) if folder.is_dir() else made["model"]
     return made
@@ -52,8 +53,7 @@ def writing(folder: Path) -> Iterator[None]:
     """
     try:
         yield
+    except FolderInUse as error:
+        raise BadFile(*error.parts, path=folder) from error
     except OSError as error:
-        if isinstance(error, FileExistsError) and error.errno is None:
-            (message,) = error.args
-            raise BadFile(*([message] if isinstance(message, str) else message), path=folder) from error
         raise BadFile(f"cannot write to {folder}: {error.strerror or error}", path=folder) from error

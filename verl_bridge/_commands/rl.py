@@ -31,7 +31,7 @@ from agentgym_gym.commands import (
 )
 from agentgym_gym.data import Division, Item, Recipe, Seeds
 from agentgym_gym.errors import ArgumentName, BadOption, UnknownEnvironment
-from verl_bridge._commands.selections import ENVIRONMENT, KEPT_OUT, PROMPT_HELP, server_urls
+from verl_bridge._commands.selections import ENVIRONMENT, KEPT_OUT, PROMPT_HELP, server_urls, validation_of
 from verl_bridge._commands.task_notes import describe_tasks
 from verl_bridge.recipes import own_prompt
 
@@ -218,7 +218,7 @@ def _items(options: RlOptions) -> tuple[list[Item], list[Item]]:
         if source in named:
             of = resolve(source).source
             training = data.training_items(of, options.tasks or "all", options.split)
-            for_validation += data.validation_items(of, training, options.val_split)
+            for_validation += validation_of(of, training, options.val_split)
             items += training
         else:
             items += data.read_items(Path(source), options.split)

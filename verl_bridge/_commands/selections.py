@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
+from agentgym_gym import data
 from agentgym_gym.commands import (
     TASKS_HELP,
     Option,
@@ -35,6 +36,7 @@ __all__ = [
     "env_arguments",
     "selections_of",
     "server_urls",
+    "validation_of",
 ]
 
 TASKS, ENVIRONMENT = "Environments and tasks", "Environment"
@@ -248,6 +250,20 @@ def server_urls(environment: Environment, text: str) -> list[str]:
         problem = f"contains a password; set {environment.variable} where the training runs"
         raise BadOption("server", problem=problem)
     return urls
+
+
+def validation_of(
+    environment: Environment | data.Seeds, training: Sequence[data.Item], val_split: str | None
+) -> list[data.Item]:
+    """Return the items for validation only, as `agentgym_gym.data.validation_items` does.
+
+    Raises:
+        BadOption: There is no such split.
+    """
+    try:
+        return data.validation_items(environment, training, val_split)
+    except BadOption as error:
+        raise error.renamed({"split": "val_split"}) from error
 
 
 def env_arguments(selections: Sequence[EnvSelection]) -> dict[str, Any]:

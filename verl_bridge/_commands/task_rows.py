@@ -15,6 +15,7 @@ from agentgym_gym import data
 from agentgym_gym.commands import out, print_table
 from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_gym.rollout import Pool
+from verl_bridge._commands.selections import validation_of
 from verl_bridge._commands.task_notes import describe_tasks
 from verl_bridge.recipes import Share, seeded
 from verl_bridge.recipes._choices import MAX_VALIDATION
@@ -113,7 +114,7 @@ def _notes_on_paper(recipe: RlRecipe, each: EnvSelection) -> Iterator[str]:
     if recipe.published is None:
         return
     if _is_published(recipe, each):
-        yield f"The tasks of {each.tasks} count as those of {recipe.like}, of any split."
+        yield f"The tasks of {each.tasks} count as the tasks of {recipe.like}, of any split."
     else:
         yield f"{recipe.like} trained on {recipe.published.tasks}"
 
@@ -184,7 +185,7 @@ def _split_tasks(recipe: RlRecipe, each: EnvSelection) -> tuple[list[int], list[
         val = _for_validation(recipe, each, len(seeds))
         return seeds[val:], seeds[:val]
     items = data.training_items(each.chosen.environment, each.tasks or "all", each.split)
-    only_val = data.validation_items(each.chosen.environment, items, each.val_split)
+    only_val = validation_of(each.chosen.environment, items, each.val_split)
     count = min(limit or len(items), len(items))
     division = data.divide(
         items,

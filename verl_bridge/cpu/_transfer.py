@@ -57,7 +57,7 @@ class StoreTransfer(CheckpointEngine):
     async def send_weights(
         self, weights: Iterable[tuple[str, torch.Tensor]], global_steps: int | None = None
     ) -> None:
-        """Send all weights, of which each process of the trainer has a complete copy."""
+        """Send all weights; each process of the trainer has a complete copy of them."""
         whole = {name: tensor.detach().to("cpu").contiguous().clone() for name, tensor in weights}
         if self._is_master and self._store is not None:
             file = io.BytesIO()

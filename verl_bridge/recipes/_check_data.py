@@ -124,16 +124,16 @@ def check_rows(
             yield problem("data", rows.errors[part], write)
         elif part in rows.parts:
             number = _check_number(part, len(rows.parts[part]), settings.batch, sft=sft)
-            if row_errors[part]:
-                yield problem("data", row_errors[part], again)
             if not row_errors[part] or number.status != "ok":
                 yield number
+            if row_errors[part]:
+                yield problem("data", row_errors[part], again)
         elif part == "train" or not sft:
             yield problem("data", f"no data.{part}_files are set", f"set data.{part}_files to a parquet file")
 
 
 def _check_number(part: str, count: int, batch: int, *, sft: bool) -> Finding:
-    """Check whether a part has enough rows for a batch; in training, a validation has batches of any size."""
+    """Check whether a part has enough rows for a batch; only fine-tuning validates by whole batches."""
     kind = "games" if sft else "rows"
     batch = batch if sft or part == "train" else 1
     if count < batch and sft and part == "val":

@@ -324,7 +324,7 @@ async def _repeat(
     Args:
         case: The task.
         before: Its first turns, by one episode at a time.
-        at_once: Its first turns beside another episode, with other observations; None if not played.
+        at_once: Its first turns during another episode, with other observations; None if not played.
         first: The first turns of the environment.
         timeout: Seconds for each call of the environment.
 
@@ -480,7 +480,7 @@ def _isolate(case: Case, turns: FirstTurns) -> str:
 async def _play_whole(
     played: Played, makers: Sequence[Callable[[], ReplySource]], timeout: float, turn_limit: int | None
 ) -> None:
-    """Play whole episodes one after another; those not finished in time are kept as far as they were played.
+    """Play whole episodes one after another; if the time is up, keep the turns that were played.
 
     Args:
         played: The environment, to which the episodes are added.

@@ -223,7 +223,7 @@ def check_trainer_module(
 
 
 def check_names(composed: Mapping[str, Any]) -> Iterator[Finding]:
-    """Compare the names among the values with those that the installed verl accepts."""
+    """Check whether the installed verl accepts the names among the values."""
     values = composed["values"]
     if not values:
         return

@@ -34,7 +34,7 @@ class TriedTemplate(NamedTuple):
     """How the chat template supports the conversations with the environments.
 
     Attributes:
-        counted: The environments with their conversations; those of one kind share one.
+        counted: The environments with their conversations; environments of one kind share one.
         error: Why the template does not support one; empty if it supports all.
         advice: The remedy.
     """

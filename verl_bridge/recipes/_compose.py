@@ -71,7 +71,7 @@ def external_modules(folder: Path) -> list[str]:
 
 
 def import_modules(names: Collection[str]) -> dict[str, Exception]:
-    """Import external modules as verl does, and return the errors of those that fail."""
+    """Import external modules as verl does, and return the errors by module."""
     os.environ.pop(EXTERNAL, None)  # the import of verl would fail as a whole
     importlib.import_module("verl")
     os.environ[EXTERNAL] = ",".join(names)  # modules may read it

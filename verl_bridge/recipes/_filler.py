@@ -54,7 +54,7 @@ def fill(template: str, values: Mapping[str, Any]) -> str:
 
     Args:
         template: The text of the template.
-        values: The values by name. A condition holds unless its value is None, False or empty.
+        values: The values by name. A condition is true unless its value is None, False or empty.
 
     Raises:
         KeyError: The template has a name that is not among the values.
@@ -70,21 +70,21 @@ def _filled(line: str, values: Mapping[str, Any]) -> str:
 
 
 def _chosen(lines: Iterable[str], values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines whose conditions hold, all of those around them."""
-    holds: list[bool] = []
+    """Yield the lines whose conditions are all true."""
+    kept: list[bool] = []
     for line in lines:
         condition = _CONDITION.fullmatch(line)
         if condition is None:
-            if all(holds) and not line.startswith("##"):
+            if all(kept) and not line.startswith("##"):
                 yield line
         elif condition[1] == "else":
-            holds[-1] = not holds[-1]
+            kept[-1] = not kept[-1]
         elif condition[1] == "end":
-            holds.pop()
+            kept.pop()
         else:
             value = values[condition[2]]
             empty = value is None or value is False or value == ""
-            holds.append(empty == (condition[1] == "if not"))
+            kept.append(empty == (condition[1] == "if not"))
 
 
 def scalar(value: Any) -> str:

@@ -58,17 +58,15 @@ _ABOUT_OFFLOAD = {
 
 
 class FolderInUse(FileExistsError):
-    """A folder has files that are replaced only on request.
+    """A folder has the files of another recipe.
 
-    Args:
-        message: The message in its parts, as in `agentgym_gym.errors.AgentGymError`.
+    Attributes:
+        parts: The message in its parts, as in `agentgym_gym.errors.AgentGymError`.
     """
 
-    def __init__(self, message: tuple[str, ...]) -> None:
-        super().__init__(message)
-
-    def __str__(self) -> str:
-        return "".join(self.args[0])
+    def __init__(self, *parts: str) -> None:
+        super().__init__("".join(parts))
+        self.parts = parts
 
 
 def render(recipe: RlRecipe, *, shares: Sequence[Share] = (), notes: Sequence[str] = ()) -> dict[str, str]:
@@ -267,7 +265,7 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
     existing = [name for name in names if (folder / name).exists()]
     if existing and not force:
         problem = f"{folder} already has {', '.join(existing)}: choose another folder, or pass "
-        raise FolderInUse((problem, ArgumentName("force")))
+        raise FolderInUse(problem, ArgumentName("force"))
     _refuse_other_run(folder, files)
     folder.mkdir(parents=True, exist_ok=True)
     for name in existing:  # also the interaction of an earlier recipe, and its tasks
@@ -286,7 +284,7 @@ def _refuse_other_run(folder: Path, files: Mapping[str, str]) -> None:
         files: The texts of the new recipe by their names.
 
     Raises:
-        FileExistsError: The earlier training had another environment, model or algorithm, or it is unknown.
+        FolderInUse: The earlier training had another environment, model or algorithm, or it is unknown.
     """
     checkpoints = folder / "checkpoints"
     step = last_step(checkpoints)
@@ -298,10 +296,11 @@ def _refuse_other_run(folder: Path, files: Mapping[str, str]) -> None:
         f"{name} {old.get(name) or 'unknown'}, now {new[name]}" for name in new if old.get(name) != new[name]
     ]
     if changes:
-        raise FileExistsError(
+        problem = (
             f"{checkpoints} has step {step} of another training ({'; '.join(changes)}), and verl would "
-            "resume from its weights: move or delete the folder, or choose another --out"
+            "resume from its weights: move or delete it, or choose another folder"
         )
+        raise FolderInUse(problem)
 
 
 def _identity(files: Mapping[str, str]) -> dict[str, str]:

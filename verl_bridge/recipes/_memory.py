@@ -1,6 +1,6 @@
 """An estimate of the GPU memory of a training run, and the settings that follow from it.
 
-Bytes on each of G GPUs, for P parameters of which T are trained (all, or those of LoRA's adapters):
+Bytes on each of G GPUs, for P parameters, T of them trained (all, or LoRA's adapters):
 
 =====================  =====================================  ==========================================
 part                   bytes                                  source
@@ -250,7 +250,7 @@ def choose(
     memory: float = GPU_MEMORY,
     offload: bool | None = None,
 ) -> Sizing:
-    """Return the fastest settings that fit, or those that need the least memory if none fit.
+    """Return the fastest settings that fit, or the ones with the least memory if none fit.
 
     Args:
         size: Of the model; None if it is unknown, which leaves `least` as it is.
@@ -284,8 +284,8 @@ def _tensor_parallel(size: ModelSize, gpus: int, memory: float) -> int:
 
 def _utilization(size: ModelSize, sizing: Sizing, memory: float) -> float:
     """Return the largest engine share that leaves room for resident state, in steps of 0.05."""
-    beside = estimate(size, replace(sizing, utilization=0.0), memory)
-    left = (beside.limit - sum(beside.generation.values())) / (memory * GB)
+    without = estimate(size, replace(sizing, utilization=0.0), memory)
+    left = (without.limit - sum(without.generation.values())) / (memory * GB)
     return min(_SHARES[1], max(0.0, math.floor(left * 20) / 20))
 
 

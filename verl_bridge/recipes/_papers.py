@@ -117,5 +117,6 @@ def published(like: str | None, env_id: str) -> Published | None:
         return None
     of, environment = published_by(like), split_id(env_id)[1]
     if environment not in of:
-        raise BadOption(f"{like} published no settings for {environment}, only for {', '.join(of)}")
+        problem = f"published no settings for {environment}, only for {', '.join(of)}"
+        raise BadOption("like", like, problem=problem)
     return of[environment]

@@ -140,19 +140,7 @@ _V1 = "trainer.v1"
 
 @dataclass(frozen=True)
 class _Settings:
-    """The settings that both trainers have in the same place.
-
-    Attributes:
-        gpus: GPUs of a node.
-        nodes: Number of nodes.
-        epochs: Passes over the rows.
-        steps: Training steps, if the epochs do not decide them.
-        resume: Whether verl resumes from checkpoints.
-        checkpoints: The folder of checkpoints, if it is not verl's default.
-        train_files: The rows for training.
-        val_files: The rows for validation.
-        template_options: Arguments of the chat template.
-    """
+    """The settings that both trainers have in the same place; each field has its key, and verl's default."""
 
     gpus: Annotated[int, Count("trainer.n_gpus_per_node")] = 1
     nodes: Annotated[int, Count("trainer.nnodes")] = 1
@@ -172,48 +160,7 @@ class _Settings:
 
 @dataclass(frozen=True)
 class RlSettings(_Settings):
-    """The settings of verl's trainer for reinforcement learning that the checks use.
-
-    Attributes:
-        batch: Prompts of a step.
-        prompt: Maximum tokens of a prompt.
-        response: Maximum tokens of an episode after the prompt.
-        samples: Episodes of each prompt.
-        mini: Prompts of an update.
-        micro: Episodes in a micro-batch of a GPU.
-        passes: Updates with each episode.
-        tensor_parallel: GPUs for each copy of the model in the engine.
-        forward_micro: Episodes in a micro-batch of a GPU without gradients.
-        workers: Processes that play episodes.
-        model: The name or the folder of the model.
-        critic: The name or the folder of the model of the critic.
-        tokenizer: The name or the folder of the tokenizer; None for the model's.
-        estimator: The estimator of advantages.
-        gamma: The discount.
-        omega: The weight of a turn's advantage in the estimator `gym_gigpo`.
-        loops: The yaml of the agent loops.
-        interactions: The yaml of the interactions.
-        default_loop: The agent loop of rows that name none.
-        assistant_turns: verl's limit of replies; 0 for none.
-        user_turns: verl's limit of observations; 0 for none.
-        reward: The file or module of the reward function.
-        mode: The trainer.
-        use_v1: Whether verl uses one of its newer trainers.
-        stale_after: Steps after which episodes are dropped; None for never.
-        stale_strategy: How to treat episodes of older weights.
-        colocate_warmup: Batches that wait at the start of ``colocate_async``.
-        separate_warmup: Batches that wait at the start of ``separate_async``.
-        sync_every: Updates of ``separate_async`` between two transfers of the weights.
-        engine_gpus: GPUs of a node that only generate.
-        engine_nodes: Nodes with GPUs that only generate.
-        backend: The transfer of weights to the engine.
-        lora_rank: The rank of adapters.
-        megatron_rank: The rank of adapters in Megatron.
-        merges_adapters: Whether the engine gets the merged weights.
-        keeps_log_probs: Whether the engine returns log probabilities.
-        bypass: Whether they replace the trainer's own.
-        weighted_by: The ratio by which tokens are weighted; None for no weights.
-    """
+    """The settings of verl's trainer for reinforcement learning that the checks use."""
 
     batch: Annotated[int, Count("data.train_batch_size")] = 1024
     prompt: Annotated[int, Count("data.max_prompt_length")] = 512
@@ -245,8 +192,8 @@ class RlSettings(_Settings):
     loops: Annotated[Sequence[Path], Files(LOOP_PATH)] = ()
     interactions: Annotated[Sequence[Path], Files(INTERACTIONS)] = ()
     default_loop: Annotated[str, DEFAULT_LOOP] = "single_turn_agent"
-    assistant_turns: Annotated[int, f"{_ROLLOUT}.multi_turn.max_assistant_turns"] = 0
-    user_turns: Annotated[int, f"{_ROLLOUT}.multi_turn.max_user_turns"] = 0
+    assistant_turns: Annotated[int, f"{_ROLLOUT}.multi_turn.max_assistant_turns"] = 0  # no limit
+    user_turns: Annotated[int, f"{_ROLLOUT}.multi_turn.max_user_turns"] = 0  # no limit
     reward: Annotated[str | None, REWARD] = None
 
     mode: Annotated[str, f"{_V1}.trainer_mode"] = "sync"
@@ -269,19 +216,7 @@ class RlSettings(_Settings):
 
 @dataclass(frozen=True)
 class SftSettings(_Settings):
-    """The settings of verl's trainer for fine-tuning that the checks use.
-
-    Attributes:
-        batch: Games of a step.
-        micro: Games in a micro-batch of a GPU.
-        longest: Maximum tokens of a game.
-        packed_tokens: Maximum tokens that a GPU gets at a time.
-        packed: Whether micro-batches are packed by tokens.
-        messages: The column of the messages.
-        truncation: How to treat a game that is too long.
-        model: The name or the folder of the model.
-        tokenizer: The name or the folder of the tokenizer; None for the model's.
-    """
+    """The settings of verl's trainer for fine-tuning that the checks use."""
 
     batch: Annotated[int, Count("data.train_batch_size")] = 256
     micro: Annotated[int, Count("data.micro_batch_size_per_gpu")] = 4

@@ -154,7 +154,7 @@ class ChatClient:
             connection = await server.connect(Send(call, time.monotonic() + seconds, seconds))
         except Fault as fault:
             raise SetupError(
-                f"cannot reach the model server {server.url}: {self._agent_fault(fault, call)}; start it, or "
+                f"cannot reach the model server {server.url}: {self._agent_fault(fault)}; start it, or "
                 "give another ",
                 ArgumentName("base_url"),
                 "=URL",
@@ -286,7 +286,7 @@ class ChatClient:
             reply = await self._exchange(call, self.timeout)
             status = reply.status
         except Fault as fault:
-            raise _Failed(self._agent_fault(fault, call)) from None
+            raise _Failed(self._agent_fault(fault)) from None
         finally:
             gate.leave(admitted, status)
         return reply
@@ -323,13 +323,13 @@ class ChatClient:
             )
         raise outcome
 
-    def _agent_fault(self, fault: Fault, call: Call) -> AgentFault:
+    def _agent_fault(self, fault: Fault) -> AgentFault:
         """Convert a fault of the HTTP engine to a fault of the agent."""
         if isinstance(fault, ServerTimeout):
             return ModelTimeout(f"no complete reply within {self.timeout:g} s")
         cause = fault.__cause__
-        text = str(fault).removeprefix(f"{call} ").removeprefix("lost its connection: ")
-        why = self.server.hide_secrets(reason(cause) if isinstance(cause, Exception) else text)
+        # The last part of the message is the reason; the first one is the request.
+        why = self.server.hide_secrets(reason(cause) if isinstance(cause, Exception) else str(fault.args[-1]))
         if isinstance(fault, ServerUnreachable):
             return ModelUnreachable(f"cannot connect: {why}")
         if self._connection is not None and self._connection.status:
