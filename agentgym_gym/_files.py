@@ -1,15 +1,25 @@
-"""Atomic file replacement: a reader sees either the old version or the new one."""
+"""Files: replaced as a whole, so that a reader sees the old or the new contents; found by name below a folder."""
 
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["hidden_part", "replaces", "sync_to_disk"]
+__all__ = ["find_files", "hidden_part", "replaces", "sync_to_disk"]
+
+
+def find_files(folder: Path, pattern: str) -> Iterator[Path]:
+    """Yield the files in a folder and below it whose name matches; folders that disappear are skipped.
+
+    ``Path.rglob`` raises FileNotFoundError then.
+    """
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in fnmatch.filter(names, pattern))
 
 
 @contextlib.contextmanager

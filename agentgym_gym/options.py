@@ -111,7 +111,7 @@ def _expected(hint: Any, option: Option) -> tuple[Callable[[Any], bool], str] | 
         return lambda value: type(value) is int and least <= value <= most, f"a whole number{limits}"
     if float in kinds:
         return (
-            lambda value: type(value) in (int, float) and least <= value <= most,
+            lambda value: type(value) in (int, float) and math.isfinite(value) and least <= value <= most,
             f"a finite number{limits}",
         )
     if bool in kinds:

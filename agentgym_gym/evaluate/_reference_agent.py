@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentgym_gym._files import find_files
 from agentgym_gym._text import shown
 from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate._runs import EPISODES
@@ -121,7 +122,7 @@ def holds_references(path: Path) -> bool:
         path: A file or a folder.
     """
     if path.is_dir():
-        return next(path.rglob(EPISODES), None) is None
+        return next(find_files(path, EPISODES), None) is None
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

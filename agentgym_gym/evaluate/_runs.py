@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from agentgym_gym._files import find_files
 from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 from agentgym_gym.evaluate._figures.prices import Price
@@ -208,7 +209,7 @@ def find_runs(path: Path) -> list[Path]:
     folder = path.parent if path.name == EPISODES else path
     if (folder / EPISODES).is_file():
         return [folder]
-    found = sorted(file.parent for file in folder.rglob(EPISODES)) if folder.is_dir() else []
+    found = sorted(file.parent for file in find_files(folder, EPISODES))
     if not found and is_training(folder):
         raise BadFile(
             f"{path} contains a training, not a run of agentgym eval: use agentgym report", path=path

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from agentgym_gym._files import find_files
 from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._runs import TRAINING_EPISODES, RunResult, is_training
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
@@ -26,7 +27,7 @@ def find_trainings(path: Path) -> list[Path]:
     """Return the training folders at a path: the path itself, or the training folders below it, sorted."""
     if is_training(path):
         return [path]
-    return sorted({file.parent for file in path.rglob(TRAINING_EPISODES)}) if path.is_dir() else []
+    return sorted({file.parent for file in find_files(path, TRAINING_EPISODES)})
 
 
 def read_training(path: Path) -> list[RunResult]:

@@ -17,7 +17,7 @@ CRAFT = "agentgym_gym:agentgym/TextCraft-v0"
         ({"lora": -1}, "lora", "-1", "a whole number, 0 or more"),
         ({"turns": (10, 0)}, "turns", "0", "at least 1"),
         ({"turns_every": 0}, "turns_every", "0", "a whole number, 1 or more"),
-        ({"kl_coef": float("inf")}, "kl_coef", "inf", "0 or a number above it"),
+        ({"kl_coef": float("inf")}, "kl_coef", "inf", "a finite number, 0 or more"),
         ({"isolate": "moon"}, "isolate", "'moon'", "one of loop, thread, process"),
         ({"gpus": 3}, "gpus", "3", ""),
         ({"model": ""}, "model", "''", ""),

@@ -177,10 +177,6 @@ class RlRecipe(Choices):
             for count in counts:
                 if count < 1:
                     raise BadOption(name, count, "at least 1")
-        if math.isinf(self.gpu_memory):
-            raise BadOption("gpu_memory", self.gpu_memory, "a number of GB above 0")
-        if math.isinf(self.kl_coef or 0):
-            raise BadOption("kl_coef", self.kl_coef, "0 or a number above it")
         of_an_update = self.mini_batch * self.samples
         for count, unit in ((self.trajectories, "a step"), (of_an_update, "an update")):
             if count % self.training_gpus:
