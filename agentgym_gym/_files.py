@@ -1,4 +1,4 @@
-"""Files: replaced as a whole, so that a reader sees the old or the new contents; found by name below a folder."""
+"""Files: replaced as a whole, so that a reader sees the old or the new contents; found by their names."""
 
 from __future__ import annotations
 
