@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["Option", "check_options"]
+__all__ = ["Option", "check_options", "members_of", "options_of"]
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout._adapter import TextAdapter
+    from agentgym_gym.rollout._check_results import TurnResult
     from agentgym_gym.rollout._env_facts import (
         EnvFacts,
     )
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._pool import CallerPool, Pool, close_all, shared_pool
     from agentgym_gym.rollout._process import EnvProcessDied
     from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, read_records
-    from agentgym_gym.rollout._results import TurnResult
     from agentgym_gym.rollout._specs import Unregistered, find_spec, split_id
     from agentgym_gym.rollout._workers import Isolation
     from agentgym_gym.rollout._writer import EpisodeWriter, writer_at
@@ -81,7 +81,7 @@ __all__ = [
 
 _LAZY = {
     "_adapter": ("TextAdapter",),
-    "_results": ("TurnResult",),
+    "_check_results": ("TurnResult",),
     "_episode": ("Episode",),
     "_env_facts": ("EnvFacts",),
     "_makers": ("EnvMaker",),

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import scrub
 from agentgym_gym.rollout._call_thread import as_exception, cancelled_by_caller
-from agentgym_gym.rollout._env_facts import EnvCounters, tools_of
-from agentgym_gym.rollout._history import system_message
-from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
-from agentgym_gym.rollout._results import (
+from agentgym_gym.rollout._check_results import (
     TurnResult,
     check_reset,
     error_of_part,
@@ -24,6 +21,9 @@ from agentgym_gym.rollout._results import (
     stated_fault,
     step_facts,
 )
+from agentgym_gym.rollout._env_facts import EnvCounters, tools_of
+from agentgym_gym.rollout._history import system_message
+from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
 from agentgym_gym.rollout._specs import Unregistered
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from agentgym_gym.errors import AgentGymError, BadOption
+from agentgym_gym.rollout._check_results import fault_of
 from agentgym_gym.rollout._env_facts import EnvFacts, describe_env
 from agentgym_gym.rollout._release import release_at_end
-from agentgym_gym.rollout._results import fault_of
 from agentgym_gym.rollout._specs import find_spec, split_id
 from agentgym_gym.rollout._workers import close_env
 

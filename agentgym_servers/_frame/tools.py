@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from agentgym_gym.actions import MAX_ACTION_CHARS
 from agentgym_gym.literals import expression, plain_value
 from agentgym_servers._frame.app import Failed, new_app
-from agentgym_servers._frame.bodies import EnvStepBody, EnvTaskBody, IdBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import EnvStepBody, EnvTaskBody, IdBody
 from agentgym_servers._frame.tool_tasks import CallRefused
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
-from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import StepBody
 from agentgym_servers.alfworld._game import HouseGame, HouseTurn
 from agentgym_servers.alfworld._tasks import TASKS, task_of
 from agentgym_servers.alfworld._textworld import OfficialGames

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
-from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.serial_thread import SerialThread
 from agentgym_servers.babyai._game import BabyAIGame
 from agentgym_servers.babyai._levels import picture

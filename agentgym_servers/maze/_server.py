@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
-from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import StepBody
 from agentgym_servers.maze._game import ACTIONS, TASKS, MazeGame
 
 if TYPE_CHECKING:

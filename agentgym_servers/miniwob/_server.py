@@ -18,8 +18,8 @@ from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.chromium import Chromium
 from agentgym_servers._browser.turns import TURN_SECONDS
 from agentgym_servers._frame.app import EnvId, Failed, new_app
-from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import IdBody, ResetBody, StepBody
 from agentgym_servers.miniwob._episode import MiniWobEpisode
 from agentgym_servers.miniwob._pages import MiniWobBrowser
 

@@ -17,8 +17,8 @@ from fastapi.responses import PlainTextResponse
 from agentgym_gym.envs.sciworld_tasks import task_of
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
-from agentgym_servers._frame.bodies import IdBody, ResetBody, StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import IdBody, ResetBody, StepBody
 from agentgym_servers.sciworld._java import missing_java
 from agentgym_servers.sciworld._workers import JavaWorker, JavaWorkerPool
 

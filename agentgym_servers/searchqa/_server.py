@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
-from agentgym_servers._frame.bodies import EnvStepBody, EnvTaskBody, IdBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import EnvStepBody, EnvTaskBody, IdBody
 from agentgym_servers.searchqa._data_folder import SearchFolder
 from agentgym_servers.searchqa._game import (
     SearchEpisode,

@@ -14,8 +14,8 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import CannotJudge, Failed, new_app
-from agentgym_servers._frame.bodies import EnvStepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import EnvStepBody
 from agentgym_servers.sqlgym._data_folder import BirdWorld
 from agentgym_servers.sqlgym._judge import NoReference, SqlWorkerPool
 from agentgym_servers.sqlgym._statement_process import DATA_BOUNDS, MADE_BOUNDS, NotExecuted

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
-from agentgym_servers._frame.bodies import IdBody, StepBody
 from agentgym_servers._frame.game_turn import GameTurn
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import IdBody, StepBody
 from agentgym_servers.textcraft._game import CraftGame
 from agentgym_servers.textcraft._recipes import CraftTask, RecipeBook, recipe_book
 

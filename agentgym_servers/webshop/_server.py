@@ -10,9 +10,9 @@ from starlette.concurrency import run_in_threadpool
 
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import Failed, new_app
-from agentgym_servers._frame.bodies import EnvStepBody
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import EnvStepBody
 from agentgym_servers.webshop._data_folder import load_world
 from agentgym_servers.webshop._search import ProductIndex
 from agentgym_servers.webshop._session import Session, keywords_of

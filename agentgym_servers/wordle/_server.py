@@ -27,8 +27,8 @@ from pydantic import BaseModel
 from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
-from agentgym_servers._frame.bodies import StepBody
 from agentgym_servers._frame.held_envs import HeldEnvs
+from agentgym_servers._frame.request_models import StepBody
 from agentgym_servers._frame.serial_thread import SerialThread
 from agentgym_servers.wordle._game import START, TwinGame, WordleGame
 from agentgym_servers.wordle._world import TWIN_WORDS, WordleWorld, world_of, world_of_data

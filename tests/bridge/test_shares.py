@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_bridge.recipes import EnvChoice, RlRecipe, Share
-from verl_bridge.recipes._shares import apportion, interleave, repeat_to
+from verl_bridge.recipes._env_shares import apportion, interleave, repeat_to
 
 MAZE, CRAFT, SHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("Maze", "TextCraft", "WebShop"))
 WEIGHTS = st.lists(st.floats(min_value=1e-3, max_value=1e3), min_size=1, max_size=6)

@@ -16,7 +16,7 @@ PACKAGES = ("agentgym_gym", "agentgym_servers", "verl_bridge")
 
 
 def test_every_module_that_a_page_names_exists():
-    """Paths in code, such as `agentgym_gym/envs` and `verl_bridge/recipes/_memory.py`."""
+    """Paths in code, such as `agentgym_gym/envs` and `verl_bridge/recipes/_gpu_memory.py`."""
     named = {
         (page.name, path)
         for page in PAGES

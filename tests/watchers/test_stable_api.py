@@ -35,4 +35,4 @@ def test_the_number_of_public_names_does_not_grow():
         for name in module.exports
     }
     # 252 before runs from Python and the commands of other packages, 294 before errors and options as data
-    assert len(names) <= 298
+    assert len(names) <= 300

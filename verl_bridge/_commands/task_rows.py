@@ -19,7 +19,7 @@ from verl_bridge._commands.selections import validation_of
 from verl_bridge._commands.task_notes import describe_tasks
 from verl_bridge.recipes import Share, seeded
 from verl_bridge.recipes._choices import MAX_VALIDATION
-from verl_bridge.recipes._shares import apportion, interleave, repeat_to
+from verl_bridge.recipes._env_shares import apportion, interleave, repeat_to
 from verl_bridge.tasks import ENV_TIMEOUT
 
 if TYPE_CHECKING:

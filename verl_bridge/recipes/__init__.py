@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from verl_bridge.recipes._check import check
 from verl_bridge.recipes._choices import INTEGRATIONS, EnvChoice
+from verl_bridge.recipes._env_shares import Share
 from verl_bridge.recipes._finding import Finding
 from verl_bridge.recipes._folder import write
 from verl_bridge.recipes._options import VERSIONS
@@ -19,7 +20,6 @@ from verl_bridge.recipes._presets import PRESETS
 from verl_bridge.recipes._recipe import ALGORITHMS, RlRecipe
 from verl_bridge.recipes._rows import own_prompt, seeded, write_rows
 from verl_bridge.recipes._sft import SFT_PRESETS, Evaluation, SftRecipe, write_sft
-from verl_bridge.recipes._shares import Share
 
 __all__ = [
     "ALGORITHMS",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from verl_bridge.recipes._memory import GB, Estimate, estimate
+from verl_bridge.recipes._gpu_memory import GB, Estimate, estimate
 from verl_bridge.recipes._presets import PRESETS
 
 if TYPE_CHECKING:

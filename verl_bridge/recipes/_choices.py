@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from agentgym_gym.errors import BadOption
 from agentgym_gym.options import Option
 from agentgym_gym.rollout import Isolation, split_id
-from verl_bridge.recipes._memory import GPU_MEMORY
+from verl_bridge.recipes._gpu_memory import GPU_MEMORY
 from verl_bridge.recipes._options import DEFAULT_MODEL, MACHINE, MODEL, TRAINING, Checkpointing, Gpus, Verl
 from verl_bridge.recipes._papers import Like  # noqa: TC001 - read as an option
 from verl_bridge.recipes._presets import PresetName  # noqa: TC001 - read as an option

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from verl_bridge.recipes._env_shares import Share
     from verl_bridge.recipes._papers import Published
     from verl_bridge.recipes._recipe import RlRecipe
-    from verl_bridge.recipes._shares import Share
 
 __all__ = ["RELEASES", "render", "write", "write_files"]
 

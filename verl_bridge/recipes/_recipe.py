@@ -23,7 +23,7 @@ from verl_bridge.recipes._choices import (
     thinking_of,
     turn_limit_of,
 )
-from verl_bridge.recipes._memory import ModelSize, Sizing, choose, model_size
+from verl_bridge.recipes._gpu_memory import ModelSize, Sizing, choose, model_size
 from verl_bridge.recipes._options import DEFAULT_MODEL, named
 from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
