@@ -133,10 +133,10 @@ def test_a_live_client_stays_the_users(live):
 
 
 def test_a_live_client_of_the_wrong_kind_is_refused(live):
-    with pytest.raises(errors.BadOption, match=r"is a Client, not an httpx\.AsyncClient"):
+    with pytest.raises(errors.BadOption, match=r"should be an httpx\.AsyncClient, not a Client"):
         AsyncAgentGymEnv("TextCraft", http_client=live)
     awaited = httpx.AsyncClient(transport=httpx.MockTransport(answer))
-    with pytest.raises(errors.BadOption, match=r"is a AsyncClient, not an httpx\.Client"):
+    with pytest.raises(errors.BadOption, match=r"should be an httpx\.Client, not a AsyncClient"):
         AgentGymEnv("TextCraft", http_client=awaited)
 
 
@@ -359,7 +359,7 @@ def test_faults_match_the_engine(library, awaited, raised, fault, monkeypatch):
 @pytest.mark.parametrize("source", [lambda: object(), httpx.AsyncClient])  # noqa: PLW0108
 def test_a_client_of_the_wrong_kind_is_refused_by_name(source):
     env = AgentGymEnv("TextCraft", server="http://wrong.test", http_client=source)
-    with pytest.raises(errors.BadOption, match=r"should give an httpx\.Client"):
+    with pytest.raises(errors.BadOption, match=r"should be or return an httpx\.Client"):
         env.reset(seed=0)
 
 

@@ -129,7 +129,7 @@ def test_thoughts_and_function_calls_have_their_places(log, record):
     assert (got.role, got.tool_call_id, got.function, got.text) == ("tool", "call-9", "get", "Got 1 stick")
     bad, listed = second.tool_calls
     assert (bad.arguments, listed.arguments) == ({"text": "{not json"}, {"text": "[1]"})
-    assert "no JSON:" in bad.parse_error
+    assert "not JSON:" in bad.parse_error
     assert "no JSON object" in listed.parse_error
     assert crafted.tool_call_id == bad.id
 

@@ -250,7 +250,7 @@ def test_tasks_are_named_by_text_and_by_numbers(textcraft_url):
     [
         ({"tasks": 620}, "YAML parses as the number 620"),
         ({"tasks": "x"}, "cannot be read"),
-        ({"split": "no"}, "is not one of"),
+        ({"split": "no"}, "should be one of"),
         ({"tools": "hammer"}, "should be 'text' or 'native'"),
         ({"action_format": "no"}, "no"),
         ({"max_turns": -1}, "max_turns"),

@@ -135,12 +135,14 @@ class FakeServer:
                 connected.shutdown(socket.SHUT_RDWR)
 
     def _listen(self) -> socket.socket:
-        passed_over = []
+        from inside import known_ports
+
+        passed_over, known = [], known_ports()
         try:
             while True:
                 listening = socket.create_server(("127.0.0.1", 0), backlog=512)
                 port = listening.getsockname()[1]
-                if port not in self._ports:
+                if port not in self._ports and port not in known:
                     self._ports.add(port)
                     return listening
                 passed_over.append(listening)

@@ -6,6 +6,7 @@ import copy
 import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -19,6 +20,7 @@ from agentgym_gym._leasing import circuit_breaker, recognition, slots, state_fol
 from agentgym_gym._leasing import journal as journals
 from agentgym_gym._leasing.journal import records
 from agentgym_gym._leasing.pool import LeasePool, pool_of
+from agentgym_gym._leasing.pool import _pools as _pool_states
 from agentgym_gym._text import scrub
 from agentgym_gym._threads import drain_background
 from agentgym_gym.errors import ServerUnreachable
@@ -53,6 +55,7 @@ __all__ = [
     "given_up",
     "is_closed_at_exit",
     "keep_files_in",
+    "known_ports",
     "limit_calls",
     "limit_close",
     "limit_engine",
@@ -169,6 +172,11 @@ def wait_for_background() -> None:
 def pool_at(environment: str, server: str) -> LeasePool:
     """Return this process's state of a server."""
     return pool_of(agentgym_gym.find(environment), server)
+
+
+def known_ports() -> set[int | None]:
+    """Return the ports of all servers of which this process keeps a state, such as free environments."""
+    return {urlsplit(server).port for _, server in list(_pool_states)}
 
 
 def advance_clock(environment: str, server: str, seconds: float) -> None:
