@@ -80,9 +80,13 @@ def test_in_a_run_file(run, tmp_path, name):
 
 WORDS = st.text(max_size=30)
 PARTS = WORDS | st.lists(WORDS | WORDS.map(ArgumentName), min_size=1, max_size=4)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.binary() | st.builds(object),
+    lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner),
+)
 ERRORS = st.one_of(
     st.builds(BadOption, PARTS),
-    st.builds(BadOption, WORDS, st.from_type(object), PARTS),
+    st.builds(BadOption, WORDS, VALUES, PARTS),
     st.builds(BadOption, WORDS, problem=PARTS),
     st.builds(lambda words, path: BadFile(words, path=path), WORDS, WORDS),
 )
