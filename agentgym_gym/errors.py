@@ -242,7 +242,8 @@ class BadOption(SetupError, ValueError):
         self, argument: Message, value: object = _NO_VALUE, expected: Message = "", *, problem: Message = ""
     ) -> None:
         if not expected and not problem:
-            super().__init__(*_parts(argument), *([] if value is _NO_VALUE else [value]))
+            rest = () if value is _NO_VALUE else (value if isinstance(value, str) else _shown(value),)
+            super().__init__(*_parts(argument), *rest)
             return
         self.argument = "".join(argument)
         self.value = "" if value is _NO_VALUE else _shown(value)
