@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._cli.console import ARGUMENTS, clean, out
 from agentgym_gym._cli.progress import duration
-from agentgym_gym._cli.tables import print_run, print_runs
+from agentgym_gym._cli.table_formats import print_run, print_runs
 from agentgym_gym._text import redact_within
 from agentgym_gym.evaluate._protocols.applied import protocol_text
 from agentgym_gym.evaluate._table import table_of

@@ -12,7 +12,7 @@ from agentgym_gym._cli.console import clean, err
 from agentgym_gym._cli.console import out as console
 from agentgym_gym._cli.declared import command
 from agentgym_gym._cli.options import RunFolders  # noqa: TC001 - typer reads it at run time
-from agentgym_gym._cli.tables import TableFormat, print_runs, render
+from agentgym_gym._cli.table_formats import TableFormat, print_runs, render
 from agentgym_gym._files import replaces
 from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate import RunResult, Summary, find_runs, read_run, summarise
