@@ -130,7 +130,7 @@ def test_thoughts_and_function_calls_have_their_places(log, record):
     bad, listed = second.tool_calls
     assert (bad.arguments, listed.arguments) == ({"text": "{not json"}, {"text": "[1]"})
     assert "not JSON:" in bad.parse_error
-    assert "no JSON object" in listed.parse_error
+    assert "not a JSON object" in listed.parse_error
     assert crafted.tool_call_id == bad.id
 
 
