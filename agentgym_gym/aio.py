@@ -189,6 +189,8 @@ def _abandon(episode: RemoteEpisode, driver: AsyncDriver, channel: Channel, seco
         finally:
             driver.abandon()  # an open connection proves that the environment is still ours
 
+    if channel.http_client is not None:  # its event loop may end meanwhile, and its connections prove nothing
+        driver.abandon()
     if episode.holder.leases:
         call_in_background(release_first)
     else:
