@@ -7,6 +7,7 @@ import contextlib
 import gc
 import json
 import logging
+import selectors
 import socket
 import subprocess
 import sys
@@ -72,6 +73,28 @@ def test_a_server_is_reached_by_any_address_of_its_name(counted, monkeypatch, ki
     env = kind("TextCraft", server=f"http://two.test:{port}")
     env.reset(seed=0)
     assert env.step(LOOK)[0] == "You did inventory."
+    env.close()
+    assert server.open == set()
+
+
+def test_of_two_connections_at_once_one_is_kept(counted, monkeypatch):
+    server = counted()
+    port = int(server.url.rpartition(":")[2])
+    alive = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))
+    waits = []
+
+    class Late(selectors.DefaultSelector):
+        """The first attempt takes so long that the second starts, and both end together."""
+
+        def select(self, timeout=None):
+            waits.append(timeout)
+            return [] if len(waits) == 1 else super().select(timeout)
+
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: [alive, alive])
+    monkeypatch.setattr(selectors, "DefaultSelector", Late)
+    env = AgentGymEnv("TextCraft", server=f"http://two.test:{port}")
+    env.reset(seed=0)
+    assert len(waits) == 2
     env.close()
     assert server.open == set()
 

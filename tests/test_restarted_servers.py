@@ -32,7 +32,7 @@ class Sync:
 
     def __init__(self, environment, url, **options):
         self.action = ACTIONS[environment]
-        self.env = self.make(environment, server=url, headers={OWNER: "us"}, timeout=5, **options)
+        self.env = self.make(environment, server=url, headers={OWNER: "us"}, timeout=30, **options)
 
     make = AgentGymEnv
 

@@ -109,8 +109,9 @@ class AsyncDriver:
         """Close the connections without waiting, from any thread."""
         if self._client is not None:
             self._client.abandon()
-        while self._connections:
-            self._connections.popitem()[1].abandon()
+        for server, connection in list(self._connections.items()):
+            connection.abandon()
+            self._connections.pop(server, None)  # after it, so that Ctrl-C loses no open connection
 
     def connection(self, call: Call) -> Connection | AwaitedClient | None:
         """Return the connection for a request; None if a new one must be opened.

@@ -19,7 +19,14 @@ from agentgym_gym._http import abandoned
 from agentgym_gym._http.asyncio_race import look_up, race
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.receive_buffer import buffer_of
-from agentgym_gym._http.sockets import Link, is_address, is_readable, tls_context, unreachable
+from agentgym_gym._http.sockets import (
+    Link,
+    Replacement,
+    is_address,
+    is_readable,
+    tls_context,
+    unreachable,
+)
 from agentgym_gym._lifecycle import ProcessId
 from agentgym_gym._text import reason
 from agentgym_gym.calls import Reply
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["Connection"]
 
 
-class Connection(asyncio.BufferedProtocol):
+class Connection(Replacement, asyncio.BufferedProtocol):
     """A connection to one server; created by `open`.
 
     It is not reused after an error, after bytes beyond the reply, or if the server will close it: a late
@@ -43,14 +50,11 @@ class Connection(asyncio.BufferedProtocol):
         headers: Sent with every request, in addition to the default headers.
 
     Attributes:
-        before: The connection that this one has replaced. It stays open until the first reply here, because
-            the last reply about an environment came on it.
         link: Shows whether it is open.
         outlives_loop: Whether the link outlives its event loop, for an environment that was not closed.
         status: The HTTP status of the last reply; 0 if its head did not arrive.
     """
 
-    before: Connection | None = None
     link: Link
     outlives_loop = False
     status = 0
@@ -152,25 +156,13 @@ class Connection(asyncio.BufferedProtocol):
         """Close immediately, without flushing; call it in its own event loop, or if that is not running."""
         if self._answer is not None:
             self._leave()
-        transport, self._transport = self._transport, None
         self._answer = self._parser = None
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-        if transport is not None:
-            transport.abort()
-
-    def skip_unanswered(self) -> None:
-        """Close the replaced connection if no reply came there, and keep the one before it in its place."""
-        before = self.before
-        if before is not None and before.before is not None:
-            self.before, before.before = before.before, None
-            before.abandon()
-
-    def _close_before(self) -> None:
-        if self.before is not None:
-            self.before.abandon()
-            self.before = None
+        if self._transport is not None:
+            self._transport.abort()
+            self._transport = None  # after it, so that Ctrl-C loses no open connection
 
     def end(self) -> None:
         """Close with the event loop."""
@@ -179,8 +171,12 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
 
     def abandon(self) -> None:
-        """Close from any thread, process or event loop."""
-        self._close_before()
+        """Close this connection and the one that it has replaced, from any thread, process or event loop."""
+        self.close_before()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close this connection alone, from any thread, process or event loop."""
         if not self._process.current:
             _inherited.append(self)
         elif self._loop.is_running() and self._loop is not _running_loop():
@@ -249,7 +245,7 @@ class Connection(asyncio.BufferedProtocol):
             elif last or isinstance(how, Fault):
                 self.give_up()
             if isinstance(how, Reply):
-                self._close_before()
+                self.close_before()
             if answer is not None:
                 answer(how)
         except BaseException:

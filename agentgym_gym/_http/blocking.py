@@ -11,6 +11,7 @@ from agentgym_gym._http import abandoned
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import (
     Link,
+    Replacement,
     connect,
     is_end_without_shutdown,
     is_readable,
@@ -31,7 +32,7 @@ __all__ = ["BlockingConnection"]
 _CHUNK = 65_536  # bytes per read
 
 
-class BlockingConnection:
+class BlockingConnection(Replacement):
     """A connection to one server, with one request under way at a time; created by `open`.
 
     Args:
@@ -39,14 +40,10 @@ class BlockingConnection:
         headers: Sent with every request, in addition to the default headers.
 
     Attributes:
-        before: The connection that this one has replaced. It stays open until the first reply here, because
-            the last reply about an environment came on it.
         link: Shows whether it is open.
         busy: Whether it cannot be used for another request: the reply to the last one was not received yet,
             or the connection is not to be reused after it.
     """
-
-    before: BlockingConnection | None = None
 
     def __init__(self, connected: socket.socket, headers: Headers) -> None:
         self.link = Link(connected.fileno)
@@ -86,7 +83,8 @@ class BlockingConnection:
     @property
     def usable(self) -> bool:
         """Whether another request can be sent: it belongs to this process, is open, idle and has no data."""
-        return self._process.current and not self.busy and not is_readable(self._socket.fileno())
+        number = self._socket.fileno()  # -1 if it was closed
+        return self._process.current and not self.busy and number >= 0 and not is_readable(number)
 
     def exchange(self, request: Send) -> tuple[Reply, bool]:
         """Send a request and read the reply to it.
@@ -141,19 +139,6 @@ class BlockingConnection:
                 raise
             self._received.append(b"")
 
-    def skip_unanswered(self) -> None:
-        """Close the replaced connection if no reply came there, and keep the one before it in its place."""
-        before = self.before
-        if before is not None and before.before is not None:
-            self.before, before.before = before.before, None
-            before.close()
-
-    def close_before(self) -> None:
-        """Close the connection that this one has replaced."""
-        if self.before is not None:
-            self.before.close()
-            self.before = None
-
     def leave(self, call: Call) -> None:
         """Read the rest of a reply in another thread, if the call has a handler for late replies.
 
@@ -174,7 +159,11 @@ class BlockingConnection:
             if not abandoned.listen(original, parser, call):
                 original.close()
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
         """Close immediately, without a TLS shutdown; in a forked child, close only the child's copy."""
-        self.close_before()
         self._socket.close()
+
+    def close(self) -> None:
+        """Close this connection and the one that it has replaced."""
+        self.close_before()
+        self.disconnect()

@@ -1,4 +1,4 @@
-"""Socket functions of both kinds of connection: racing connection attempts, TLS and connection errors."""
+"""What both kinds of connection share: racing connection attempts, replacement, TLS and connection errors."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Iterable
 
+    from typing_extensions import Self
+
     from agentgym_gym.calls import Call
 
 __all__ = [
     "ATTEMPT_DELAY",
     "Link",
+    "Replacement",
     "combine_errors",
     "connect",
     "interleave",
@@ -83,6 +86,35 @@ class Link:
             copy = socket.fromfd(self.fileno(), socket.AF_INET, socket.SOCK_STREAM).detach()
             self.fileno = lambda: copy
             weakref.finalize(self, socket.close, copy).atexit = False
+
+
+class Replacement:
+    """Base of a connection that may replace an earlier one.
+
+    Attributes:
+        before: The connection that this one has replaced. It stays open until the first reply here, because
+            the last reply about an environment came on it.
+    """
+
+    before: Self | None = None
+
+    def disconnect(self) -> None:
+        """Close this connection alone; it may be closed already."""
+        raise NotImplementedError
+
+    def skip_unanswered(self) -> None:
+        """Close the replaced connection if no reply came there, and keep the one before it in its place."""
+        skipped = self.before
+        if skipped is not None and skipped.before is not None:
+            skipped.disconnect()  # first, so that Ctrl-C loses no open connection
+            self.before = skipped.before
+
+    def close_before(self) -> None:
+        """Close the connection that this one has replaced."""
+        if self.before is not None:
+            self.before.close_before()
+            self.before.disconnect()
+            self.before = None
 
 
 @lru_cache(maxsize=1)
@@ -203,8 +235,12 @@ def connect(host: str, port: int, deadline: float) -> socket.socket:
         connected = race.run()
     finally:
         race.close()
-    connected.setblocking(True)
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        connected.setblocking(True)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        connected.close()
+        raise
     return connected
 
 
@@ -223,6 +259,7 @@ class _Race:
             if self._waiting:
                 self._begin(*self._waiting.pop(0))
             for each in self._ended():
+                self._running.unregister(each)  # one by one: `close` closes those that come too late
                 code = each.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
                 if code == 0:
                     return each
@@ -261,10 +298,7 @@ class _Race:
         seconds = max(0.0, self._deadline - time.monotonic())
         if self._waiting:
             seconds = min(seconds, ATTEMPT_DELAY)
-        ended: list[Any] = [key.fileobj for key, _ in self._running.select(seconds)]
-        for each in ended:
-            self._running.unregister(each)
-        return ended
+        return [key.fileobj for key, _ in self._running.select(seconds)]  # type: ignore[misc] # sockets
 
 
 def combine_errors(errors: list[OSError]) -> OSError:

@@ -102,8 +102,9 @@ class SyncDriver:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
             self._client.close()
-        while self._connections:
-            self._connections.popitem()[1].close()
+        for server, connection in list(self._connections.items()):
+            connection.close()
+            self._connections.pop(server, None)  # after it, so that Ctrl-C loses no open connection
 
     def _exchange(self, request: Send) -> Reply:
         """Send a request and read the reply to it."""
@@ -123,8 +124,8 @@ class SyncDriver:
             raise
         connection.close_before()
         if reply.closing:
-            self._connections.pop(server, None)
             connection.close()
+            self._connections.pop(server, None)
         return reply
 
     def _connection(self, request: Send) -> BlockingConnection:
