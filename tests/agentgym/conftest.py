@@ -9,7 +9,7 @@ import pytest
 import needs
 from agentgym_checkout import import_or_skip
 from agentgym_gym.local_servers import LocalServer
-from agentgym_pair import Pair
+from agentgym_pair import NAMES, Pair
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,8 @@ def urls():
         if name not in addresses:
             server = LocalServer(name)
             stack.callback(server.stop)
-            with needs.programs_for(*needs.needs_of_server(name)):
+            served = NAMES if name == "all" else [name]
+            with needs.programs_for(*(need for each in served for need in needs.needs_of_server(each))):
                 addresses[name] = server.start()
         return addresses[name]
 

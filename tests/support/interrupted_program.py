@@ -67,6 +67,9 @@ class Awaited(Sync):
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         try:
             return asyncio.run(work)
+        except asyncio.CancelledError as error:
+            # asyncio forgets a Ctrl-C that comes just after it has installed its handler, which cancels.
+            raise KeyboardInterrupt from error
         except RuntimeError as error:
             # asyncio raises this for a Ctrl-C while it shuts the event loop down.
             if "Event loop stopped" in str(error):
