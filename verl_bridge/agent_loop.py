@@ -45,6 +45,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import importlib.util
 import inspect
 import logging
 import time
@@ -56,9 +57,11 @@ from uuid import uuid4
 from jinja2 import TemplateError
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopOutput
 
+from agentgym_gym.errors import BadOption
 from agentgym_gym.rollout import (
     Episode,
     EpisodeWriter,
+    History,
     StepRecord,
     drop_blank_system,
     writer_at,
@@ -67,14 +70,16 @@ from verl_bridge._credit.estimators import GIGPO
 from verl_bridge._credit.turn_rewards import TurnLog
 from verl_bridge._run.episode_log import opening_of, record_of, task_id_of
 from verl_bridge._run.loop_arguments import ARGUMENTS, LoopOptions, require_trainer, unknown_arguments
+from verl_bridge._run.prompts import ContinuedPrompt, Prompts, TurnPrompts
 from verl_bridge._run.replays import Replays, budget_of
 from verl_bridge._run.rollout_output import RolloutOutput
 from verl_bridge._run.timing import Timing
 from verl_bridge._tokens.limits import TokenLimit, TokenLimits
 from verl_bridge._tokens.observations import LEAST, CutEpisodes, default_limit
+from verl_bridge._tokens.rendered import rendered_chat
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
-from verl_bridge.tokens import TokenizedChat, conversation_of
+from verl_bridge.tokens import conversation_of
 
 __all__ = ["ENV_TIMEOUT", "GymAgentLoop", "LoopOptions"]
 
@@ -122,11 +127,17 @@ class GymAgentLoop(AgentLoopBase):
         directory = options.episodes_dir
         self._episodes = None if directory is None else writer_at(self._resolve_path(directory))
         self._limits = TokenLimits(self.rollout_config)
+        self._by_turn = options.rows == "turn"
+        if self._by_turn and importlib.util.find_spec("verl.trainer.ppo.v1") is None:
+            raise BadOption("rows", "turn", "episode: a row for each turn requires verl 0.9")
+        self._history = History.parse(options.history)
 
     __init__.__signature__ = _signature(__init__)  # type: ignore[attr-defined]
 
-    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        """Play the episode of a row.
+    async def run(
+        self, sampling_params: dict[str, Any], **kwargs: Any
+    ) -> AgentLoopOutput | list[AgentLoopOutput]:
+        """Play the episode of a row; with ``rows: turn``, return an output for each turn.
 
         Args:
             sampling_params: The sampling parameters. Log-probabilities are returned if requested here.
@@ -147,6 +158,7 @@ class GymAgentLoop(AgentLoopBase):
         while True:
             rollout = RolloutOutput(
                 with_logprobs=bool(sampling_params.get("logprobs")),
+                row_per_turn=self._by_turn,
                 turn_limit=turn_limit,
                 is_baseline=self._is_baseline(sampling_params),
                 turns=self._turn_log(),
@@ -216,22 +228,22 @@ class GymAgentLoop(AgentLoopBase):
         episode = task.episode(timeout=self._options.env_timeout, max_turns=rollout.turn_limit)
         async with episode:
             _freeze_imports()
-            conversation = self._conversation(messages, episode)
-            rollout.end_token = conversation.end_token
+            prompts = self._prompts(messages, episode)
+            rollout.end_token = prompts.end_token
             first = episode.observation  # empty after a fault
             limit = self._limits.of_prompt.tokens
-            prompt, shown = await _encode_aside(first, lambda: conversation.begin(messages, first, limit))
+            prompt, shown = await _encode_aside(len(first), lambda: prompts.begin(first, limit))
             rollout.prompt = prompt[-limit:]
             if len(prompt) > limit or shown < min(LEAST, len(first)):
-                needed, _ = await _encode_aside(first, lambda: conversation.begin(messages, first))
+                needed, _ = await _encode_aside(len(first), lambda: prompts.begin(first, None))
                 rollout.reject("PromptTooLong", self._limits.explain(len(needed)))
                 _log.warning("%s: %s", task.env_id, rollout.fault)
             elif episode.fault is None:
-                await self._play_turns(episode, rollout, conversation, sampling_params)
+                await self._play_turns(episode, rollout, prompts, sampling_params)
         rollout.environment_seconds = episode.env_seconds
         return episode
 
-    def _conversation(self, messages: Sequence[Mapping[str, Any]], episode: Episode) -> TokenizedChat:
+    def _prompts(self, messages: Sequence[Mapping[str, Any]], episode: Episode) -> Prompts:
         native = self._options.tool_calls and episode.fault is None
         tools = episode.tools if native else []
         if native and not tools:
@@ -240,16 +252,32 @@ class GymAgentLoop(AgentLoopBase):
                 "tool_calls to false"
             )
         system = any(message.get("role") == "system" for message in messages)
-        return conversation_of(self.tokenizer, self.apply_chat_template_kwargs, system=system, tools=tools)
+        limits, tokenizer, template = self._limits, self.tokenizer, self.apply_chat_template_kwargs
+        if self._by_turn:
+            return TurnPrompts(
+                rendered_chat(tokenizer, template, system=system, tools=tools),
+                messages,
+                limits,
+                history=self._history,
+                observation_limit=self._options.max_observation_tokens
+                or default_limit(limits.of_prompt.tokens),
+            )
+        return ContinuedPrompt(
+            conversation_of(tokenizer, template, system=system, tools=tools),
+            messages,
+            limits,
+            observation_limit=self._options.max_observation_tokens or default_limit(limits.response_length),
+            drop_reasoning=self._options.drop_reasoning,
+        )
 
     async def _play_turns(
         self,
         episode: Episode,
         rollout: RolloutOutput,
-        conversation: TokenizedChat,
+        prompts: Prompts,
         sampling_params: Mapping[str, Any],
     ) -> None:
-        request_id = uuid4().hex
+        request_id, chat = uuid4().hex, prompts.chat
         while True:
             before = rollout.generate_seconds
             if rollout.turns is not None:
@@ -257,43 +285,23 @@ class GymAgentLoop(AgentLoopBase):
             reply = await self._generate(request_id, rollout, sampling_params)
             if reply is None:
                 return
-            text = conversation.text(reply)
+            text = chat.text(reply)
             step: StepRecord = {
                 "agent_seconds": rollout.generate_seconds - before,
                 "prompt_tokens": len(rollout.prompt) + len(rollout.response) - len(reply),
                 "completion_tokens": len(reply),
             }
             episode.add_reply(text, step)
-            await episode.step(conversation.answer(reply) if self._options.hide_reasoning else text)
+            await episode.step(chat.answer(reply) if self._options.hide_reasoning else text)
             if episode.over:
                 return
-            between = await self._tokens_between(reply, episode, rollout, conversation)
-            if between is None:
+            observation, played = episode.observation, episode.steps[-1]
+            rollout.cut_by = await _encode_aside(
+                len(observation) + prompts.characters,
+                functools.partial(prompts.continue_with, rollout, reply, observation, played),
+            )
+            if rollout.cut_by is not None:
                 return
-            rollout.append_observation(between)
-
-    async def _tokens_between(
-        self, reply: list[int], episode: Episode, rollout: RolloutOutput, conversation: TokenizedChat
-    ) -> list[int] | None:
-        """Return the tokens between this reply and the next, or None if they leave no room for one."""
-        limit = self._options.max_observation_tokens or default_limit(self._limits.response_length)
-        drop = self._options.drop_reasoning
-        kept = conversation.without_reasoning(reply) if drop else reply
-        opened = conversation.opened if drop and rollout.shown else []  # the first are in the prompt
-        freed = len(reply) - len(kept) + len(opened)
-        observation, step = episode.observation, episode.steps[-1]
-        calls, played = 1 + len(step.get("ignored_actions", ())), step.get("played_call", 0)
-        between = await _encode_aside(
-            observation,
-            lambda: conversation.after(kept, observation, limit, calls=calls, played=played),
-        )
-        room = self._room(rollout)
-        if len(between) >= room.tokens + freed:
-            rollout.cut_by = room.setting
-            return None
-        if drop:
-            rollout.replace_last(reply, kept, conversation.opened)
-        return between
 
     async def _generate(
         self, request_id: str, rollout: RolloutOutput, sampling_params: Mapping[str, Any]
@@ -355,9 +363,9 @@ _cut_episodes = CutEpisodes()
 _known_arguments = {"name", "tools", "hf_model_type"}
 
 
-async def _encode_aside(text: str, work: Callable[[], T]) -> T:
+async def _encode_aside(characters: int, work: Callable[[], T]) -> T:
     """Encode a text, in a thread if it is long, so that it does not block the event loop."""
-    return work() if len(text) <= _LONG else await asyncio.to_thread(work)
+    return work() if characters <= _LONG else await asyncio.to_thread(work)
 
 
 def _warn_about_unknown(arguments: Mapping[str, Any]) -> None:

@@ -9,30 +9,34 @@ so that neither the template nor the tokenizer can interpret them as markup (``v
 
 from __future__ import annotations
 
-import json
-import logging
+import functools
 import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from verl_bridge._tokens import reasoning
+from verl_bridge._tokens.chat_template import (
+    ChatTemplate,
+    Message,
+    UnstableTemplate,
+    assistant,
+    followed_by,
+    shared,
+    user,
+)
 from verl_bridge._tokens.control import ControlTokens
 from verl_bridge._tokens.observations import encode_within
-from verl_bridge._tokens.tool_turns import ToolTurns, UnstableTemplate
+from verl_bridge._tokens.tool_turns import ToolTurns
 from verl_bridge._tokens.turn_frame import PROBE, TRIMS, TurnFrame
 
 __all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
 
-Message = Mapping[str, Any]
-
 _REPLY, _USER, _SYSTEM, _OBSERVATION = "Reply-7f3a", "User-51c8", "System-9be2", "Seen-40d6"
 """Placeholders for texts in the made-up conversation; no template contains them."""
 
-_log = logging.getLogger(__name__)
 
-
-class TokenizedChat:
+class TokenizedChat(ChatTemplate):
     """The chat template of a tokenizer, as tokens for prompts and for the text between two replies.
 
     A template may not support a system message, lose it, or move it when more messages follow. Then the text
@@ -46,8 +50,6 @@ class TokenizedChat:
             them into the prompt; the observation after a call is a message of the role ``tool``.
 
     Attributes:
-        merges_system: Whether the system message is merged into the first user message.
-        reason: Why it is merged; empty if it is not.
         opened: Tokens that the template writes at the beginning of a reply, and removes from earlier turns.
 
     Raises:
@@ -62,16 +64,9 @@ class TokenizedChat:
         system: bool = True,
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        self._tokenizer = tokenizer
-        self._options = dict(template_options or {})
-        if tools:
-            self._options["tools"] = list(tools)
-        added = dict(tokenizer.added_tokens_decoder)
-        special = {*tokenizer.all_special_ids, *(id_ for id_, token in added.items() if token.special)}
-        self._removed = special - {id_ for id_, token in added.items() if token.content in reasoning.TOKENS}
-        self.merges_system, self.reason = False, ""
+        super().__init__(tokenizer, template_options, tools=tools)
         opening: list[Message] = [{"role": "system", "content": _SYSTEM}] if system else []
-        opening.append(_user(_USER))
+        opening.append(user(_USER))
         try:
             first, second = self._checked(opening)
         except UnstableTemplate as error:
@@ -95,7 +90,7 @@ class TokenizedChat:
         until_end = until_observation.index(eos) + 1 if eos in until_observation else 1
         frame.closing = until_observation[:until_end]
         generation_prompt, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
-        self._opens_reasoning = reasoning.opens(generation_prompt)
+        self.opens_reasoning = reasoning.opens(generation_prompt)
         self.opened = []
         if generation_prompt.startswith(earlier):
             self.opened = self._marked(generation_prompt)[len(self._marked(earlier)) :]
@@ -108,13 +103,9 @@ class TokenizedChat:
         """The token that ends the model's turns in the template, or None if it has none."""
         return self._frame.closing[-1] if self._frame.closing else None
 
-    def prepared(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the messages with the system message merged, if the template does not support one."""
-        return _merged(messages) if self.merges_system else list(messages)
-
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """Return the tokens of a conversation, ready for the model's next reply."""
-        return self._marked(self._render(messages))
+        return self._marked(self.render(messages))
 
     def begin(
         self, messages: Sequence[Message], observation: str, limit: int | None = None
@@ -135,8 +126,8 @@ class TokenizedChat:
             UnstableTemplate: The template rejects the messages, or omits the last.
         """
         placeholder = f"Seen-{secrets.token_hex(8)}"
-        shown, joined = _followed_by(self.prepared(messages), placeholder)
-        rendered = self._render(shown)
+        shown, joined = followed_by(self.prepared(messages), placeholder)
+        rendered = self.render(shown)
         before, found, rest = rendered.partition(placeholder)
         if not found or placeholder in rest:
             raise UnstableTemplate(
@@ -182,24 +173,9 @@ class TokenizedChat:
         ended = bool(reply) and reply[-1] == self.end_token
         return between[len(frame.closing) :] if ended else between
 
-    def text(self, reply: Sequence[int]) -> str:
-        """Return the model's text with the delimiters of its reasoning, but no other control tokens."""
-        decoded = self._tokenizer.decode(
-            [token for token in reply if token not in self._removed],
-            skip_special_tokens=False,
-            clean_up_tokenization_spaces=False,
-        )
-        return str(decoded)
-
-    def answer(self, reply: Sequence[int]) -> str:
-        """Return the model's text after its reasoning."""
-        text = self.text(reply)
-        start, end = reasoning.span(text, opened=self._opens_reasoning)
-        return text[start:end].strip() if (start, end) != (0, len(text)) else text
-
     def without_reasoning(self, reply: Sequence[int]) -> list[int]:
         """Return the tokens of a reply after its reasoning, as emitted by the model."""
-        start, end = reasoning.span(text := self.text(reply), opened=self._opens_reasoning)
+        start, end = reasoning.span(text := self.text(reply), opened=self.opens_reasoning)
         if (start, end) == (0, len(text)):
             return list(reply)
         places = range(len(reply) + 1)
@@ -224,7 +200,7 @@ class TokenizedChat:
                 "action_format='function_calling' without native tool calls"
             )
         end = str(self._tokenizer.added_tokens_decoder[self.end_token].content)
-        return ToolTurns(lambda turns: self._render([*opening, *turns]), header, self._control, end)
+        return ToolTurns(lambda turns: self.render([*opening, *turns]), header, self._control, end)
 
     def _marked(self, text: str) -> list[int]:
         return self._control.encode(self._control.mark(text))
@@ -235,10 +211,10 @@ class TokenizedChat:
         Returns:
             The opening as rendered by the template, and the opening followed by a reply and an observation.
         """
-        seen = _user(_OBSERVATION)
-        first = self._render(opening)
-        second = self._render([*opening, _assistant(_REPLY), seen])
-        third = self._render([*opening, _assistant("r"), _user("o"), _assistant(_REPLY), seen])
+        seen = user(_OBSERVATION)
+        first = self.render(opening)
+        second = self.render([*opening, assistant(_REPLY), seen])
+        third = self.render([*opening, assistant("r"), user("o"), assistant(_REPLY), seen])
         if second.count(_REPLY) != 1 or third.count(_REPLY) != 1:
             raise UnstableTemplate(
                 f"the chat template does not write a reply once and unchanged: it makes {second!r} of the "
@@ -273,7 +249,7 @@ class TokenizedChat:
     def _trimmed_by(self, opening: Sequence[Message], second: str) -> Callable[[str], str]:
         """Return how the template changes a user message; it may only trim it."""
         before, _, rest = second.partition(_OBSERVATION)
-        rendered = self._render([*opening, _assistant(_REPLY), _user(PROBE)])
+        rendered = self.render([*opening, assistant(_REPLY), user(PROBE)])
         for trim in TRIMS:
             if rendered == before + trim(PROBE) + rest:
                 return trim
@@ -281,76 +257,9 @@ class TokenizedChat:
             f"the chat template changes user messages: it makes {rendered[len(before) :]!r} of {PROBE!r}"
         )
 
-    def _render(self, messages: Sequence[Message]) -> str:
-        shown = self.prepared(messages)
-        try:
-            rendered = self._tokenizer.apply_chat_template(
-                list(shown), add_generation_prompt=True, tokenize=False, **self._options
-            )
-        except Exception as error:  # a template may raise any error, mostly jinja's
-            roles = ", ".join(str(message.get("role")) for message in shown)
-            raise UnstableTemplate(
-                f"the chat template rejects messages of {roles}: {type(error).__name__}: {error}"
-            ) from error
-        return str(rendered)
 
-
-_conversations: dict[tuple[Any, ...], TokenizedChat] = {}
-
-
-def conversation_of(
-    tokenizer: Any, options: Any, *, system: bool, tools: Sequence[Mapping[str, Any]] = ()
-) -> TokenizedChat:
-    """Return the conversation for a tokenizer, shared by all samples of a worker.
-
-    Args:
-        tokenizer: A tokenizer of transformers with a chat template.
-        options: Further template arguments, or None.
-        system: Whether the conversation begins with a system message.
-        tools: The functions that the model may call.
-
-    Raises:
-        UnstableTemplate: The template does not support continuing a conversation.
-    """
-    options = dict(options or {})
-    template = str(tokenizer.chat_template)
-    # The conversation references its tokenizer, so the id stays unique.
-    key = (id(tokenizer), template, json.dumps([options, tools], sort_keys=True, default=str), system)
-    if key not in _conversations:
-        _conversations[key] = made = TokenizedChat(tokenizer, options, system=system, tools=tools)
-        if made.merges_system:
-            _log.warning(
-                "the system message is put at the beginning of the first user message, because %s",
-                made.reason,
-            )
-    return _conversations[key]
-
-
-def _user(content: str) -> Message:
-    return {"role": "user", "content": content}
-
-
-def _assistant(content: str) -> Message:
-    return {"role": "assistant", "content": content}
-
-
-def _merged(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with a leading system message merged into the user message after it."""
-    if not messages or messages[0].get("role") != "system":
-        return list(messages)
-    first, *others = messages
-    if others and others[0].get("role") == "user" and isinstance(others[0].get("content"), str):
-        content = others.pop(0)["content"]
-        return [_user(f"{first['content']}\n\n{content}"), *others]
-    return [_user(str(first["content"])), *others]
-
-
-def _followed_by(messages: Sequence[Message], observation: str) -> tuple[list[Message], bool]:
-    """Append an observation; return the messages, and whether it was merged into a last user message."""
-    last = messages[-1] if messages else {}
-    if last.get("role") == "user" and isinstance(last.get("content"), str):
-        return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{observation}"}], True
-    return [*messages, _user(observation)], False
+conversation_of = functools.partial(shared, TokenizedChat)
+"""Returns the conversation for a tokenizer, made once: see `verl_bridge._tokens.chat_template.shared`."""
 
 
 def _common_prefix(one: Iterable[int], other: Iterable[int]) -> list[int]:

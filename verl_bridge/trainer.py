@@ -18,7 +18,10 @@ function                                               verl            what is a
                                                                        their groups, and rewards are
                                                                        placed at their turns:
                                                                        ``verl_bridge._credit.advantage``
-``v1.utils.compute_advantage_for_multi_trajectories``  0.9.1           which episodes faulted; their turns
+``v1.utils.compute_advantage_for_multi_trajectories``  0.9.1           which episodes faulted; their turns;
+                                                                       rows of an episode are joined
+``PPOTrainer._compute_advantage``                      0.9.1           the weight of episodes with a row for
+                                                                       each turn
 ``reward.extract_reward``                              0.7.1, 0.8.0    an error if all episodes faulted
 ``ray_trainer.RayPPOTrainer._val_metrics_update``      0.7.1, 0.8.0    metrics of a validation
 ``PPOTrainer._val_metrics_update``                     0.9.1           metrics of a validation
@@ -53,6 +56,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from verl_bridge._credit.estimators import EPISODE_WEIGHT
+from verl_bridge._credit.sessions import last_rows
 from verl_bridge._credit.turn_rewards import COLUMN
 from verl_bridge._run import run_checks
 from verl_bridge._run.metrics import (
@@ -77,14 +82,19 @@ _LOST_GROUPS = "env/lost_groups"
 Records = list[dict[str, Any]]
 Arguments = Mapping[str, Any]
 
-_of_step: ContextVar[Records | None] = ContextVar("_of_step", default=None)
-"""Records of the step whose metrics verl 0.9's trainer computes; its batch has no records at that point."""
+_of_step: ContextVar[Mapping[int, dict[str, Any]] | None] = ContextVar("_of_step", default=None)
+"""The record of each episode of the step whose metrics verl 0.9's trainer computes, by its last row.
+
+The batch has no records at that point."""
 
 _by_key: ContextVar[Mapping[str, Mapping[str, Any]] | None] = ContextVar("_by_key", default=None)
 """The ``extra_fields`` of the update that verl 0.9's trainer prepares, by the keys of its episodes."""
 
 _lost_groups: ContextVar[int] = ContextVar("_lost_groups", default=0)
 """Groups of this step that faults left with fewer than two episodes to compare."""
+
+_loss_agg_mode: ContextVar[str | None] = ContextVar("_loss_agg_mode", default=None)
+"""verl's aggregation of the loss, if each episode is to have the same weight in it."""
 
 _ESTIMATORS = "verl.trainer.ppo.core_algos"
 """The module with verl's registry of estimators."""
@@ -135,14 +145,15 @@ def _data_metrics(original: Callable[..., Any], arguments: Arguments, call: Call
     metrics = call()
     with _warned("the metrics of a step"):
         batch = arguments["batch"]
-        records = records_of_batch(batch) or _of_step.get() or []
-        if len(records) == len(batch):
+        rows = dict(enumerate(records_of_batch(batch))) or _of_step.get() or {}
+        if rows and max(rows) < len(batch):
+            records = list(rows.values())
             metrics = {**metrics, **by_environment(records), _LOST_GROUPS: float(_lost_groups.get())}
             _lost_groups.set(0)
             for line in server_warnings(records):
                 _log.warning(line)
-            played = [index for index, record in enumerate(records) if not record.get("fault")]
-            if 0 < len(played) < len(records):
+            played = [row for row, record in rows.items() if not record.get("fault")]
+            if 0 < len(played) < len(batch):
                 # verl computes them itself, so that they have the same meaning as without faults.
                 among = original(**{**arguments, "batch": batch.select_idxs(played)})
                 metrics |= {
@@ -184,7 +195,9 @@ def _advantage(original: Callable[..., Any], arguments: Arguments, call: Callabl
     return result
 
 
-def _advantage_of_sessions(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+def _advantage_of_sessions(
+    original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]
+) -> Any:
     with _warned("which episodes faulted"):
         extras, numpy = _by_key.get() or {}, importlib.import_module("numpy")
         own = [extras.get(key, {}) for key in arguments["batch_keys"]]  # padding has none
@@ -193,7 +206,33 @@ def _advantage_of_sessions(_: Callable[..., Any], arguments: Arguments, call: Ca
         if extras:
             faulted = numpy.array([bool(record_in(extra).get("fault")) for extra in own])
             arguments["data"].non_tensor_batch |= {_FAULTED: faulted, COLUMN: turns}
-    return call()
+    keys = arguments["batch_keys"]
+    if all(key.endswith("_0") for key in keys):
+        return call()  # one row for each episode
+    rows = importlib.import_module("verl_bridge._credit.joined_rows")
+    joined = rows.JoinedRows(arguments["data"], keys)
+    others = {name: value for name, value in arguments.items() if name not in {"data", "batch_keys"}}
+    joined.data = _compute_advantage(original)(joined.data, **others)
+    data = joined.split()
+    if (mode := _loss_agg_mode.get()) is not None:
+        rows.weigh(data, keys, mode)
+    return data
+
+
+def _compute_advantage(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return verl's function for one row each, with the additions of this module, as its module knows it."""
+    function: Callable[..., Any] = sys.modules[original.__module__].compute_advantage
+    return function
+
+
+def _advantage_step(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+    config = arguments["self"].config
+    equal = config.algorithm.get(EPISODE_WEIGHT, "equal") == "equal"
+    token = _loss_agg_mode.set(config.actor_rollout_ref.actor.loss_agg_mode if equal else None)
+    try:
+        return call()
+    finally:
+        _loss_agg_mode.reset(token)
 
 
 def _raise_if_all_failed(records: Records) -> None:
@@ -216,17 +255,21 @@ def _balance(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any
     with _warned("the number of played episodes"):
         extras = extras_of_queue(arguments["batch"])
         _by_key.set(extras)
-        records = [record_in(extra) for extra in extras.values()]
+        in_order = list(extras.values())
+        records = [record_in(in_order[row]) for row in last_rows(list(extras))]
     _raise_if_all_failed(records)
     return call()
 
 
 def _step_metrics(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     records: dict[str, dict[str, Any]] = {}
+    lasts: list[int] = []
     with _warned("the records of a step"):
         records = {key: record_in(extra) for key, extra in extras_of_queue(arguments["batch"]).items()}
+        lasts = last_rows(list(records))
     arguments["self"].verl_bridge_records = records
-    token = _of_step.set(list(records.values()))
+    in_order = list(records.values())
+    token = _of_step.set({row: in_order[row] for row in lasts})
     try:
         return call()
     finally:
@@ -282,6 +325,7 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
     "verl.trainer.ppo.v1.trainer_base": (
         _Wrap("PPOTrainer._val_metrics_update", ("self", "reward_extra_infos_dict"), _validation_update),
         _Wrap("PPOTrainer._balance_batch", ("self", "batch"), _balance),
+        _Wrap("PPOTrainer._compute_advantage", ("self", "batch"), _advantage_step),
         _Wrap("PPOTrainer._compute_metrics", ("self", "batch"), _step_metrics),
         _Wrap("PPOTrainer._dump_generations", ("self", "reward_extra_infos_dict"), _dump),
         _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), run_checks.fit),

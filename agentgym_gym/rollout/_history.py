@@ -128,6 +128,11 @@ class Conversation:
     _head_tokens: int | None = None
 
     @property
+    def omitted(self) -> int:
+        """The number of turns that the last request left out."""
+        return self._first
+
+    @property
     def empty(self) -> bool:
         """Whether there is no reply yet."""
         return not self._turns

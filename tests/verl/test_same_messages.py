@@ -15,18 +15,25 @@ import needs
 
 pytest.importorskip("transformers", reason=needs.reason("transformers"))
 
+from omegaconf import OmegaConf
+
 from agentgym_gym import AgentGymEnv, find
 from agentgym_gym.data import Item, Recipe, own_prompt, rows
 from agentgym_gym.evaluate import ChatAgent, evaluate
-from agentgym_gym.rollout import NOT_CARRIED_OUT, drop_blank_system
+from agentgym_gym.rollout import NOT_CARRIED_OUT, History, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
 from fake_model import asked, call, completion
 from fake_server import FakeServer
 from tool_templates import TOOL_FAMILIES
 from verl_bridge import recipes
+from verl_bridge._run.prompts import TurnPrompts
+from verl_bridge._run.rollout_output import RolloutOutput
+from verl_bridge._tokens.limits import TokenLimits
+from verl_bridge._tokens.rendered import RenderedChat
 from verl_bridge.tasks import EnvTask
 from verl_bridge.tokens import TokenizedChat
 
+LIMITS = TokenLimits(OmegaConf.create({"prompt_length": 100_000, "response_length": 100_000}))
 _LOOK = "Thought:\nI look.\n\nAction:\ninventory"
 
 REPLIES = {
@@ -98,6 +105,32 @@ def trained(row, replies, tokenizer, *, native=False):
     return asyncio.run(work())
 
 
+def trained_by_turn(row, replies, tokenizer, *, native=False, history="all"):
+    """As `trained`, with a row for each turn."""
+    task, messages = EnvTask.of(row), drop_blank_system(row["prompt"])
+
+    async def work():
+        async with task.episode() as episode:
+            tools = episode.tools if native else []
+            chat = RenderedChat(tokenizer, system=bool(messages), tools=tools)
+            prompts = TurnPrompts(
+                chat, messages, LIMITS, history=History.parse(history), observation_limit=1_000
+            )
+            rollout = RolloutOutput(with_logprobs=False, row_per_turn=True)
+            rollout.prompt, _ = prompts.begin(episode.observation, None)
+            asked = [rollout.prompt]
+            thought = "I think.</think>" if chat.opens_reasoning else ""  # which servers take out of a reply
+            for text in replies:
+                reply = [*tokenizer.encode(thought + text, add_special_tokens=False), chat.end_token]
+                episode.add_reply(chat.text(reply), {"prompt_tokens": len(rollout.prompt)})
+                turn = await episode.step(chat.text(reply))
+                assert prompts.continue_with(rollout, reply, turn.observation, episode.steps[-1]) is None
+                asked.append(rollout.prompt)
+        return asked[:-1]
+
+    return asyncio.run(work())
+
+
 def texts(replies):
     """Return replies without calls."""
     return [(reply,) for reply in replies]
@@ -123,6 +156,22 @@ def test_training_and_evaluation_give_a_model_the_same_tokens(row, kind):
         turns = 1 if name in REWRITING else len(requests)
         expected = [rendered(tokenizer, each) for each in requests[:turns]]
         if trained(made, REPLIES[kind], tokenizer)[:turns] != expected:
+            different.append(name)
+    assert different == []
+
+
+@pytest.mark.parametrize("history", ["all", "turns:1"])
+@pytest.mark.parametrize("kind", REPLIES)
+def test_with_a_row_for_each_turn_also_templates_that_rewrite_replies(row, kind, history):
+    made = row(kind)
+    requests = evaluated(made, texts(REPLIES[kind]), history=history)
+    different = []
+    for name, family in FAMILIES.items():
+        if kind != "none" and not family.system:
+            continue  # a model with this template cannot be sent a system prompt
+        tokenizer = tokenizer_of(family)
+        expected = [rendered(tokenizer, each) for each in requests]
+        if trained_by_turn(made, REPLIES[kind], tokenizer, history=history) != expected:
             different.append(name)
     assert different == []
 
@@ -212,7 +261,9 @@ def test_native_tool_calls_give_a_model_the_same_tokens(row, name):
             if message.get("tool_calls"):
                 message["content"] = content
     expected = [rendered(tokenizer, with_objects(each), tools) for each in requests]
-    prompts = trained(made, [written(calls) for calls in turns], tokenizer, native=True)
+    replies = [written(calls) for calls in turns]
+    assert trained_by_turn(made, replies, tokenizer, native=True) == expected
+    prompts = trained(made, replies, tokenizer, native=True)
     if name == "qwen 3":  # it takes the empty thought out of replies that were followed by the user
         prompts, expected = prompts[:1], expected[:1]
     assert prompts == expected

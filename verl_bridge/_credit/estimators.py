@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["GIGPO", "GROUPED", "OMEGA", "SUMMING", "number_error"]
+__all__ = ["EPISODE_WEIGHT", "GIGPO", "GROUPED", "OMEGA", "SUMMING", "number_error"]
 
 GIGPO = "gym_gigpo"
 """This library's estimator that compares turns, see :mod:`verl_bridge._credit.gigpo`."""
 
 OMEGA = "gym_gigpo_omega"
 """The setting below ``algorithm`` with the weight of its comparison of turns; 1 if it is missing."""
+
+EPISODE_WEIGHT = "gym_episode_weight"
+"""The setting below ``algorithm`` for episodes with a row for each turn: ``equal``, the default, or ``verl``
+for the weight that verl's aggregation of the loss gives them."""
 
 SUMMING = frozenset(
     {

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from numbers import Integral
 from typing import Any, TypedDict
 
-__all__ = ["COLUMN", "TurnLog", "TurnRecord", "state_of"]
+__all__ = ["COLUMN", "TurnLog", "TurnRecord", "join_turns", "split_turns", "state_of"]
 
 COLUMN = "gym_turns"
 """The key of the record in the output of an agent loop, and the column of verl's batch."""
@@ -34,6 +34,37 @@ class TurnRecord(TypedDict):
     rewards: list[float]
     states: list[str]
     place: bool
+
+
+def split_turns(record: TurnRecord) -> list[TurnRecord]:
+    """Return the record of each turn of an episode that has a row for each turn."""
+    return [
+        {
+            "starts": [start],
+            "ends": [end],
+            "rewards": [reward],
+            "states": record["states"][number : number + 1],
+            "place": record["place"],
+        }
+        for number, (start, end, reward) in enumerate(
+            zip(record["starts"], record["ends"], record["rewards"], strict=True)
+        )
+    ]
+
+
+def join_turns(records: Sequence[tuple[int, TurnRecord]]) -> TurnRecord:
+    """Return the record of an episode from those of its rows.
+
+    Args:
+        records: For each row, the index of its first token in the joined response, and its record.
+    """
+    return {
+        "starts": [offset + start for offset, record in records for start in record["starts"]],
+        "ends": [offset + end for offset, record in records for end in record["ends"]],
+        "rewards": [reward for _, record in records for reward in record["rewards"]],
+        "states": [state for _, record in records for state in record["states"]],
+        "place": any(record["place"] for _, record in records),
+    }
 
 
 def state_of(observation: str, info: Mapping[str, Any]) -> str:

@@ -10,16 +10,20 @@ import math
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.options import Option, members_of
+from agentgym_gym.rollout import History
 from verl_bridge._credit.estimators import GIGPO
 from verl_bridge._run.replays import FAULT_BUDGET, budget_of
 from verl_bridge.horizon import Horizon
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 
-__all__ = ["ARGUMENTS", "LOOP", "LoopOptions", "loop_errors", "require_trainer", "unknown_arguments"]
+__all__ = ["ARGUMENTS", "LOOP", "LoopOptions", "Rows", "loop_errors", "require_trainer", "unknown_arguments"]
+
+Rows = Literal["episode", "turn"]
+"""What a row of verl's batch may be."""
 
 LOOP = "verl_bridge.agent_loop.GymAgentLoop"
 """The import path of the loop."""
@@ -55,6 +59,20 @@ class LoopOptions:
     max_tokens_per_turn: Annotated[
         int | None, Option("maximum tokens of a reply", default="response_length", least=1)
     ] = None
+    rows: Annotated[
+        Rows,
+        Option(
+            "what a row of verl's batch is: a whole episode, or a turn, whose prompt is rendered from the "
+            "messages that history keeps; turn requires verl 0.9",
+        ),
+    ] = "episode"
+    history: Annotated[
+        str,
+        Option(
+            "with rows: turn, the part of the conversation in a prompt: all, turns:K, tokens:N or both, as "
+            "agentgym eval --history has it"
+        ),
+    ] = "all"
     max_observation_tokens: Annotated[
         int | None,
         Option(
@@ -172,6 +190,15 @@ def _seconds(name: str, value: Any) -> None:
         raise BadOption(name, value, "a number of seconds above 0, or null for no limit")
 
 
+def _rows(name: str, value: Any) -> None:
+    if value not in get_args(Rows):
+        raise BadOption(name, value, f"one of {', '.join(get_args(Rows))}")
+
+
+def _history(_: str, value: Any) -> None:
+    History.parse(str(value))
+
+
 def _budget(_: str, value: Any) -> None:
     budget_of(value)
 
@@ -198,6 +225,8 @@ _RULES: Mapping[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("env_kwargs", "reset_options", "isolate", "success_at"), _default),
     "horizon": _horizon,
     "fault_budget": _budget,
+    "rows": _rows,
+    "history": _history,
 }
 """The rule of each argument; it raises ValueError for an invalid value."""
 
@@ -223,6 +252,16 @@ def _contradictions(arguments: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"max_turns={arguments['max_turns']!r} and horizon both limit the turns: give one of them, "
             "and delete the other"
+        )
+    if arguments.get("rows", "episode") == "turn" and arguments.get("drop_reasoning") is True:
+        yield (
+            "rows: turn and drop_reasoning exclude each other: with a row for each turn the chat template "
+            "decides what later prompts have of the reasoning; delete drop_reasoning"
+        )
+    if arguments.get("rows", "episode") == "episode" and arguments.get("history", "all") != "all":
+        yield (
+            f"history={arguments['history']!r} requires rows: turn: in a row with a whole episode, each "
+            "prompt is the conversation so far; add rows: turn, or delete history"
         )
     if arguments.get("drop_reasoning") is True and arguments.get("turn_rewards") is True:
         yield (

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
-from verl_bridge._credit.turn_rewards import COLUMN
+from verl_bridge._credit.turn_rewards import COLUMN, split_turns
 from verl_bridge._run.labels import labels_of
 from verl_bridge.numbers import numbers_of
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import Episode
-    from verl_bridge._credit.turn_rewards import TurnLog
+    from verl_bridge._credit.turn_rewards import TurnLog, TurnRecord
     from verl_bridge._run.timing import Timing
     from verl_bridge.tasks import EnvTask
 
@@ -25,11 +25,26 @@ _ABORTED = ("aborted", "abort")
 """The ``stop_reason`` of an aborted reply, by the engine."""
 
 
+class _Row(NamedTuple):
+    """The tokens of one row."""
+
+    prompt: list[int]
+    response: list[int]
+    mask: list[int]
+    logprobs: list[float]
+    routed_experts: Any
+
+
 @dataclass
 class RolloutOutput:
-    """The tokens of an episode with a limited number of replies, and its other data for verl."""
+    """The tokens of an episode with a limited number of replies, and its other data for verl.
+
+    The tokens are those of the current row. An episode has one row, or a row for each turn, each of which
+    :meth:`begin_row` starts.
+    """
 
     with_logprobs: bool
+    row_per_turn: bool = False
     turn_limit: int | None = None
     is_baseline: bool = False
     turns: TurnLog | None = None
@@ -50,6 +65,7 @@ class RolloutOutput:
     fault: dict[str, str] | None = None
     cut_by: str | None = None
 
+    _earlier: list[_Row] = field(default_factory=list)
     _no_experts: ClassVar[Any] = None  # of the shape and type that the server of this process returns
 
     def append_reply(self, output: Any, limit: int) -> list[int] | None:
@@ -85,6 +101,13 @@ class RolloutOutput:
         self.mask += [1] * len(reply)
         self.replies += 1
         return reply
+
+    def begin_row(self, prompt: list[int]) -> None:
+        """Start the next row, with the prompt of the next reply."""
+        self._earlier.append(self._row())
+        self.prompt, self.response, self.mask, self.logprobs = prompt, [], [], []
+        self.routed_experts = None
+        self.shown += 1
 
     def append_observation(self, tokens: Sequence[int]) -> None:
         """Append tokens that are not the model's."""
@@ -136,32 +159,48 @@ class RolloutOutput:
         timing.note(episode)
         self.record = {**numbers, **labels_of(task, self.fault, timing)}
 
-    def output(self) -> AgentLoopOutput:
-        """Return the collected data as verl's ``AgentLoopOutput``.
+    def output(self) -> AgentLoopOutput | list[AgentLoopOutput]:
+        """Return the collected data: one output, or a list with one for each turn.
 
-        The score of a faulted baseline of ReMax is NaN: verl passes on no more of a baseline than its score.
+        verl copies the score and the numbers of the last row of an episode to all. A faulted episode has one
+        row, which is masked. The score of a faulted baseline of ReMax is NaN: verl passes on no more of a
+        baseline than its score.
         """
         if not self.response:  # verl puts the score on the last token, so there must be one
             self.response, self.mask = [self.end_token or 0], [0]
             self.logprobs = [0.0] if self.with_logprobs else []
         turns = None if self.fault or self.turns is None else self.turns.record(self.rewards)
-        # verl requires them of all episodes or of none, and an episode without a reply got none.
-        experts = self._no_experts if self.routed_experts is None else self.routed_experts
+        if not self.row_per_turn:
+            return self._output(self._row(), turns, last=True)
+        if self.fault:
+            return [self._output(self._row(), None, last=True)]
+        rows = [*self._earlier, self._row()]
+        records = [None] * len(rows) if turns is None else split_turns(turns)
+        return [
+            self._output(row, record, last=row is rows[-1]) for row, record in zip(rows, records, strict=True)
+        ]
+
+    def _row(self) -> _Row:
+        return _Row(self.prompt, self.response, self.mask, self.logprobs, self.routed_experts)
+
+    def _output(self, row: _Row, turns: TurnRecord | None, *, last: bool) -> AgentLoopOutput:
+        # verl requires them of all rows or of none, and a row without a reply got none.
+        experts = self._no_experts if row.routed_experts is None else row.routed_experts
         optional = {}
         if experts is not None:
-            optional["routed_experts"] = experts[: len(self.prompt) + len(self.response)]
+            optional["routed_experts"] = experts[: len(row.prompt) + len(row.response)]
         return AgentLoopOutput(
-            prompt_ids=self.prompt,
-            response_ids=self.response,
-            response_mask=[0] * len(self.mask) if self.fault else self.mask,
-            response_logprobs=self.logprobs if self.with_logprobs else None,
+            prompt_ids=row.prompt,
+            response_ids=row.response,
+            response_mask=[0] * len(row.mask) if self.fault else row.mask,
+            response_logprobs=row.logprobs if self.with_logprobs else None,
             multi_modal_data={},
             reward_score=math.nan if self.fault and self.is_baseline else self.record["return"],
             num_turns=self.replies + self.shown + 1,  # as verl's own loops count: the prompt is one
             metrics=AgentLoopMetrics(
-                generate_sequences=self.generate_seconds,
-                tool_calls=self.environment_seconds,
-                num_preempted=self.preempted,
+                generate_sequences=self.generate_seconds if last else 0.0,
+                tool_calls=self.environment_seconds if last else 0.0,
+                num_preempted=self.preempted if last else -1,
             ),
             extra_fields={
                 **self.server_fields,

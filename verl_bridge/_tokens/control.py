@@ -14,11 +14,16 @@ import json
 import logging
 import re
 import secrets
+from collections.abc import Collection
 from typing import Any
 
 __all__ = ["ControlTokens"]
 
 _WORDS = re.compile(r"[\w\s.,:;!?'\"()-]*|<0x[0-9A-F]{2}>")
+_BEGIN, _END = "\ue0f0", "\ue0f1"
+"""Around the number of a hidden token: characters for private use, which no template changes."""
+
+_HIDDEN = re.compile(f"{_BEGIN}([0-9]{{1,9}}){_END}")
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +53,8 @@ class ControlTokens:
         self.ids = frozenset(control.values())
         longest_first = sorted(control, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        self._texts = tuple(control)
+        self._hidden = {text: f"{_BEGIN}{number}{_END}" for number, text in enumerate(control)}
         secret = secrets.token_hex(16)
         self._names = {text: f"<{secret}:{number}>" for number, text in enumerate(control)}
         self._copy: Any = None
@@ -71,6 +78,28 @@ class ControlTokens:
     def plain(self, text: str) -> str:
         """Return environment text, where no control token is intended, as input for :meth:`encode`."""
         return text if self._copy is not None else self.escape(text)
+
+    def hide(self, text: str, shown: Collection[str] = ()) -> str:
+        """Return a text for a chat template, which :meth:`encode_rendered` encodes without control tokens.
+
+        Args:
+            text: The text.
+            shown: Control tokens that are intended in it.
+        """
+        if self._copy is None:
+            return self.escape(text) if not shown else text
+        return self._pattern.sub(
+            lambda match: match[0] if match[0] in shown else self._hidden[match[0]], text
+        )
+
+    def encode_rendered(self, text: str) -> list[int]:
+        """Return the tokens of a rendered conversation, whose messages have gone through :meth:`hide`."""
+        marked = self.mark(text)
+        return self.encode(_HIDDEN.sub(self._reveal, marked) if _BEGIN in marked else marked)
+
+    def _reveal(self, match: re.Match[str]) -> str:
+        number = int(match[1])
+        return self._texts[number] if number < len(self._texts) else match[0]
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text built from results of :meth:`mark` and :meth:`plain`."""

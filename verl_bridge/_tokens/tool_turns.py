@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout import NOT_CARRIED_OUT
 from verl_bridge._tokens import reasoning
+from verl_bridge._tokens.chat_template import UnstableTemplate
 from verl_bridge._tokens.turn_frame import PROBE, TRIMS, TurnFrame
 
 if TYPE_CHECKING:
     from verl_bridge._tokens.control import ControlTokens
 
-__all__ = ["ToolTurns", "UnstableTemplate"]
+__all__ = ["ToolTurns"]
 
 _ARGUMENT, _NAME, _RESULT, _REPLY = "Argument-2d1b", "Name-83c5", "Result-6ef0", "Reply-7f3a"
 """Placeholders for texts in the made-up conversation."""
 
 _INSTEAD = "use action_format='function_calling' without native tool calls"
-
-
-class UnstableTemplate(ValueError):
-    """The chat template does not support starting or continuing a conversation."""
 
 
 class ToolTurns:

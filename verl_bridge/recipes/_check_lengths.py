@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agentgym_gym.rollout import History
 from verl_bridge._run.loop_arguments import loop_errors
 from verl_bridge._tokens.observations import LEAST, default_limit
 from verl_bridge._tokens.reasoning import MARKS
@@ -131,7 +132,9 @@ class _Limits(NamedTuple):
         answer: Assumed tokens of a reply.
         reply: Maximum tokens of a reply, or None.
         observation: Maximum tokens of an observation.
-        response: Maximum tokens of an episode after the prompt.
+        response: Maximum tokens of these turns after the first prompt.
+        setting: The setting of verl that limits them.
+        before: Tokens of the first prompt, if the setting limits these too.
     """
 
     turns: float
@@ -139,6 +142,8 @@ class _Limits(NamedTuple):
     reply: int | None
     observation: int
     response: int
+    setting: str = "data.max_response_length"
+    before: int = 0
 
 
 def check_responses(
@@ -151,14 +156,18 @@ def check_responses(
     if any(loop_errors({name: arguments[name] for name in _LIMITS if name in arguments})):
         return  # the check of the loop reports them
     limit, reply = settings.response, arguments.get("max_tokens_per_turn")
+    by_turn = arguments.get("rows") == "turn"
     if reply is not None and reply > limit:
+        together = "a row" if by_turn else "all replies together"
         yield problem(
             "response length",
-            f"a reply may have {reply} tokens, and all replies together {limit}",
-            "raise data.max_response_length to the length of an episode",
+            f"a reply may have {reply} tokens, and {together} {limit}",
+            f"raise data.max_response_length to the length of {'a reply' if by_turn else 'an episode'}",
         )
         return
-    most = arguments.get("max_observation_tokens") or default_limit(limit)
+    most = arguments.get("max_observation_tokens")
+    most = most or default_limit(settings.prompt if by_turn else limit)
+    history = History.parse(str(arguments.get("history", "all"))) if by_turn else None
     environments = _by_environment(counted)
     for env_id, of_environment in environments.items():
         played = [each.played for each in of_environment]
@@ -166,8 +175,25 @@ def check_responses(
         limits = _Limits(
             min(turn_limit or math.inf, own), min(USUAL_REPLY, reply or USUAL_REPLY), reply, most, limit
         )
+        if history is not None:
+            limits = _of_turns(limits, history, of_environment, settings.prompt)
         named = f"{env_id}: " if len(environments) > 1 else ""
         yield from _of_environment(played, of_environment[0].conversation, named, limits)
+
+
+def _of_turns(limits: _Limits, history: History, counted: Sequence[Counted], prompt: int) -> _Limits:
+    """Return the limits of the turns in a prompt, in place of those of an episode.
+
+    Args:
+        limits: The limits of an episode.
+        history: The part of the conversation in a prompt.
+        counted: The first prompts.
+        prompt: Maximum tokens of a prompt.
+    """
+    first = max(_prompt_length(each, prompt)[0] for each in counted)
+    turns = limits.turns - 1 if history.turns is None else min(limits.turns - 1, history.turns)
+    room = prompt - first
+    return limits._replace(turns=max(turns, 1), response=room, setting="data.max_prompt_length", before=first)
 
 
 def _of_environment(
@@ -216,7 +242,7 @@ def _of_environment(
         yield warning(
             "response length",
             f"{named}{text}, and {limits.response} are allowed: long episodes will be cut off",
-            f"set data.max_response_length to about {needed}, or fewer turns{fewer}",
+            f"set {limits.setting} to about {needed + limits.before}, or fewer turns{fewer}",
         )
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from agentgym_gym.errors import BadOption
 from agentgym_gym.options import Option
 from agentgym_gym.rollout import Isolation, split_id
+from verl_bridge._run.loop_arguments import Rows  # noqa: TC001 - read as an option
 from verl_bridge.recipes._gpu_memory import GPU_MEMORY
 from verl_bridge.recipes._options import DEFAULT_MODEL, MACHINE, MODEL, TRAINING, Checkpointing, Gpus, Verl
 from verl_bridge.recipes._papers import Like  # noqa: TC001 - read as an option
@@ -220,6 +221,18 @@ class Choices:
             "the model's reasoning: off, hidden from the environment, or kept",
             TRAINING,
             default="by model name",
+        ),
+    ] = None
+    rows: Annotated[
+        Rows,
+        Option("a row of a batch: an episode, or a turn, whose prompt is what the history keeps", TRAINING),
+    ] = "episode"
+    history: Annotated[
+        str | None,
+        Option(
+            "with --rows turn: all, turns:K, tokens:N or both, separated by a comma",
+            TRAINING,
+            default="all",
         ),
     ] = None
     tool_calls: bool = False

@@ -183,9 +183,11 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
     return {
         "env_id": one and one.env_id,
         "env_kwargs": one and dict(one.env_kwargs),
+        "by_turn": recipe.rows == "turn",
         "every": recipe.turns_every,
         "fault_budget": int(FAULT_BUDGET),
         "hide_reasoning": recipe.thinks.mode == "hide",
+        "history": recipe.history or "all",
         "horizon": horizon,
         "isolate": one and one.isolate,
         "more_reply": recipe.thinks.mode in {"hide", "keep"},

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.options import check_options
+from agentgym_gym.rollout import History
 from verl_bridge.recipes._choices import (
     EVERY,
     KL_COEF,
@@ -87,6 +88,7 @@ class RlRecipe(Choices):
         if not self.model or not self.model.isprintable():
             raise BadOption("model", self.model, problem="is neither a path nor the name of a model")
         self._check_interaction()
+        self._check_rows()
         self._check_engine()
         self._check_trainer()
         self._check_numbers()
@@ -120,6 +122,22 @@ class RlRecipe(Choices):
                 f"one limit, or {loop}"
             )
             raise BadOption(named(problem))
+
+    def _check_rows(self) -> None:
+        """Check what rows of turns require."""
+        if self.rows == "episode":
+            if self.history is not None:
+                raise BadOption("history", self.history, problem=named("requires `rows`='turn'"))
+            return
+        if self.verl != "0.9" or self.integration != "agent-loop":
+            problem = (
+                "requires verl 0.9 and `integration`='agent-loop', which take several rows of an episode"
+            )
+            raise BadOption("rows", self.rows, problem=named(problem))
+        if self.algorithm == "remax":
+            problem = "requires verl's newer trainer, which has no ReMax: use `algorithm`='rloo'"
+            raise BadOption("rows", self.rows, problem=named(problem))
+        History.parse(self.history or "all")
 
     def _check_engine(self) -> None:
         """Check what verl 0.7 and its engines support."""
@@ -254,7 +272,8 @@ class RlRecipe(Choices):
         """Prompts in an update."""
         size, paper = self.size, self.published
         if paper is None:
-            return size.mini_batch or size.batch
+            # With a row for each turn a step has many more rows, and verl allows no larger mini-batch.
+            return size.batch if self.rows == "turn" else size.mini_batch or size.batch
         return min(size.batch, int(paper.get("actor_rollout_ref.actor.ppo_mini_batch_size", size.batch)))
 
     @property
@@ -385,7 +404,23 @@ class RlRecipe(Choices):
             # Room for reasoning in every reply, and for half of that on average: our own choice.
             response += turns * max(0, REASONING - reply) // 2
             reply = max(reply, REASONING)
+        if self.rows == "turn":
+            return self._of_a_turn(Lengths(turns, reply, prompt, response))
         return Lengths(turns, reply, prompt, response)
+
+    def _of_a_turn(self, whole: Lengths) -> Lengths:
+        """Return the limits of a row with one turn, from those of an episode.
+
+        A prompt has the turns of the history, each of one and a half times the mean length: our own choice.
+        """
+        history = History.parse(self.history or "all")
+        earlier = whole.turns - 1 if history.turns is None else min(history.turns, whole.turns - 1)
+        shown = whole.response - whole.reply
+        if history.turns is not None:
+            shown = min(shown, math.ceil(1.5 * earlier * whole.response / whole.turns))
+        if history.tokens is not None:
+            shown = min(shown, max(0, history.tokens - whole.prompt))
+        return replace(whole, prompt=whole.prompt + shown, response=whole.reply)
 
     @property
     def lengths(self) -> Lengths:
@@ -407,6 +442,7 @@ class RlRecipe(Choices):
             self.thinks.mode and f"thinking-{self.thinks.mode}",
             f"lora{self.lora}" if self.lora else None,
             "tools" if self.tool_calls else None,
+            "turns" if self.rows == "turn" else None,
         ]
         parts += ["corrected" if self.rollout_correction else None]
         parts += [self.trainer if self.trainer != "sync" else None]
