@@ -313,7 +313,7 @@ def test_scores_are_what_the_environment_paid(trained):
             played.remove(0.0)  # the failed one, which the estimator does not get
         scores = Counter(batch["token_level_rewards"][batch["response_mask"].any(1)].sum(1))
         if "rows: turn" in (folder / "loop.yaml").read_text():  # each row has the score of its episode
-            assert {*played} == {*scores}
+            assert {*played} - {0.0} == {*scores} - {0.0}  # verl's padding has 0
             assert len(played) > len(paid) / STEPS
         else:
             assert Counter(played) == scores
