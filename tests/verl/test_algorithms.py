@@ -315,7 +315,9 @@ def test_scores_are_what_the_environment_paid(trained):
             seen += Counter(batch["reward_baselines"])
             played.remove(0.0)  # the failed one, which the estimator does not get
         scores = Counter(batch["token_level_rewards"][batch["response_mask"].any(1)].sum(1))
+        assert measured(run, step)["critic/score/mean"] == pytest.approx(np.mean([*scores.elements()]))
         if "rows: turn" in (folder / "loop.yaml").read_text():  # each row has the score of its episode
+            assert measured(run, step)["env/test/Guessing-v0/episodes"] == scores.total()
             assert {*played} - {0.0} == {*scores} - {0.0}  # verl's padding has 0
             assert len(played) > len(paid) / STEPS
         else:
