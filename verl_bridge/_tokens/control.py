@@ -86,11 +86,16 @@ class ControlTokens:
             text: The text.
             shown: Control tokens that are intended in it.
         """
-        if self._copy is None:
-            return self.escape(text) if not shown else text
-        return self._pattern.sub(
-            lambda match: match[0] if match[0] in shown else self._hidden[match[0]], text
-        )
+        if self._copy is None and not shown:
+            return self.escape(text)
+
+        def replaced(match: re.Match[str]) -> str:
+            token = match[0]
+            if token in shown:
+                return token
+            return f"{token[0]} {token[1:]}" if self._copy is None else self._hidden[token]
+
+        return self._pattern.sub(replaced, text)
 
     def encode_rendered(self, text: str) -> list[int]:
         """Return the tokens of a rendered conversation, whose messages have gone through :meth:`hide`."""
