@@ -288,13 +288,13 @@ def _step_metrics(_: Callable[..., Any], arguments: Arguments, call: Callable[[]
 
 
 def _filter(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
-    groups, partition, result = filter_of(arguments["self"]), arguments["partition_id"], None
+    groups, partition, rows = filter_of(arguments["self"]), arguments["partition_id"], None
     if groups is None or partition == "val":
         return call()
-    with _warned("the groups without signal among the played episodes"):
-        result = groups.classify(partition, call)
+    with _warned("the played episodes of groups"):
+        rows = groups.played_rows(partition)
     _raise_if_all_failed(groups.unplayed)
-    return call() if result is None else result
+    return call() if rows is None else groups.compare(partition, rows, call)
 
 
 def _evict(original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:

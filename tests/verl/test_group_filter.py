@@ -167,8 +167,10 @@ def test_a_group_with_signal_is_kept(kind, turns, scores):
 @KINDS
 def test_a_group_of_one_is_only_dropped_for_a_fault(kind):
     """As with an estimator that compares no samples."""
-    taken, _ = Rollout(kind).sample((1,), (FAULT,), then=[(0,), (0,)])
-    assert taken == [(1,), (0,)]
+    rollout = Rollout(kind)
+    taken, _ = rollout.sample((1,), (FAULT,), then=[(0,), (0,)])
+    assert (FAULT,) not in taken
+    assert rollout.metrics()["env/dropped_groups"] == 1
 
 
 @pytest.mark.parametrize("turns", [1, 3])
@@ -186,7 +188,7 @@ def test_another_number_of_the_episodes_can_be_the_metric():
     """Here the returns differ, and nobody succeeds."""
     rollout = Rollout(ReplayBufferAsync, metric="success")
     taken, _ = rollout.sample((1, 0, 0, 0), (0.5, 0.25, 0, FAULT), then=[(1, 1, 0, 0)])
-    assert taken == [(1, 0, 0, 0), (1, 1, 0, 0)]
+    assert sorted(taken) == [(1, 0, 0, 0), (1, 1, 0, 0)]
 
 
 def test_metrics_are_those_since_the_last_step():
@@ -230,7 +232,7 @@ def test_a_warning_is_logged_if_many_groups_in_a_row_have_no_signal(caplog):
 def test_a_buffer_without_the_filter_keeps_every_group():
     rollout = Rollout(metric=None)
     taken, _ = rollout.sample((1, 1, 1, 1), (0, 0, FAULT, 0))
-    assert taken == [(1, 1, 1, 1), (0, 0, FAULT, 0)]
+    assert {*taken} == {(1, 1, 1, 1), (0, 0, FAULT, 0)}
     assert rollout.metrics() == {"env/lost_groups": 0}
 
 

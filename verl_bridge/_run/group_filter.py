@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from verl_bridge._credit.sessions import last_rows
@@ -54,6 +54,7 @@ class GroupFilter:
         self._buffer = buffer
         self._refill = buffer.refill_fn
         buffer.refill_fn = self._counted_refill
+        self._new: set[str] = set()
         self._lost: set[str] = set()
         self._unplayed: list[Records] = []
         self._in_a_row = 0
@@ -70,42 +71,50 @@ class GroupFilter:
             return []
         return [record for records in self._unplayed for record in records]
 
-    def classify(self, partition: str, call: Callable[[], Any]) -> Any:
-        """Find the groups without signal with verl, from the played episodes.
+    def played_rows(self, partition: str) -> list[str]:
+        """Return verl's key of a row of each played episode, for groups that finished since the last call.
+
+        Groups with fewer than two played episodes are noted as groups without signal, with the score NaN.
 
         Args:
             partition: verl's name for the part of its buffer.
-            call: Calls verl's filter.
-
-        Returns:
-            The result of `call`: the ids of the groups without signal, and how many of them have which score,
-            NaN for a group with fewer than two played episodes.
         """
         buffer = self._buffer
         known = buffer._dapo_classification_cache[partition]  # noqa: SLF001 - verl looks only here
         finished = buffer.finished_keys[partition]
-        new = finished - known.keys()
-        rows = buffer.partitions[partition]
-        keys = [key for key in rows if _group_of(key) in new]
+        self._new = finished - known.keys()
+        self._lost &= finished
+        keys = [key for key in buffer.partitions[partition] if _group_of(key) in self._new]
         extras = extras_of_rows([keys[row] for row in last_rows(keys)], partition)
         groups: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
         for key, extra in extras.items():
             groups[_group_of(key)][key] = record_in(extra)
-        self._lost &= finished
-        members: list[str] = []
+        rows: list[str] = []
         for group, records in groups.items():
             played = [key for key, record in records.items() if not record.get("fault")]
-            members += played
+            rows += played
             if len(played) < min(len(records), 2):
                 known[group] = math.nan
                 self._lost.add(group)
             self._unplayed = [] if played else [*self._unplayed, list(records.values())]
-        buffer.partitions[partition] = {key: rows[key] for key in members}
+        return rows
+
+    def compare(self, partition: str, rows: Sequence[str], call: Callable[[], Any]) -> Any:
+        """Return the result of verl's filter, which gets only these rows.
+
+        Args:
+            partition: verl's name for the part of its buffer.
+            rows: The result of `played_rows`.
+            call: Calls verl's filter.
+        """
+        partitions = self._buffer.partitions
+        whole = partitions[partition]
+        partitions[partition] = {key: whole[key] for key in rows}
         try:
             without_signal, scores = call()
         finally:
-            buffer.partitions[partition] = rows
-        self._warn(new, without_signal)
+            partitions[partition] = whole
+        self._warn(self._new, without_signal)
         return without_signal, scores
 
     def _warn(self, new: Collection[str], without_signal: Collection[str]) -> None:
@@ -124,7 +133,7 @@ class GroupFilter:
 
         Args:
             groups: Their ids.
-            scores: How many of them have which score, as `classify` returns them.
+            scores: How many of them have which score, as verl's filter returns them.
         """
         known = {score: count for score, count in scores.items() if not math.isnan(score)}
         self._dropped += len(groups)
