@@ -31,7 +31,10 @@ function                                               verl            what is a
 ``PPOTrainer.fit``                                     0.9.1           finds the rollout workers, and closes
                                                                        their environments at the end
 ``ReplayBuffer._wait_for_next_poll``                   0.9.1           an error if a rollout worker has died
-``ReplayBuffer._evict_terminal_groups``                0.9.1           an error if all groups fail
+``ReplayBuffer._evict_terminal_groups``                0.9.1           an error if all groups fail; the
+                                                                       number of groups that the filter drops
+``ReplayBuffer._dapo_filtered_keys``                   0.9.1           faulted episodes are no members of
+                                                                       groups that the filter looks at
 ``AgentLoopWorker._run_agent_loop``                    0.7.1 to 0.9.1  passes the training step to the agent
                                                                        loop
 =====================================================  ==============  =====================================
@@ -60,6 +63,7 @@ from verl_bridge._credit.estimators import EPISODE_WEIGHT
 from verl_bridge._credit.sessions import last_rows
 from verl_bridge._credit.turn_rewards import COLUMN
 from verl_bridge._run import run_checks
+from verl_bridge._run.group_filter import filter_of
 from verl_bridge._run.metrics import (
     by_environment,
     extras_of_queue,
@@ -271,9 +275,35 @@ def _step_metrics(_: Callable[..., Any], arguments: Arguments, call: Callable[[]
     in_order = list(records.values())
     token = _of_step.set({row: in_order[row] for row in lasts})
     try:
-        return call()
+        result = call()
     finally:
         _of_step.reset(token)
+    with _warned("the number of dropped groups"):
+        groups, metrics = filter_of(arguments["self"].replay_buffer), arguments["metrics"]
+        if groups is not None:
+            of_filter, lost = groups.take()
+            metrics |= of_filter
+            metrics[_LOST_GROUPS] = metrics.get(_LOST_GROUPS, 0.0) + lost
+    return result
+
+
+def _filter(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+    groups, partition, rows = filter_of(arguments["self"]), arguments["partition_id"], None
+    if groups is None or partition == "val":
+        return call()
+    with _warned("the played episodes of groups"):
+        rows = groups.played_rows(partition)
+    _raise_if_all_failed(groups.unplayed)
+    return call() if rows is None else groups.compare(partition, rows, call)
+
+
+def _evict(original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+    with _warned("the number of dropped groups"):
+        groups = filter_of(arguments["self"])
+        if groups is not None:
+            _, dropped, _, scores = arguments["eviction_reasons"]
+            groups.drop(dropped, scores)
+    return run_checks.evict(original, arguments, call)
 
 
 def _dump(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
@@ -326,7 +356,7 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
         _Wrap("PPOTrainer._val_metrics_update", ("self", "reward_extra_infos_dict"), _validation_update),
         _Wrap("PPOTrainer._balance_batch", ("self", "batch"), _balance),
         _Wrap("PPOTrainer._compute_advantage", ("self", "batch"), _advantage_step),
-        _Wrap("PPOTrainer._compute_metrics", ("self", "batch"), _step_metrics),
+        _Wrap("PPOTrainer._compute_metrics", ("self", "batch", "metrics"), _step_metrics),
         _Wrap("PPOTrainer._dump_generations", ("self", "reward_extra_infos_dict"), _dump),
         _Wrap("PPOTrainer.fit", ("self", "agent_loop_manager"), run_checks.fit),
     ),
@@ -335,8 +365,9 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
         _Wrap(
             "ReplayBuffer._evict_terminal_groups",
             ("self", "partition_id", "eviction_reasons"),
-            run_checks.evict,
+            _evict,
         ),
+        _Wrap("ReplayBuffer._dapo_filtered_keys", ("self", "partition_id"), _filter),
     ),
 }
 

@@ -244,6 +244,7 @@ def mistakes() -> Iterator[Mistake]:
     yield from asynchronous_trainers()
     yield from arguments_of_the_loop()
     yield from credit_by_turn()
+    yield from groups_with_signal()
     yield from models_and_lengths()
     yield from tasks_and_earlier_runs()
 
@@ -375,6 +376,26 @@ def credit_by_turn() -> Iterator[Mistake]:
     yield documented("`gym_gigpo_omega: 0.5` with GRPO", "credit", config({omega: 0.5}))
     text = "`adv_estimator: gym_gigpo` without `verl_bridge.trainer` in `run.sh`"
     yield documented(text, "values", both(gigpo, external("")))
+
+
+def groups_with_signal() -> Iterator[Mistake]:
+    group = "algorithm.filter_groups"
+    enabled = {f"{group}.enable": True, f"{group}.metric": "reward"}
+    settings: dict[str, dict[str, Any]] = {
+        "`filter_groups` with `metric: null`": {f"{group}.metric": None},
+        "`filter_groups` with `metric: acc`": {f"{group}.metric": "acc"},
+        "`filter_groups` with `max_inflight_gen_batches: 0`": {f"{group}.max_inflight_gen_batches": 0},
+        "`filter_groups` with `max_num_gen_batches: 10`": {f"{group}.max_num_gen_batches": 10},
+        "`filter_groups` with PPO and `rollout.n: 1`": {
+            ESTIMATOR: "gae",
+            f"{ROLLOUT}.n": 1,
+            "critic.model.path": "${actor_rollout_ref.model.path}",
+            "critic.ppo_micro_batch_size_per_gpu": 2,
+        },
+        "`filter_groups` with `use_v1: false`": {"trainer.use_v1": False},
+    }
+    for text, changed in settings.items():
+        yield documented(text, "groups", config(enabled | changed), version="0.9")
 
 
 def models_and_lengths() -> Iterator[Mistake]:

@@ -98,3 +98,14 @@ class Failing(Guessing):
 
 
 gymnasium.register("test/Failing-v0", Failing, disable_env_checker=True, order_enforce=False)
+
+
+class Flat(Guessing):
+    """Pays nothing, so all episodes of a task have the same score."""
+
+    def step(self, action):
+        text, _, terminated, truncated, info = super().step(action)
+        return text, 0.0, terminated, truncated, info
+
+
+gymnasium.register("test/Flat-v0", Flat, disable_env_checker=True, order_enforce=False)

@@ -37,6 +37,9 @@ OPTIONS: list[dict[str, Any]] = [
     {"trainer": "colocate_async", "engine": "vllm", "lora": 8, "gpus": 8},
     {"trainer": "separate_async"},
     {"trainer": "separate_async", "engine": "vllm", "gpus": 8},
+    {"filter_groups": True, "algorithm": "gigpo"},
+    {"filter_groups": True, "trainer": "colocate_async"},
+    {"filter_groups": True, "trainer": "separate_async"},
 ]
 PUBLISHED: list[dict[str, Any]] = [
     {"like": "agentgym-rl"},
@@ -50,7 +53,7 @@ def versions(choices: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the versions of verl for which there is such a recipe, the newest last."""
     if choices.get("integration") == "interaction":
         return VERSIONS[:1]
-    if "trainer" in choices:
+    if {"trainer", "filter_groups"} & {*choices}:
         return VERSIONS[-1:]
     adapters = "lora" in choices and choices.get("engine") != "vllm"
     return VERSIONS[1:] if adapters or choices.get("algorithm") == "remax" else VERSIONS

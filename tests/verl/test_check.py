@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(MINOR not in VERSIONS, reason="recipes are not w
 OF_VERSION = [each for each in (*MISTAKES, *MORE_MISTAKES) if each.version in {"", MINOR}]
 HERE = [each for each in OF_VERSION if each.needs_verl]
 # The other checks do not depend on verl; tests/cli/test_verl_check.py has them find all mistakes without it.
-WITH_VERL = {"sizes", "trainer", "credit", "model", "import"}
+WITH_VERL = {"sizes", "trainer", "credit", "groups", "model", "import"}
 ANYWHERE = [each for each in OF_VERSION if each not in HERE and (each.with_verl or each.check in WITH_VERL)]
 MODULE = """
 from verl.trainer.ppo.core_algos import register_adv_est

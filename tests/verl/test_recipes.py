@@ -157,6 +157,9 @@ def test_an_option_is_composed(composed, name):
         assert correction["bypass_mode"] is False
     else:
         assert correction["rollout_is"] is None
+    groups = config["algorithm"].get("filter_groups") or {"enable": False}
+    assert groups["enable"] is choices.get("filter_groups", False)
+    assert not groups["enable"] or groups["metric"] == "reward"
     if trainer:
         assert config["trainer"]["v1"]["trainer_mode"] == trainer
     if trainer == "separate_async":

@@ -23,6 +23,7 @@ __all__ = [
     "COUNTS",
     "by_environment",
     "extras_of_queue",
+    "extras_of_rows",
     "failure_message",
     "record_in",
     "records_of",
@@ -100,14 +101,17 @@ def records_of_batch(batch: Any) -> list[dict[str, Any]]:
 
 def extras_of_queue(batch: Any) -> dict[str, Mapping[str, Any]]:
     """Return ``extra_fields`` of a batch of verl 0.9's trainer by the keys of its episodes, in order."""
-    queue = importlib.import_module("transfer_queue")  # only verl 0.9 needs it
     keys = [key for key, tag in zip(batch.keys, batch.tags, strict=True) if not tag.get("is_padding", False)]
+    return extras_of_rows(keys, batch.partition_id)
+
+
+def extras_of_rows(keys: Sequence[str], partition: str) -> dict[str, Mapping[str, Any]]:
+    """Return ``extra_fields`` of rows in verl 0.9's queue by their keys, in order."""
     if not keys:
         return {}
-    batch_data = queue.kv_batch_get(
-        keys=keys, partition_id=batch.partition_id, select_fields=["extra_fields"]
-    )
-    extras = [getattr(extra, "data", extra) for extra in batch_data["extra_fields"]]
+    queue = importlib.import_module("transfer_queue")  # only verl 0.9 needs it
+    data = queue.kv_batch_get(keys=list(keys), partition_id=partition, select_fields=["extra_fields"])
+    extras = [getattr(extra, "data", extra) for extra in data["extra_fields"]]
     whole = [extra if isinstance(extra, Mapping) else {} for extra in extras]
     return dict(zip(keys, whole, strict=True))
 

@@ -79,6 +79,8 @@ def describe(recipe: RlRecipe, amount: Amount) -> Iterator[str]:
         f"{recipe.mini_batch * recipe.samples:,} {several} at learning rate {recipe.rate:g}, "
         f"{amount.episodes:,} episodes"
     )
+    if recipe.filter_groups:
+        yield "Groups that the filter replaces are additional episodes and tokens"
     yield (
         f"Tokens: at most {_short(amount.tokens)} ({row:,} {one}); about "
         f"{_short(amount.tokens / 2)} if episodes use half of their limit"

@@ -195,6 +195,9 @@ class Choices:
         Literal["sync", "colocate_async", "separate_async"],
         Option("verl 0.9's trainer; the asynchronous ones overlap generation and training", TRAINING),
     ] = "sync"
+    filter_groups: Annotated[
+        bool, Option("verl 0.9: replace groups whose episodes all score the same", TRAINING)
+    ] = False
     turns: Annotated[
         int | Sequence[int] | None,
         Option(

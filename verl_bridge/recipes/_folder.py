@@ -131,6 +131,7 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "dynamic": sized,
         "engine": recipe.engine,
         "epochs": size.epochs,
+        "filtered": recipe.filter_groups,
         "forward_tokens": sizing.forward_tokens,
         "gpus": recipe.training_gpus,
         "group": recipe.samples,

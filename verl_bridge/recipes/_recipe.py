@@ -89,6 +89,7 @@ class RlRecipe(Choices):
             raise BadOption("model", self.model, problem="is neither a path nor the name of a model")
         self._check_interaction()
         self._check_rows()
+        self._check_groups()
         self._check_engine()
         self._check_trainer()
         self._check_numbers()
@@ -138,6 +139,20 @@ class RlRecipe(Choices):
             problem = "requires verl's newer trainer, which has no ReMax: use `algorithm`='rloo'"
             raise BadOption("rows", self.rows, problem=named(problem))
         History.parse(self.history or "all")
+
+    def _check_groups(self) -> None:
+        """Check what the filter of groups requires."""
+        if not self.filter_groups:
+            return
+        if self.verl != "0.9":
+            problem = f"verl {self.verl} does not replace groups, as `filter_groups` requires: use verl 0.9"
+            raise BadOption(named(problem))
+        if self.algorithm not in _IN_GROUPS:
+            problem = (
+                f"does not compare the samples of a prompt, as `filter_groups` requires: use one of "
+                f"{', '.join(sorted(_IN_GROUPS))}"
+            )
+            raise BadOption("algorithm", self.algorithm, problem=named(problem))
 
     def _check_engine(self) -> None:
         """Check what verl 0.7 and its engines support."""
@@ -450,6 +465,7 @@ class RlRecipe(Choices):
             "turns" if self.rows == "turn" else None,
         ]
         parts += ["corrected" if self.rollout_correction else None]
+        parts += ["filtered" if self.filter_groups else None]
         parts += [self.trainer if self.trainer != "sync" else None]
         parts += [None if self.seed is None else f"seed{self.seed}"]
         return "-".join(part for part in parts if part)

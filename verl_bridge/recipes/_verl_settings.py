@@ -186,6 +186,10 @@ class RlSettings(_Settings):
     estimator: Annotated[str, "algorithm.adv_estimator"] = "gae"
     gamma: Annotated[Any, "algorithm.gamma"] = 1.0
     omega: Annotated[Any, f"algorithm.{OMEGA}"] = None
+    filters_groups: Annotated[bool, "algorithm.filter_groups.enable"] = False
+    filter_metric: Annotated[str | None, Name("algorithm.filter_groups.metric")] = "reward"
+    filter_inflight: Annotated[int, "algorithm.filter_groups.max_inflight_gen_batches"] = 1
+    filter_batches: Annotated[int, "algorithm.filter_groups.max_num_gen_batches"] = 0
     bypass: Annotated[bool, "algorithm.rollout_correction.bypass_mode"] = False
     weighted_by: Annotated[str | None, "algorithm.rollout_correction.rollout_is"] = None
 
