@@ -90,7 +90,8 @@ class Summarizing(gymnasium.Wrapper):
     def step(self, action: str):
         self.actions.append(action)
         observation, *rest, info = self.env.step(action)
-        return observation, *rest, {**info, "history_summary": f"So far: {', '.join(self.actions)}."}
+        summary = f"So far: {', '.join(self.actions)}.{self.unwrapped.besides}"
+        return observation, *rest, {**info, "history_summary": summary}
 
 
 def make_summarizing(**kwargs: Any) -> gymnasium.Env:

@@ -23,7 +23,7 @@ from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 __all__ = ["ARGUMENTS", "LOOP", "LoopOptions", "Rows", "loop_errors", "require_trainer", "unknown_arguments"]
 
 Rows = Literal["episode", "turn"]
-"""What a row of verl's batch may be."""
+"""The kinds of rows in a batch of verl."""
 
 LOOP = "verl_bridge.agent_loop.GymAgentLoop"
 """The import path of the loop."""

@@ -248,7 +248,7 @@ class RenderedChat(ChatTemplate):
         return calls, text or self._no_text
 
     def _places(self, answer: str) -> list[tuple[int, str | None, int]]:
-        """Return where calls may be: their starts, names if these stand before the JSON, and its start."""
+        """Return where calls may be: their starts, names if these are before the JSON, and its start."""
         named: list[tuple[int, str | None, int]] = [
             (match.start(), match[1], match.end()) for match in self._call.finditer(answer)
         ]
