@@ -21,6 +21,8 @@ GOOD = {
     "success_at": 1,
     "max_turns": 20,
     "max_tokens_per_turn": 1,
+    "rows": "episode",
+    "history": "all",
     "max_observation_tokens": None,
     "hide_reasoning": True,
     "drop_reasoning": True,
@@ -51,6 +53,19 @@ def make(**arguments):
 def test_valid_arguments(errors, tmp_path, arguments):
     make(folder=tmp_path, **arguments)
     assert errors(arguments) == []
+
+
+@pytest.mark.parametrize(
+    ("history", "problem"),
+    [
+        ("few", "should be one of 'all'"),
+        ("turns:1,summary:no_such_module:f", "has a function that cannot be imported: ModuleNotFoundError"),
+    ],
+)
+def test_an_invalid_history_is_a_problem_before_the_training(errors, history, problem):
+    (error,) = errors({"rows": "turn", "history": history})
+    assert f"history='{history}' {problem}" in error
+    assert errors({"rows": "turn", "history": "turns:1,summary:counting_env:summarize"}) == []
 
 
 def test_each_argument_has_a_rule(errors):
