@@ -28,7 +28,7 @@ from typing import Any
 
 from _common import MEASUREMENTS, at_most, report, usually
 
-from verl_bridge import tokens
+from verl_bridge._tokens import chat_template
 
 LIMITS_MS = {200: 0.1, 1_900: 0.15}
 """Bars by the characters of an observation."""
@@ -186,7 +186,7 @@ def _timed_tokenizer(tokenizer: Any) -> Iterator[list[float]]:
 
         return SimpleNamespace(encode_batch_fast=timed(encode_batch_fast))
 
-    controls = [conversation._control for conversation in tokens._conversations.values()]  # noqa: SLF001
+    controls = [conversation._control for conversation in chat_template._chats.values()]  # noqa: SLF001
     copies = [control._copy for control in controls]  # noqa: SLF001
     tokenizer.decode = timed(tokenizer.decode)
     for control, copy in zip(controls, copies, strict=True):

@@ -128,8 +128,8 @@ class GymAgentLoop(AgentLoopBase):
         self._episodes = None if directory is None else writer_at(self._resolve_path(directory))
         self._limits = TokenLimits(self.rollout_config)
         self._by_turn = options.rows == "turn"
-        if self._by_turn and importlib.util.find_spec("verl.trainer.ppo.v1") is None:
-            raise BadOption("rows", "turn", "episode: a row for each turn requires verl 0.9")
+        if self._by_turn and not _takes_several_rows(self.config):
+            raise BadOption("rows", "turn", "episode: a row for each turn requires verl 0.9, and its use_v1")
         self._history = History.parse(options.history)
 
     __init__.__signature__ = _signature(__init__)  # type: ignore[attr-defined]
@@ -328,6 +328,15 @@ class GymAgentLoop(AgentLoopBase):
         yaml = self.rollout_config.agent.get("agent_loop_config_path")
         folder = Path(yaml).parent if yaml and "://" not in yaml else Path()
         return (folder / path).absolute()
+
+
+def _takes_several_rows(config: Any) -> bool:
+    """Return whether verl's trainer takes several rows of an episode."""
+    try:
+        newer = importlib.util.find_spec("verl.trainer.ppo.v1") is not None
+    except ModuleNotFoundError:  # of a package above it
+        return False
+    return newer and bool((config.get("trainer") or {}).get("use_v1", True))
 
 
 def _moment_of(row: Mapping[str, Any]) -> Moment | None:

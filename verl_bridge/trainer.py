@@ -220,7 +220,7 @@ def _advantage_of_sessions(
 
 
 def _compute_advantage(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return verl's function for one row each, with the additions of this module, as its module knows it."""
+    """Return verl's function for one row each, as its module has it now: with the additions of this module."""
     function: Callable[..., Any] = sys.modules[original.__module__].compute_advantage
     return function
 

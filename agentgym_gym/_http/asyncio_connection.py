@@ -176,7 +176,7 @@ class Connection(Replacement, asyncio.BufferedProtocol):
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Close this connection alone, from any thread, process or event loop."""
+        """Close only this connection, from any thread, process or event loop."""
         if not self._process.current:
             _inherited.append(self)
         elif self._loop.is_running() and self._loop is not _running_loop():

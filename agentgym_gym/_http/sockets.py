@@ -1,4 +1,4 @@
-"""What both kinds of connection share: racing connection attempts, replacement, TLS and connection errors."""
+"""Shared by both kinds of connection: connection attempts, replacement, TLS and connection errors."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Replacement:
     before: Self | None = None
 
     def disconnect(self) -> None:
-        """Close this connection alone; it may be closed already."""
+        """Close only this connection; it may be closed already."""
         raise NotImplementedError
 
     def skip_unanswered(self) -> None:

@@ -28,6 +28,8 @@ GOOD = {
     "drop_reasoning": True,
     "turn_rewards": False,
     "tool_calls": True,
+    "rows": "episode",
+    "history": "all",
     "fault_budget": 0,
     "env_timeout": None,
     "episodes_dir": "episodes",

@@ -364,6 +364,8 @@ def credit_by_turn() -> Iterator[Mistake]:
     gigpo, omega = config({ESTIMATOR: "gym_gigpo"}), "algorithm.gym_gigpo_omega"
     yield documented("`turn_rewards: true` with GRPO", "credit", loop({"turn_rewards": True}))
     yield argument("`turn_rewards: true` with `drop_reasoning: true`", turn_rewards=True, drop_reasoning=True)
+    yield argument("`rows: turn` with `drop_reasoning: true`", rows="turn", drop_reasoning=True)
+    yield argument("`history: turns:2` without `rows: turn`", history="turns:2")
     text = "`adv_estimator: gym_gigpo` with `drop_reasoning: true`"
     yield documented(text, "credit", both(gigpo, loop({"drop_reasoning": True})))
     much = both(gigpo, config({omega: "much"}))
@@ -458,8 +460,11 @@ def further_arguments() -> Iterator[Mistake]:
         ),
         ("env_timeout", 0, "should be a number of seconds above 0"),
         ("episodes_dir", "", "should be text"),
+        ("rows", "both", "should be one of episode, turn"),
     ):
         yield argument(f"{name}: {value!r}", f"{name}={value!r} {finding}", **{name: value})
+    text = "history='last' should be one of"
+    yield argument("rows: turn, history: last", text, rows="turn", history="last")
     no_number = "turns should be a number, or a list of numbers"
     yield argument("half a turn", no_number, max_turns=None, horizon={"turns": 5.5})
     every = "several turn limits require every"

@@ -127,7 +127,7 @@ def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest
     (folder / "loop.yaml").write_text(LOOP + MORE[how])
     rows = [row(number, algorithm) for number in range(ROWS)]
     pq.write_table(pa.Table.from_pylist(rows), folder / "rows.parquet")
-    weight = ["+algorithm.gym_episode_weight=verl"] if how == "in rows" else []
+    more = ["+algorithm.gym_episode_weight=verl", "data.max_prompt_length=128"] if how == "in rows" else []
     modules = "verl_bridge.cpu,verl_bridge.trainer,advantage_log"
     variables = {
         "VERL_USE_EXTERNAL_MODULES": modules,
@@ -135,7 +135,7 @@ def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest
         "ADVANTAGES": f"{folder}/advantages",
     }
     run = Run(
-        ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *settings(algorithm, folder), *weight],
+        ["-m", "verl.trainer.main_ppo", *cpu_overrides(), *settings(algorithm, folder), *more],
         variables,
         folder,
     )
@@ -232,15 +232,18 @@ def remax(batch: Batch) -> np.ndarray:
 
 def gigpo_of_batch(batch: Batch) -> np.ndarray:
     """The comparison of episodes, and of turns from the same state (arXiv 2505.10978)."""
-    return gigpo(
-        batch["token_level_rewards"],
-        batch["response_mask"],
-        batch["index"],
-        batch["turns"],
+    played = [place for place, turns in enumerate(batch["turns"]) if turns is not None]  # without padding
+    result = np.zeros_like(batch["response_mask"])
+    result[played] = gigpo(
+        batch["token_level_rewards"][played],
+        batch["response_mask"][played],
+        [batch["index"][place] for place in played],
+        [batch["turns"][place] for place in played],
         gamma=GAMMA,
         omega=1.0,
         by_std=True,
     )
+    return result
 
 
 INDEPENDENT = {
@@ -312,8 +315,10 @@ def test_scores_are_what_the_environment_paid(trained):
             seen += Counter(batch["reward_baselines"])
             played.remove(0.0)  # the failed one, which the estimator does not get
         scores = Counter(batch["token_level_rewards"][batch["response_mask"].any(1)].sum(1))
+        assert measured(run, step)["critic/score/mean"] == pytest.approx(np.mean([*scores.elements()]))
         if "rows: turn" in (folder / "loop.yaml").read_text():  # each row has the score of its episode
-            assert {*played} == {*scores}
+            assert measured(run, step)["env/test/Guessing-v0/episodes"] == scores.total()
+            assert {*played} - {0.0} == {*scores} - {0.0}  # verl's padding has 0
             assert len(played) > len(paid) / STEPS
         else:
             assert Counter(played) == scores

@@ -24,7 +24,7 @@ from verl_bridge._credit.turn_rewards import COLUMN, join_turns
 __all__ = ["JoinedRows", "weigh"]
 
 ROW_MEAN = "seq-mean-token-mean"
-"""verl's mode of aggregation in which each row has the same weight, whatever its length."""
+"""verl's mode of aggregation in which each row has the same weight, long or short."""
 
 
 class _Part(NamedTuple):

@@ -23,7 +23,7 @@ from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 __all__ = ["ARGUMENTS", "LOOP", "LoopOptions", "Rows", "loop_errors", "require_trainer", "unknown_arguments"]
 
 Rows = Literal["episode", "turn"]
-"""The kinds of rows in a batch of verl."""
+"""The part of an episode in a row of verl's batch."""
 
 LOOP = "verl_bridge.agent_loop.GymAgentLoop"
 """The import path of the loop."""

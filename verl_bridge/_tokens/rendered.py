@@ -248,11 +248,11 @@ class RenderedChat(ChatTemplate):
         return calls, text or self._no_text
 
     def _places(self, answer: str) -> list[tuple[int, str | None, int]]:
-        """Return where calls may be: their starts, names if these are before the JSON, and its start."""
-        named: list[tuple[int, str | None, int]] = [
+        """Return possible calls: their starts, names if these are before the JSON, and its start."""
+        places: list[tuple[int, str | None, int]] = [
             (match.start(), match[1], match.end()) for match in self._call.finditer(answer)
         ]
-        return named or [(at.start(), None, at.start()) for at in re.finditer(r"\{(?=\s*\")", answer)]
+        return places or [(at.start(), None, at.start()) for at in re.finditer(r"\{(?=\s*\")", answer)]
 
 
 rendered_chat = functools.partial(shared, RenderedChat)

@@ -27,9 +27,9 @@ class Amount:
 
     Attributes:
         steps: Training steps.
-        updates: Updates of the policy.
+        updates: Updates of the policy; with a row for each turn, the most.
         episodes: Training episodes.
-        tokens: The most tokens of these episodes.
+        tokens: The most tokens of their rows.
         validations: Validations, the one before the training included.
         val_episodes: Episodes of each validation.
         checkpoints: Checkpoints that are kept.
@@ -60,9 +60,9 @@ def amount_of(recipe: RlRecipe, rows: int, val_rows: int) -> Amount:
     saved = math.ceil(steps / size.save_freq) if size.save_freq > 0 else 0  # verl also saves the last step
     return Amount(
         steps=steps,
-        updates=steps * math.ceil(size.batch / recipe.mini_batch) * recipe.passes,
+        updates=steps * math.ceil(size.batch * recipe.rows_each / recipe.mini_batch) * recipe.passes,
         episodes=episodes,
-        tokens=episodes * recipe.lengths.episode,
+        tokens=episodes * recipe.rows_each * recipe.lengths.episode,
         validations=1 + math.ceil(steps / size.test_freq) if size.test_freq > 0 else 0,
         val_episodes=val_rows * (recipe.val_samples or 1),
         checkpoints=saved if size.keep is None else min(saved, size.keep),
@@ -71,14 +71,16 @@ def amount_of(recipe: RlRecipe, rows: int, val_rows: int) -> Amount:
 
 def describe(recipe: RlRecipe, amount: Amount) -> Iterator[str]:
     """Yield lines about the amount of a run and its memory."""
-    size, episode = recipe.size, recipe.lengths.episode
+    size, row = recipe.size, recipe.lengths.episode
+    one, several = ("a turn", "turns") if recipe.rows == "turn" else ("an episode", "episodes")
+    most = "at most " if recipe.rows == "turn" else ""
     yield (
-        f"Training: {amount.steps:,} steps, {amount.updates:,} updates of "
-        f"{recipe.mini_batch * recipe.samples:,} episodes at learning rate {recipe.rate:g}, "
+        f"Training: {amount.steps:,} steps, {most}{amount.updates:,} updates of "
+        f"{recipe.mini_batch * recipe.samples:,} {several} at learning rate {recipe.rate:g}, "
         f"{amount.episodes:,} episodes"
     )
     yield (
-        f"Tokens: at most {_short(amount.tokens)} ({episode:,} an episode); about "
+        f"Tokens: at most {_short(amount.tokens)} ({row:,} {one}); about "
         f"{_short(amount.tokens / 2)} if episodes use half of their limit"
     )
     if amount.validations:
@@ -119,7 +121,8 @@ def _memory(recipe: RlRecipe, made: Estimate) -> Iterator[str]:
         listed = ", ".join(f"{name} {value / GB:.1f}" for name, value in parts.items() if value >= 0.05 * GB)
         yield f"  {when}: {sum(parts.values()) / GB:.0f} = {listed}"
     cached = made.cached // recipe.lengths.episode
-    yield f"  the engines' KV caches hold {cached:,} of the longest episodes at once"
+    longest = "turns" if recipe.rows == "turn" else "episodes"
+    yield f"  the engines' KV caches hold {cached:,} of the longest {longest} at once"
     if made.host:
         yield f"  offloaded to main memory: {made.host / GB:.0f} GB"
     if not made.fits:

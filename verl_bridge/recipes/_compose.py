@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from verl_bridge._credit.estimators import OMEGA
+from verl_bridge._credit.estimators import EPISODE_WEIGHT, OMEGA
 from verl_bridge._run.loop_arguments import ARGUMENTS, LOOP, loop_errors, unknown_arguments
 from verl_bridge.recipes._absent import absent_package
 from verl_bridge.recipes._compose_values import wrong_values
@@ -38,7 +38,7 @@ TRIED = 16
 EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
 """The variable with the modules that verl imports in each of its processes."""
 
-_OWN_KEYS = (f"algorithm.{OMEGA}",)
+_OWN_KEYS = (f"algorithm.{OMEGA}", f"algorithm.{EPISODE_WEIGHT}")
 """Settings of this library in verl's configuration."""
 
 _ASSIGNED = re.compile(rf"^[^#\n]*\b{EXTERNAL}=(?P<mark>[\"']?)(?P<names>.*?)(?P=mark)\s*$", re.MULTILINE)

@@ -311,6 +311,11 @@ class RlRecipe(Choices):
         return self.size.batch * self.samples
 
     @property
+    def rows_each(self) -> int:
+        """The most rows of an episode."""
+        return self.lengths.turns if self.rows == "turn" else 1
+
+    @property
     def micro_batch(self) -> int:
         """Episodes in a micro-batch of a GPU during training."""
         of_a_gpu, paper = self.mini_batch * self.samples // self.training_gpus, self.published
