@@ -21,8 +21,6 @@ GOOD = {
     "success_at": 1,
     "max_turns": 20,
     "max_tokens_per_turn": 1,
-    "rows": "episode",
-    "history": "all",
     "max_observation_tokens": None,
     "hide_reasoning": True,
     "drop_reasoning": True,
