@@ -291,14 +291,15 @@ class GymAgentLoop(AgentLoopBase):
                 "prompt_tokens": len(rollout.prompt) + len(rollout.response) - len(reply),
                 "completion_tokens": len(reply),
             }
+            if prompts.omitted_turns:
+                step["omitted_turns"] = prompts.omitted_turns
             episode.add_reply(text, step)
             await episode.step(chat.answer(reply) if self._options.hide_reasoning else text)
             if episode.over:
                 return
-            observation, played = episode.observation, episode.steps[-1]
             rollout.cut_by = await _encode_aside(
-                len(observation) + prompts.characters,
-                functools.partial(prompts.continue_with, rollout, reply, observation, played),
+                len(episode.observation) + prompts.characters,
+                functools.partial(prompts.continue_with, rollout, reply, episode),
             )
             if rollout.cut_by is not None:
                 return

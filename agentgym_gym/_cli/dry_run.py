@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agentgym_gym._cli.console import clean, out
@@ -79,6 +79,8 @@ class _OracleEpisodes:
         schemas = environment.tool_schemas if tools else []
         overhead = estimate([{"role": "system", "content": json.dumps(schemas)}]) if schemas else 0
         history = History.parse(prepared.agent.history)
+        if history.summary is not None and history.summarizer() is None:
+            history = replace(history, summary=None)  # records have no info, so no summary of the environment
         return _forecast(self._records[tools], before, history, overhead)
 
     def _play(self, *, tools: bool) -> list[EpisodeRecord]:
@@ -107,8 +109,8 @@ def _print_estimate(
     prompt, completion = round(expected.prompt * episodes), round(expected.completion * episodes)
     _print(
         f"  tokens: about {prompt:,} in prompts and {completion:,} in replies, if the model replies like the "
-        f"oracle (mean of {_count(expected.episodes, 'episode')}: {expected.turns:.1f} turns); reasoning and "
-        "failed attempts add to this"
+        f"oracle (mean of {_count(expected.episodes, 'episode')}: {expected.turns:.1f} turns); reasoning, "
+        "failed attempts and summaries by the environment add to this"
     )
     if prices is None:
         return
@@ -169,10 +171,6 @@ def _forecast(
                 prompt += estimate(conversation.to_send()) + overhead
                 completion += estimate([message])
                 turns += 1
-                conversation.add_reply(message)
-            elif conversation.empty:
-                conversation.head.append(message)
-            else:
-                conversation.add_answer([message])
+            conversation.add(message, {})
     count = len(played)
     return _Forecast(count, turns / count, prompt / count, completion / count)

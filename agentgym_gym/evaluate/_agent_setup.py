@@ -207,6 +207,7 @@ class AgentSetup:
             "timeout": options.model_timeout,
             **{name: getattr(options, name) for name in _DIRECT},
         }
+        find_modules_here()  # for a function in the history
         try:
             agent = ChatAgent(
                 self.engine.model if self.engine is not None else str(options.model),

@@ -8,10 +8,11 @@ from math import isclose
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._text import shown
-from agentgym_gym.errors import BadFile
+from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate._figures.by_task import TaskResult, by_task, mean
 from agentgym_gym.evaluate._figures.intervals import Interval, bootstrap
 from agentgym_gym.evaluate._figures.p_values import permutation_test
+from agentgym_gym.rollout._history import History
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._runs import RunResult
@@ -199,10 +200,7 @@ def _differences(a: RunResult, b: RunResult, names: tuple[str, str]) -> Iterable
     if a.protocol != b.protocol:
         yield difference.format("the protocol", a.protocol or "none", b.protocol or "none")
     if a.facts and b.facts:
-        first, other = (options if isinstance(options, dict) else {} for options in map(_options, (a, b)))
-        for name in sorted({*first, *other}):
-            if first.get(name) != other.get(name):
-                yield difference.format(name, shown(first.get(name)), shown(other.get(name)))
+        yield from (difference.format(*each) for each in _different_settings(a, b))
         if a.facts.get("system_prompt") != b.facts.get("system_prompt"):
             yield "the system prompt differs"
     samples = [max((task.episodes for task in by_task(run.records)), default=0) for run in (a, b)]
@@ -210,5 +208,28 @@ def _differences(a: RunResult, b: RunResult, names: tuple[str, str]) -> Iterable
         yield difference.format("the number of samples", *samples)
 
 
+def _different_settings(a: RunResult, b: RunResult) -> Iterable[tuple[str, str, str]]:
+    """Yield the name and both values of each setting that differs."""
+    first, other = (options if isinstance(options, dict) else {} for options in map(_options, (a, b)))
+    for name in sorted({*first, *other}):
+        if first.get(name) != other.get(name):
+            yield name, shown(first.get(name)), shown(other.get(name))
+    histories = _history(a), _history(b)
+    if None not in histories and histories[0] != histories[1]:
+        yield "the history", str(histories[0]), str(histories[1])
+
+
 def _options(run: RunResult) -> Any:
     return run.facts.get("options")
+
+
+def _history(run: RunResult) -> str | None:
+    """Return the history policy of the run's agent; None if the agent has none."""
+    settings = run.facts.get("agent_settings")
+    history = settings.get("history") if isinstance(settings, dict) else None
+    if not isinstance(history, dict):
+        return None
+    try:
+        return str(History(**history))
+    except (TypeError, BadOption):  # of another version
+        return shown(history)

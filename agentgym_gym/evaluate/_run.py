@@ -86,7 +86,8 @@ class ChatOptions:
         Option("actions as text (none) or as native tool calls", _MODEL, default="none"),
     ] = None
     history: Annotated[
-        str | None, Option("messages to send: all, turns:K or tokens:N", _MODEL, default="all")
+        str | None,
+        Option("messages to send: all, turns:K, tokens:N, with or without summary", _MODEL, default="all"),
     ] = None
     keep_reasoning: Annotated[
         bool | None, Option("send the model's reasoning back in later requests", _MODEL)

@@ -22,7 +22,7 @@ from agentgym_gym.rollout._check_results import (
     step_facts,
 )
 from agentgym_gym.rollout._env_facts import EnvCounters, tools_of
-from agentgym_gym.rollout._history import system_message
+from agentgym_gym.rollout._history import Conversation, History, system_message
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, goal_of
 from agentgym_gym.rollout._specs import Unregistered
 
@@ -41,7 +41,7 @@ class Episode:
     A failure of the environment is never raised: it becomes the `fault` of the episode, which is then over.
 
     The episode reads these keys of ``info``, if present: ``success``, ``fault``, ``goal``, ``action``,
-    ``parse_error``, ``invalid_action`` and ``ignored_actions``. It ignores all others.
+    ``parse_error``, ``invalid_action``, ``ignored_actions`` and ``history_summary``. It ignores all others.
 
     Args:
         workers: Source of the environment.
@@ -52,6 +52,8 @@ class Episode:
         success_at: Minimum return of a solved task, if ``info`` has no ``success``; by default the registered
             ``reward_threshold``.
         max_turns: Maximum number of turns; None leaves the limit to the environment.
+        history: The part of the conversation that `chat` returns: a `History`, or its text such as
+            ``"turns:4"``.
 
     Attributes:
         observation: The latest observation; empty after a fault.
@@ -71,6 +73,9 @@ class Episode:
         invalid_actions: Number of actions that the environment rejected, including parse errors.
         env_seconds: Seconds spent waiting for the environment.
         reset_seconds: The part of them that the reset took.
+
+    Raises:
+        BadOption: The history is not a policy.
     """
 
     def __init__(
@@ -82,11 +87,14 @@ class Episode:
         options: Mapping[str, Any] | None = None,
         success_at: float | None = None,
         max_turns: int | None = None,
+        history: History | str = "all",
     ) -> None:
         self._workers = workers
         self.task, self.seed, self.options = task, seed, dict(options) if options else None
         self._success_at = success_at
         self._max_turns = max_turns
+        self._history = History.parse(history) if isinstance(history, str) else history
+        self._conversation: Conversation | None = None  # made by the first `chat`
         self._worker: Worker | None = None
         self.facts: EnvFacts | None = None
         self.observation = ""
@@ -171,8 +179,19 @@ class Episode:
         return retries if isinstance(retries, int) else 0
 
     def chat(self) -> list[dict[str, str]]:
-        """Return the messages of the next request to a model: system prompt, observations and replies."""
-        return [*system_message(self.system_prompt), *self.messages]
+        """Return the messages of the next request to a model: system prompt, observations and replies.
+
+        The history policy decides which turns these are. Call this method once before each reply. Token
+        counts are the ``prompt_tokens`` in the steps of `add_reply`, and estimates without these.
+
+        Raises:
+            BadOption: The summary of the history is not available.
+        """
+        if self._conversation is None:
+            self._conversation = Conversation(self._history, list(system_message(self.system_prompt)))
+            for message in self.messages:
+                self._conversation.add(message, self.info)
+        return [dict(message) for message in self._conversation.to_send()]
 
     def add_reply(self, text: str, step: StepRecord | None = None) -> None:
         """Add a reply to the record before it is executed; one without a step record is never executed.
@@ -181,9 +200,18 @@ class Episode:
             text: The reply of the model.
             step: Record of the reply.
         """
-        self.messages.append({"role": "assistant", "content": text if text.isascii() else scrub(text)})
-        self.steps.append({} if step is None else step)
+        message = {"role": "assistant", "content": text if text.isascii() else scrub(text)}
+        record: StepRecord = {} if step is None else step
+        self.messages.append(message)
+        self.steps.append(record)
         self._unplayed = True
+        if (conversation := self._conversation) is None:
+            return
+        if conversation.omitted:
+            record["omitted_turns"] = conversation.omitted
+        if record.get("prompt_tokens"):
+            conversation.counted(record["prompt_tokens"])
+        conversation.add_reply(message)
 
     async def step(self, action: Any) -> TurnResult:
         """Execute one turn.
@@ -240,6 +268,8 @@ class Episode:
         self.observation, self.info = observation, info
         self.rewards.append(reward)
         self.messages.append({"role": "user", "content": observation})
+        if self._conversation is not None:
+            self._conversation.add(self.messages[-1], info)
         self.terminated, self.truncated = terminated, truncated = bool(terminated), bool(truncated)
         if "action" in info or "parse_error" in info or "invalid_action" in info:
             self._note(record, info)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from agentgym_gym.rollout._env_facts import EnvFacts
+    from agentgym_gym.rollout._history import History
 
 __all__ = ["MAX_IDLE", "CallerPool", "Pool", "close_all", "shared_pool"]
 
@@ -98,6 +99,7 @@ class Pool:
         options: Mapping[str, Any] | None = None,
         success_at: float | None = None,
         max_turns: int | None = None,
+        history: History | str = "all",
     ) -> Episode:
         """Return an episode, for use with ``async with``.
 
@@ -107,9 +109,19 @@ class Pool:
             options: Options of ``reset``.
             success_at: As for `Episode`.
             max_turns: As for `Episode`.
+            history: As for `Episode`.
+
+        Raises:
+            BadOption: The history is not a policy.
         """
         return Episode(
-            self, task=task, seed=seed, options=options, success_at=success_at, max_turns=max_turns
+            self,
+            task=task,
+            seed=seed,
+            options=options,
+            success_at=success_at,
+            max_turns=max_turns,
+            history=history,
         )
 
     async def facts(self) -> EnvFacts:

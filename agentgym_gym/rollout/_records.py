@@ -37,6 +37,8 @@ class StepRecord(TypedDict, total=False):
         reasoning_tokens: Tokens of the reasoning.
         cached_tokens: Tokens of the request that were in the server's prefix cache.
         retries: Number of times that the model request was retried after a fault.
+        omitted_turns: Number of earlier turns that the history policy omitted from the request, if it omitted
+            any.
     """
 
     action: str | None
@@ -53,6 +55,7 @@ class StepRecord(TypedDict, total=False):
     reasoning_tokens: int
     cached_tokens: int
     retries: int
+    omitted_turns: int
 
 
 @dataclass(frozen=True)
@@ -283,6 +286,7 @@ _STEP_CHECKS: dict[str, _Check] = {
     "reasoning_tokens": _is(int),
     "cached_tokens": _is(int),
     "retries": _is(int),
+    "omitted_turns": _is(int),
 }
 
 _CHECKS: dict[str, _Check] = {

@@ -96,3 +96,12 @@ def test_invalid_reasoning_is_an_error():
     plain, hidden = RlRecipe(CRAFT).lengths, RlRecipe(CRAFT, thinking="hide").lengths
     assert (plain.reply, hidden.reply) == (512, 2_048)
     assert hidden.response == plain.response + 20 * (2_048 - 512) // 2
+
+
+def test_a_prompt_has_room_for_a_summary():
+    def lengths(history):
+        return RlRecipe(CRAFT, rows="turn", history=history).lengths
+
+    plain, summarized = lengths("turns:2"), lengths("turns:2,summary")
+    assert (summarized.prompt - plain.prompt, summarized.response) == (512, plain.response)
+    assert lengths("tokens:1500,summary") == lengths("tokens:1500")

@@ -141,3 +141,20 @@ def test_a_row_sets_the_isolation(tmp_path, isolate):
     )
     found = {finding.status for finding in checked(folder, "environment", timeout=30)}
     assert found == ({"ok"} if isolate else {"ok", "problem"})
+
+
+@pytest.mark.parametrize(
+    ("env_id", "history", "named"),
+    [
+        ("Count", "turns:1,summary", True),
+        ("Summarizing", "turns:1,summary", False),
+        ("Count", "turns:1,summary:counting_env:summarize", False),
+        ("Count", "turns:1,summary:no_such_module:f", False),
+        ("Count", "turns:1", False),
+    ],
+)
+def test_an_environment_without_the_summaries_of_the_history(tmp_path, env_id, history, named):
+    folder = write_tasks(tmp_path, f"counting_env:bridge/{env_id}-v0", rows="turn", history=history)
+    found = [(finding.status, finding.text) for finding in checked(folder, "history")]
+    text = f'has no info["history_summary"] in its first turns, which history={history!r} requires'
+    assert [(status, text in finding) for status, finding in found] == [("warning", True)] * named

@@ -55,6 +55,19 @@ def test_valid_arguments(errors, tmp_path, arguments):
     assert errors(arguments) == []
 
 
+@pytest.mark.parametrize(
+    ("history", "problem"),
+    [
+        ("few", "should be one of 'all'"),
+        ("turns:1,summary:no_such_module:f", "has a function that cannot be imported: ModuleNotFoundError"),
+    ],
+)
+def test_an_invalid_history_is_a_problem_before_the_training(errors, history, problem):
+    (error,) = errors({"rows": "turn", "history": history})
+    assert f"history='{history}' {problem}" in error
+    assert errors({"rows": "turn", "history": "turns:1,summary:counting_env:summarize"}) == []
+
+
 def test_each_argument_has_a_rule(errors):
     (error,) = errors({"colour": "red"})
     parameters = inspect.signature(loop_class()).parameters.values()

@@ -300,11 +300,39 @@ def test_two_runs_in_one_folder(slow_run, run, tmp_path, textcraft_url):
         process.kill()
 
 
+def test_a_history_is_applied_recorded_and_compared(run, tmp_path, monkeypatch, textcraft_url, model):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_summaries.py").write_text(
+        "def count(messages):\n    return f'Before: {len(messages)} messages.'\n", "utf-8"
+    )
+    usual = ("--server", textcraft_url, "--max-turns", 4, "--tasks", 0, "--model", "m")
+    histories = {"all": (), "short": ("--history", "turns:1,summary:my_summaries:count")}
+    servers = {name: model(completion("Action:\ninventory")) for name in histories}
+    for name, history in histories.items():
+        url = f"{servers[name].url}/v1"
+        result = run("eval", "TextCraft", *usual, *history, "--base-url", url, "--out", tmp_path / name)
+        assert result.exit_code == 0, result.stderr
+    whole, short = ([each["messages"] for each in asked(server)] for server in servers.values())
+    assert [len(each) for each in whole] == [2, 4, 6, 8]
+    assert short[:2] == whole[:2]
+    for number, (messages, complete) in enumerate(zip(short[2:], whole[2:], strict=True), start=1):
+        system, first, *last = complete
+        summarized = f"{first['content']}\n\nBefore: {2 * number} messages."
+        assert messages == [system, {"role": "user", "content": summarized}, *last[-2:]]
+    for name, omitted in (("all", [None] * 4), ("short", [None, None, 1, 2])):
+        episode = json.loads((tmp_path / name / "episodes.jsonl").read_text("utf-8"))
+        assert [step.get("omitted_turns") for step in episode["steps"]] == omitted
+    compared = run("compare", tmp_path / "all", tmp_path / "short").stdout
+    assert "the history differs: all in A, turns:1,summary:my_summaries:count in B." in compared
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ((), "set the environment variable NO_KEY, or give another server by --base-url"),
         (("--history", "some"), "--history='some' should be one of"),
+        (("--history", "turns:1,summary:none:f"), "--history='turns:1,summary:none:f' has a function"),
         (("--sampling", '{"messages": []}'), "--sampling cannot set 'messages'"),
         (
             ("--sampling", '{"top_p": 1}', "--top-p", 0.5),

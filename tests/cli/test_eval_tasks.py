@@ -170,7 +170,16 @@ def test_a_dry_run_writes_nothing_and_sends_nothing_to_a_model(
     assert [path.name for path in tmp_path.iterdir()] == ["prices.toml"]
 
 
-@pytest.mark.parametrize("more", [(), ("--history", "turns:1"), ("--tools", "native")], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [
+        (),
+        ("--history", "turns:1"),
+        ("--history", "turns:1,summary:counting_env:summarize"),
+        ("--tools", "native"),
+    ],
+    ids=str,
+)
 def test_the_estimate_is_the_size_of_the_requests(run, started, tmp_path, textcraft_url, more):
     """A model that replies like the oracle receives the messages that the estimate counts."""
     usual = ("--server", textcraft_url, "--tasks", TEST[0])
@@ -192,6 +201,14 @@ def test_the_estimate_is_the_size_of_the_requests(run, started, tmp_path, textcr
     ]
     assert prompt == sum(estimate(each["messages"]) for each in sent) + sum(tools)
     assert reply == sum(estimate([{"role": "assistant", "content": text}]) for text in record.replies)
+
+
+def test_the_estimate_has_no_summary_of_an_environment(run, model, textcraft_url):
+    usual = ("--server", textcraft_url, "--tasks", TEST[0], "--model", "m", "--base-url", f"{model.url}/v1")
+    shortened = tokens(run("eval", "TextCraft", *usual, "--history", "turns:1", "--dry-run"))
+    summarized = run("eval", "TextCraft", *usual, "--history", "turns:1,summary", "--dry-run")
+    assert tokens(summarized) == shortened
+    assert "summaries by the environment add to this" in " ".join(summarized.stdout.split())
 
 
 def test_a_dry_run_without_an_oracle(run, tmp_path, model):

@@ -29,7 +29,13 @@ WRONG = {
 """A wrong value of each argument of `Run`, and the rest of the sentence."""
 
 OF_MODEL = {
-    "history": ("few", "should be one of 'all', 'turns:K' and 'tokens:N'"),
+    "history": (
+        "few",
+        (
+            "should be one of 'all', 'turns:K' and 'tokens:N', or limits with 'summary' or "
+            "'summary:module:function'"
+        ),
+    ),
     "base_url": ("here", "is not a URL such as 'http://127.0.0.1:8000/v1'"),
     "model_timeout": (0.0, "should be a number of seconds, finite and not negative"),
 }

@@ -10,8 +10,9 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 
 from agentgym_gym import errors
-from agentgym_gym.evaluate import ChatAgent, ChatPrompt, History
-from counting_env import Count, Instructed
+from agentgym_gym.evaluate import ChatAgent, ChatPrompt, History, evaluate
+from agentgym_gym.rollout import Conversation
+from counting_env import Count, Instructed, Summarizing
 from fake_model import TOOLS, Lines, asked, call, completion, replies
 from fake_server import FakeServer, in_turn
 
@@ -102,6 +103,87 @@ def test_calls_are_left_out_with_their_answers(sent):
     assert (shown, ignored[:17]) == (["Play.", "o0", "2a+2b", "2ao3"], "2bNot carried out")
 
 
+@pytest.fixture
+def counted(started):
+    """Plays some turns of counting; returns the last messages of the heads, and the records of the steps."""
+
+    def play(env, history, *answers):
+        server = started(FakeServer(in_turn(*map(completion, answers))))
+        with contextlib.closing(TimeLimit(env, len(answers))) as limited:
+            agent = ChatAgent("m", base_url=f"{server.url}/v1", history=history)
+            (record,) = evaluate(limited, agent, [0])
+        return [request["messages"] for request in asked(server)], record.steps
+
+    return play
+
+
+def test_the_environment_summarizes_the_omitted_turns(counted):
+    requests, steps = counted(Summarizing(Count()), "turns:1,summary", "4", "what?", "1", "5")
+    goal = "Count from 0 to 3."
+    assert [each[0]["content"] for each in requests] == [
+        goal,
+        goal,
+        f"{goal}\n\nSo far: 4, what?.",
+        f"{goal}\n\nSo far: 4, what?, 1.",
+    ]
+    assert [[message["role"] for message in each] for each in requests[1:]] == [
+        ["user", "assistant", "user"]
+    ] * 3
+    assert ["omitted_turns" in step for step in steps] == [False, False, True, True]
+    assert [step["omitted_turns"] for step in steps[2:]] == [1, 2]
+
+
+def test_a_function_summarizes_exactly_the_omitted_turns(counted):
+    requests, _ = counted(Count(), "turns:2,summary:counting_env:summarize", "4", "what?", "1", "5")
+    first = [["assistant", "4"], ["user", "You are at 0."]]
+    assert ["Before" in each[0]["content"] for each in requests] == [False, False, False, True]
+    assert requests[3][0]["content"] == f"Count from 0 to 3.\n\nBefore: {json.dumps(first)}"
+    assert [message["content"] for message in requests[3][1:]] == [
+        *("what?", "'what?' is no number.", "1", "You are at 1."),
+    ]
+
+
+@pytest.mark.parametrize(("summary", "omitted"), [(None, 1), ("environment", 2)])
+def test_a_summary_counts_towards_the_budget(summary, omitted):
+    """By estimate: 8 tokens at the start, 16 for each turn and for the summary."""
+    conversation = Conversation(History(tokens=56, summary=summary), [{"role": "user", "content": "o0"}])
+    for number in range(4):
+        conversation.add_reply({"role": "assistant", "content": f"r{number}"})
+        conversation.add_answer([{"role": "user", "content": f"o{number}"}], {"history_summary": "s" * 24})
+    assert len(conversation.to_send()) == 1 + 2 * (4 - omitted)
+    assert conversation.omitted == omitted
+
+
+def test_a_count_of_the_server_includes_the_summary():
+    conversation = Conversation(
+        History(turns=1, tokens=99, summary="environment"), [{"role": "user", "content": "o0"}]
+    )
+    conversation.counted(10)
+    for number, tokens in enumerate((40, 70), start=1):
+        conversation.add_reply({"role": "assistant", "content": f"r{number}"})
+        conversation.add_answer([{"role": "user", "content": f"o{number}"}], {"history_summary": "s" * 24})
+        conversation.to_send()
+        conversation.counted(tokens)
+    assert conversation._turns[-1].tokens == 70 - 10 - 16
+
+
+def test_an_environment_without_a_summary_ends_the_run_when_one_is_needed(counted):
+    with pytest.raises(
+        errors.BadOption, match=r"history='turns:1,summary' requires info\[\"history_summary\"\]"
+    ):
+        counted(Count(), "turns:1,summary", "4", "4", "4")
+    requests, _ = counted(Count(), "turns:2,summary", "4", "4", "4")
+    assert len(requests) == 3
+
+
+def test_a_summary_stays_when_a_step_has_none():
+    conversation = Conversation(History(turns=1, summary="environment"), [{"role": "user", "content": "o0"}])
+    for number, info in enumerate([{"history_summary": "s1"}, {}, {"history_summary": 7}], start=1):
+        conversation.add_reply({"role": "assistant", "content": f"r{number}"})
+        conversation.add_answer([{"role": "user", "content": f"o{number}"}], info)
+    assert [each["content"] for each in conversation.to_send()] == ["o0\n\ns1", "r3", "o3"]
+
+
 @pytest.mark.parametrize(
     ("text", "history"),
     [
@@ -109,14 +191,22 @@ def test_calls_are_left_out_with_their_answers(sent):
         ("turns:4", History(turns=4)),
         ("tokens:8000", History(tokens=8000)),
         ("turns:4, tokens:8000", History(turns=4, tokens=8000)),
+        ("turns:4,summary", History(turns=4, summary="environment")),
+        ("summary:my.module:Class.method, tokens:9", History(tokens=9, summary="my.module:Class.method")),
     ],
 )
 def test_a_policy_is_read_from_text(text, history):
     assert History.parse(text) == history
+    assert History.parse(str(history)) == history
 
 
 @pytest.mark.parametrize(
-    "text", ["", "turns", "turns:", "turns:0", "turns:-1", "turns:²", "turns:1,turns:2", "all,turns:1", "4"]
+    "text",
+    [
+        *("", "turns", "turns:", "turns:0", "turns:-1", "turns:²", "turns:1,turns:2", "all,turns:1", "4"),
+        *("summary", "all,summary", "turns:1,summary:", "turns:1,summary:my_module", "turns:1,summary::f"),
+        *("turns:1,summary:m:f:g", "turns:1,summary:environment", "turns:1,summary,summary:m:f"),
+    ],
 )
 def test_an_invalid_policy(text):
     with pytest.raises(errors.BadOption, match="history"):
@@ -127,6 +217,38 @@ def test_an_invalid_policy(text):
 def test_a_limit_is_a_whole_number(limit):
     with pytest.raises(errors.BadOption, match="whole number from 1"):
         History(turns=limit)
+
+
+@pytest.mark.parametrize("summary", ["", "my_module", "a:b,c", 7])
+def test_the_source_of_a_summary_is_the_environment_or_a_function(summary):
+    with pytest.raises(errors.BadOption, match="'environment' or 'module:function'"):
+        History(turns=1, summary=summary)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("no_such_module:f", "cannot be imported: ModuleNotFoundError"),
+        ("counting_env:no_such", "cannot be imported: AttributeError"),
+        ("counting_env:opened", "has a set in place of a function"),
+    ],
+)
+def test_a_function_that_does_not_exist_is_an_error_before_the_first_request(path, message):
+    with pytest.raises(errors.BadOption, match=message):
+        ChatAgent("m", base_url="http://h", history=f"turns:1,summary:{path}")
+
+
+def test_a_function_returns_text(counted):
+    with pytest.raises(errors.BadOption, match="returned int: it should return text"):
+        counted(Count(), "turns:1,summary:builtins:len", "4", "4", "4")
+
+
+def test_the_settings_of_a_run_have_the_summary_only_if_there_is_one():
+    def settings(history):
+        return ChatAgent("m", base_url="http://h", history=history).describe()["history"]
+
+    assert settings("turns:1") == {"turns": 1, "tokens": None}
+    assert settings("turns:1,summary") == {"turns": 1, "tokens": None, "summary": "environment"}
 
 
 FEW_SHOT = [

@@ -16,6 +16,7 @@ from agentgym_gym.evaluate import RunResult, compare_runs, summarise
 FACTS = {
     "env_id": "agentgym/TextCraft-v0",
     "options": {"action_format": "react", "max_turns": 20, "split": "test"},
+    "agent_settings": {"model": "a", "history": {"turns": None, "tokens": None}},
     "system_prompt": "Craft.",
     "finished": True,
 }
@@ -148,6 +149,16 @@ def test_runs_without_common_tasks_have_no_difference(run):
         ({"system_prompt": "Craft well."}, ("the system prompt differs",)),
         ({"finished": False}, ("B is not finished",)),
         ({"seed": 4, "server": ["http://other.test"]}, ()),
+        (
+            {"agent_settings": {"model": "b", "history": {"turns": 2, "tokens": None, "summary": "a:b"}}},
+            ("the history differs: all in A, turns:2,summary:a:b in B",),
+        ),
+        (
+            {"agent_settings": {"model": "b", "history": {"newer": 2}}},
+            ("the history differs: all in A, {'newer': 2} in B",),
+        ),
+        ({"agent_settings": {"model": "b", "history": {"turns": None, "tokens": None}}}, ()),
+        ({"agent_settings": None}, ()),
     ],
 )
 def test_other_differences_are_named(run, facts, warnings):

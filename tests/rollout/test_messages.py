@@ -7,7 +7,8 @@ import asyncio
 import gymnasium
 import pytest
 
-from agentgym_gym.rollout import EnvMaker, Pool, drop_blank_system, row_messages
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout import EnvMaker, History, Pool, drop_blank_system, row_messages
 from counting_env import Count, Instructed
 
 INSTRUCTED = "counting_env:bridge/Instructed-v0"
@@ -66,6 +67,55 @@ def test_an_episode_has_the_system_prompt_of_a_wrapper(isolate):
     assert EnvMaker(INSTRUCTED).facts().system_prompt == Instructed.system_prompt
     system = {"role": "system", "content": Instructed.system_prompt}
     assert first_chat(INSTRUCTED, isolate=isolate) == [system, TASK]
+
+
+def chats(history, *replies, skipped=()):
+    """Return the messages before each reply except the skipped ones, and the records of the steps."""
+
+    async def work():
+        async with Pool(Count) as pool, pool.episode(history=history) as episode:
+            requests = []
+            for number, reply in enumerate(replies):
+                if number not in skipped:
+                    requests.append([message["content"] for message in episode.chat()])
+                await episode.step(reply)
+            return requests, episode.steps
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("history", ["turns:1", History(turns=1)])
+def test_an_episode_returns_the_messages_that_the_history_keeps(history):
+    requests, steps = chats(history, "4", "1", "5")
+    goal = TASK["content"].replace("4", "0")
+    assert requests == [[goal], [goal, "4", "You are at 0."], [goal, "1", "You are at 1."]]
+    assert [step.get("omitted_turns") for step in steps] == [None, None, 1]
+
+
+def test_the_messages_are_the_same_if_earlier_ones_were_not_requested():
+    every, _ = chats("turns:1", "4", "1", "5", "6")
+    last, steps = chats("turns:1", "4", "1", "5", "6", skipped=(0, 1, 2))
+    assert last == every[-1:]
+    assert [step.get("omitted_turns") for step in steps] == [None, None, None, 2]
+
+
+def test_repeated_requests_return_the_same_messages_which_a_caller_may_change():
+    async def work():
+        async with Pool(Count) as pool, pool.episode(history="tokens:1") as episode:
+            for reply in ("4", "5"):
+                await episode.step(reply)
+            first = episode.chat()
+            first[0]["content"] = "changed"
+            return first, episode.chat()
+
+    first, second = asyncio.run(work())
+    assert first[1:] == second[1:]
+    assert second[0]["content"] == TASK["content"]
+
+
+def test_a_history_that_is_no_policy_is_an_error_before_the_episode():
+    with pytest.raises(BadOption, match="history='few'"):
+        Pool(Count).episode(history="few")
 
 
 @pytest.mark.parametrize("prompt", [None, "", " \n"])

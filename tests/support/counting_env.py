@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from typing import Any
 
@@ -75,9 +76,43 @@ class Instructed(gymnasium.Wrapper):
     system_prompt = "You count. Reply with the next number, and with nothing else.\n"
 
 
+class Summarizing(gymnasium.Wrapper):
+    """Counting with a summary of what happened so far."""
+
+    def __init__(self, env: gymnasium.Env) -> None:
+        super().__init__(env)
+        self.actions: list[str] = []
+
+    def reset(self, **options: Any):
+        self.actions = []
+        return self.env.reset(**options)
+
+    def step(self, action: str):
+        self.actions.append(action)
+        observation, *rest, info = self.env.step(action)
+        summary = f"So far: {', '.join(self.actions)}.{self.unwrapped.besides}"
+        return observation, *rest, {**info, "history_summary": summary}
+
+
+def make_summarizing(**kwargs: Any) -> gymnasium.Env:
+    return Summarizing(Count(**kwargs))
+
+
+def summarize(messages: Any) -> str:
+    """Summarize omitted turns by everything that their messages have, except the ids of calls."""
+    facts = [
+        (message["role"], message["content"] or "", [call["function"] for call in message["tool_calls"]])
+        if message.get("tool_calls")
+        else (message["role"], message["content"])
+        for message in messages
+    ]
+    return f"Before: {json.dumps(facts)}"
+
+
 def make_instructed(**kwargs: Any) -> gymnasium.Env:
     return Instructed(Count(**kwargs))
 
 
 gymnasium.register("bridge/Count-v0", Count)
 gymnasium.register("bridge/Instructed-v0", make_instructed)
+gymnasium.register("bridge/Summarizing-v0", make_summarizing)

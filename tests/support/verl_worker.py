@@ -235,6 +235,7 @@ def play(
     tmp_path: Path,
     model: Callable[[Any], ScriptedModel],
     rows: list[dict[str, Any]],
+    /,
     *,
     template: str = "chatml",
     system: str | list[str | None] | None = "You play a game.",

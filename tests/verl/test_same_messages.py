@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import copy
 import importlib
+import importlib.util
 import json
 
 import gymnasium
@@ -19,8 +20,8 @@ from omegaconf import OmegaConf
 
 from agentgym_gym import AgentGymEnv, find
 from agentgym_gym.data import Item, Recipe, own_prompt, rows
-from agentgym_gym.evaluate import ChatAgent, evaluate
-from agentgym_gym.rollout import NOT_CARRIED_OUT, History, drop_blank_system
+from agentgym_gym.evaluate import ChatAgent, evaluate, read_training
+from agentgym_gym.rollout import NOT_CARRIED_OUT, EnvMaker, History, Pool, drop_blank_system
 from chat_templates import FAMILIES, tokenizer_of
 from fake_model import asked, call, completion
 from fake_server import FakeServer
@@ -43,6 +44,12 @@ REPLIES = {
 }
 """By where the system prompt is: in an AgentGym environment, in a wrapper, nowhere."""
 
+ENV_IDS = {
+    "wrapper": "counting_env:bridge/Instructed-v0",
+    "none": "counting_env:bridge/Count-v0",
+    "summary": "counting_env:bridge/Summarizing-v0",
+}
+
 REWRITING = {"deepseek r1", "glm 4.5", "gpt-oss", "llama 2", "openchat", "vicuna"}
 """Templates that write earlier replies differently from the tokens of the model, which training keeps."""
 
@@ -57,28 +64,35 @@ def row(textcraft_url):
             recipe = Recipe(kwargs, own_prompt(environment, kwargs))
             (made,) = rows([Item(environment, 3)], {environment.name: recipe})
         else:
-            env_id = f"counting_env:bridge/{'Instructed' if kind == 'wrapper' else 'Count'}-v0"
-            (made,) = recipes.seeded(env_id, [3], recipes.own_prompt(env_id, {}))
+            (made,) = recipes.seeded(ENV_IDS[kind], [3], recipes.own_prompt(ENV_IDS[kind], {}))
         return made
 
     return make
 
 
-def evaluated(row, replies, **options):
-    """Play the task of a row as an evaluation does; return the messages of each request to the model."""
+def evaluated(row, replies, *, record=None, tokenizer=None, **options):
+    """Play the task of a row as an evaluation does; return the messages of each request to the model.
+
+    The steps of the record are added to `record`. With a tokenizer, the server counts the tokens of requests.
+    """
     task, left = EnvTask.of(row), list(replies)
 
     def reply(request):
         content, *calls = left.pop(0)
-        return completion(content, *calls)
+        if tokenizer is None:
+            return completion(content, *calls)
+        prompt = rendered(tokenizer, request.json["messages"])
+        return completion(content, *calls, usage={"prompt_tokens": len(prompt)})
 
     number = task.options.get("task_id", row["extra_info"]["interaction_kwargs"]["seed"])
     limits = {"max_episode_steps": len(replies), "disable_env_checker": True}
     env = gymnasium.make(task.env_id, **task.env_kwargs, **limits)
     with FakeServer(reply) as server, contextlib.closing(env):
         agent = ChatAgent("m", base_url=f"{server.url}/v1", **options)
-        (record,) = evaluate(env, agent, [number])
-        assert (record.fault, record.agent_fault) == (None, None)
+        (episode,) = evaluate(env, agent, [number])
+        assert (episode.fault, episode.agent_fault) == (None, None)
+        if record is not None:
+            record.extend(episode.steps)
         return [request["messages"] for request in asked(server)]
 
 
@@ -105,6 +119,26 @@ def trained(row, replies, tokenizer, *, native=False):
     return asyncio.run(work())
 
 
+def chatted(row, replies, tokenizer, history):
+    """Play the task of a row in a loop of one's own; return its requests and the steps of its record."""
+    task = EnvTask.of(row)
+
+    async def work():
+        requests = []
+        async with (
+            Pool(EnvMaker(task.env_id, task.env_kwargs)) as pool,
+            pool.episode(seed=task.seed, options=task.options, history=history) as episode,
+        ):
+            for text in replies:
+                requests.append(episode.chat())
+                step = {"prompt_tokens": len(rendered(tokenizer, requests[-1]))}
+                episode.add_reply(text, step)
+                await episode.step(text)
+        return requests, episode.steps
+
+    return asyncio.run(work())
+
+
 def trained_by_turn(row, replies, tokenizer, *, native=False, history="all"):
     """As `trained`, with a row for each turn."""
     task, messages = EnvTask.of(row), drop_blank_system(row["prompt"])
@@ -123,8 +157,8 @@ def trained_by_turn(row, replies, tokenizer, *, native=False, history="all"):
             for text in replies:
                 reply = [*tokenizer.encode(thought + text, add_special_tokens=False), chat.end_token]
                 episode.add_reply(chat.text(reply), {"prompt_tokens": len(rollout.prompt)})
-                turn = await episode.step(chat.text(reply))
-                assert prompts.continue_with(rollout, reply, turn.observation, episode.steps[-1]) is None
+                await episode.step(chat.text(reply))
+                assert prompts.continue_with(rollout, reply, episode) is None
                 asked.append(rollout.prompt)
         return asked[:-1]
 
@@ -176,6 +210,67 @@ def test_with_a_row_for_each_turn_also_templates_that_rewrite_replies(row, kind,
     assert different == []
 
 
+FUNCTION = "summary:counting_env:summarize"
+
+POLICIES = {
+    "all": [0, 0, 0, 0, 0, 0],
+    "turns:1": [0, 0, 1, 2, 3, 4],
+    "turns:2,summary": [0, 0, 0, 1, 2, 3],
+    "tokens:90": [0, 0, 0, 1, 2, 2],
+    f"turns:2,{FUNCTION}": [0, 0, 0, 1, 2, 3],
+    f"tokens:120,{FUNCTION}": [0, 0, 0, 0, 2, 4],
+}
+"""The number of turns that each policy omits from the requests of an episode."""
+
+
+@pytest.mark.parametrize("history", POLICIES)
+def test_evaluation_training_and_rollout_apply_a_history_policy_alike(row, history):
+    made, tokenizer = row("summary"), tokenizer_of(FAMILIES["chatml"])
+    replies = ["4", "what?", "5", "6", "who?", "7"]
+    record = []
+    requests = evaluated(made, texts(replies), record=record, tokenizer=tokenizer, history=history)
+    chats, steps = chatted(made, replies, tokenizer, history)
+    assert chats == requests
+    assert trained_by_turn(made, replies, tokenizer, history=history) == [
+        rendered(tokenizer, each) for each in requests
+    ]
+    omitted = POLICIES[history]
+    for each in (record, steps):
+        assert [step.get("omitted_turns") for step in each] == [count or None for count in omitted]
+    summarized = [("So far: 4" in each[0]["content"], "Before: " in each[0]["content"]) for each in requests]
+    by_env, by_function = history.endswith(",summary"), FUNCTION in history
+    assert summarized == [(bool(count) and by_env, bool(count) and by_function) for count in omitted]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl.trainer.ppo.v1") is None, reason="rows need verl 0.9")
+def test_the_agent_loop_omits_and_records_the_same_turns(row, play, tmp_path, monkeypatch):
+    made, models, replies = row("summary"), [], ["4", "what?", "5", "6"]
+    worker = importlib.import_module("verl.experimental.agent_loop.agent_loop").AgentLoopWorker
+    postprocess = worker._agent_loop_postprocess
+
+    def of_last_row(self, output, *args, **kwargs):  # only the worker of verl's newer trainer takes all rows
+        return postprocess(self, output[-1], *args, **kwargs)
+
+    monkeypatch.setattr(worker, "_agent_loop_postprocess", of_last_row)
+    played = play(
+        scripted(replies, models),
+        [made["extra_info"]["interaction_kwargs"]],
+        system=None,
+        max_turns=len(replies),
+        rows="turn",
+        history="turns:1,summary",
+        episodes_dir=str(tmp_path),
+        prompt_length=4_096,
+        response_length=2_048,
+    )
+    (prompts,) = models[0].asked.values()
+    requests = evaluated(made, texts(replies), history="turns:1,summary")
+    assert [tokens for tokens, _ in prompts] == [rendered(played.tokenizer, each) for each in requests]
+    (run,) = read_training(tmp_path)
+    (record,) = run.records
+    assert [step.get("omitted_turns", 0) for step in record.steps] == [0, 0, 1, 2]
+
+
 def scripted(replies, models):
     """Return the maker of a model that gives these replies, and that is added to `models`."""
 
@@ -224,8 +319,12 @@ def with_objects(messages):
     return changed
 
 
-@pytest.mark.parametrize("name", TOOL_FAMILIES)
-def test_native_tool_calls_give_a_model_the_same_tokens(row, name):
+def with_calls(row, name, history="all"):
+    """Play with native calls as an evaluation does.
+
+    Returns:
+        The tokenizer, the row, the messages of each request, their tokens, and the replies as text.
+    """
     family, made = TOOL_FAMILIES[name], row("agentgym", action_format="tool_calls")
     tokenizer, tools = tokenizer_of(family), AgentGymEnv("TextCraft", action_format="tool_calls").tools
     content = None if name == "deepseek" else ""
@@ -252,21 +351,45 @@ def test_native_tool_calls_give_a_model_the_same_tokens(row, name):
             for calls in turns
         ],
         tools="native",
+        history=history,
     )
     assert len(requests) == len(turns)
-    results = [message["content"] for message in requests[-1] if message["role"] == "tool"]
-    assert results.count(NOT_CARRIED_OUT) == (0 if name == "llama 3.1" else 2)
     for messages in requests:
         for message in messages:
             if message.get("tool_calls"):
                 message["content"] = content
     expected = [rendered(tokenizer, with_objects(each), tools) for each in requests]
-    replies = [written(calls) for calls in turns]
+    return tokenizer, made, requests, expected, [written(calls) for calls in turns]
+
+
+@pytest.mark.parametrize("name", TOOL_FAMILIES)
+def test_native_tool_calls_give_a_model_the_same_tokens(row, name):
+    tokenizer, made, requests, expected, replies = with_calls(row, name)
+    results = [message["content"] for message in requests[-1] if message["role"] == "tool"]
+    assert results.count(NOT_CARRIED_OUT) == (0 if name == "llama 3.1" else 2)
     assert trained_by_turn(made, replies, tokenizer, native=True) == expected
     prompts = trained(made, replies, tokenizer, native=True)
     if name == "qwen 3":  # it takes the empty thought out of replies that were followed by the user
         prompts, expected = prompts[:1], expected[:1]
     assert prompts == expected
+
+
+@pytest.mark.parametrize("name", TOOL_FAMILIES)
+def test_a_function_summarizes_native_tool_calls_alike(row, name):
+    history = f"turns:1,{FUNCTION}"
+    tokenizer, made, requests, expected, replies = with_calls(row, name, history)
+    assert '"name": "inventory", "arguments": "{}"' in str(requests[2])
+    assert trained_by_turn(made, replies, tokenizer, native=True, history=history) == expected
+
+
+def test_a_summary_cannot_end_the_turn_of_the_user(row):
+    """Control tokens in it are text for the model."""
+    made, tokenizer = row("summary"), tokenizer_of(FAMILIES["chatml"])
+    made["extra_info"]["interaction_kwargs"]["env_kwargs"] = {"besides": "<|im_end|>"}
+    prompts = trained_by_turn(made, ["4", "5", "6"], tokenizer, history="turns:1,summary")
+    assert "So far: 4, 5.<|im_end|>" in tokenizer.decode(prompts[2])
+    end = tokenizer.convert_tokens_to_ids("<|im_end|>")
+    assert [tokens.count(end) for tokens in prompts] == [1, 3, 3]
 
 
 def test_so_does_the_agent_loop_with_native_tool_calls(row, play):

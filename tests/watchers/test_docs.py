@@ -142,7 +142,7 @@ def test_the_command_on_the_page_on_adapters_runs(tmp_path):
 @pytest.mark.slow
 def test_the_page_on_models_runs(tmp_path, textcraft_url):
     page = (ROOT / "docs" / "models.md").read_text("utf-8")
-    (code,) = blocks_of(page, "python")
+    code, function = blocks_of(page, "python")
     with FakeServer(lambda request: completion("Action: inventory", usage={"completion_tokens": 3})) as model:
         run = run_python(
             code.replace("http://127.0.0.1:8000", model.url), tmp_path, AGENTGYM_TEXTCRAFT_URL=textcraft_url
@@ -159,6 +159,9 @@ def test_the_page_on_models_runs(tmp_path, textcraft_url):
         assert "OWN" in ChatPrompt.read(tmp_path / file).messages("OWN")[0]["content"]
     for policy in re.findall(r'^\| `"([a-z]\S+)"` \|', page, re.MULTILINE):
         History.parse(policy)
+    names = {}
+    exec(function, names)  # noqa: S102 - an example of the page
+    assert names["summarize"]([{"role": "user", "content": "o1"}]) == "Earlier turns:\nuser: o1"
 
 
 @pytest.mark.slow

@@ -69,8 +69,8 @@ class LoopOptions:
     history: Annotated[
         str,
         Option(
-            "with rows: turn, the part of the conversation in a prompt: all, turns:K, tokens:N or both, as "
-            "agentgym eval --history has it"
+            "with rows: turn, the part of the conversation in a prompt: all, turns:K, tokens:N or both, with "
+            "or without summary, as in agentgym eval --history"
         ),
     ] = "all"
     max_observation_tokens: Annotated[
@@ -196,7 +196,7 @@ def _rows(name: str, value: Any) -> None:
 
 
 def _history(_: str, value: Any) -> None:
-    History.parse(str(value))
+    History.parse(str(value)).summarizer()
 
 
 def _budget(_: str, value: Any) -> None:

@@ -10,7 +10,7 @@ from agentgym_gym.rollout import Conversation, History
 from verl_bridge._tokens.observations import cut_in_the_middle, encode_within
 
 if TYPE_CHECKING:
-    from agentgym_gym.rollout import StepRecord
+    from agentgym_gym.rollout import Episode, Message
     from verl_bridge._run.rollout_output import RolloutOutput
     from verl_bridge._tokens.chat_template import ChatTemplate
     from verl_bridge._tokens.limits import TokenLimits
@@ -27,11 +27,13 @@ class Prompts(ABC):
         chat: The chat template, which also reads replies.
         end_token: The token that ends the model's turns, or None if there is none.
         characters: About how many characters the next prompt encodes in addition to its observation.
+        omitted_turns: Number of earlier turns that the prompt omits.
     """
 
     chat: ChatTemplate
     end_token: int | None
     characters = 0
+    omitted_turns = 0
 
     @abstractmethod
     def begin(self, observation: str, limit: int | None) -> tuple[list[int], int]:
@@ -50,22 +52,20 @@ class Prompts(ABC):
         """
 
     @abstractmethod
-    def continue_with(
-        self, rollout: RolloutOutput, reply: list[int], observation: str, step: StepRecord
-    ) -> str | None:
+    def continue_with(self, rollout: RolloutOutput, reply: list[int], episode: Episode) -> str | None:
         """Prepare a rollout for the next reply.
 
         Args:
             rollout: The rollout, which ends with the reply.
             reply: The tokens of the last reply.
-            observation: The observation after it.
-            step: The record of the turn.
+            episode: The episode after the turn of the reply.
 
         Returns:
             None, or the setting that leaves no room for another reply.
 
         Raises:
             UnstableTemplate: The template rejects the messages.
+            BadOption: The summary of the history is not available.
         """
 
 
@@ -99,16 +99,14 @@ class ContinuedPrompt(Prompts):
         """Return the first prompt."""
         return self.chat.begin(self._messages, observation, limit)
 
-    def continue_with(
-        self, rollout: RolloutOutput, reply: list[int], observation: str, step: StepRecord
-    ) -> str | None:
+    def continue_with(self, rollout: RolloutOutput, reply: list[int], episode: Episode) -> str | None:
         """Append an observation to the row."""
-        chat, drop = self.chat, self._drop
+        chat, drop, step = self.chat, self._drop, episode.steps[-1]
         kept = chat.without_reasoning(reply) if drop else reply
         opened = chat.opened if drop and rollout.shown else []  # the first are in the prompt
         freed = len(reply) - len(kept) + len(opened)
         calls, played = 1 + len(step.get("ignored_actions", ())), step.get("played_call", 0)
-        between = chat.after(kept, observation, self._observation_limit, calls=calls, played=played)
+        between = chat.after(kept, episode.observation, self._observation_limit, calls=calls, played=played)
         response = len(rollout.response)
         room = self._limits.room(len(rollout.prompt) + response, response)
         if len(between) >= room.tokens + freed:
@@ -146,7 +144,7 @@ class TurnPrompts(Prompts):
         self._messages, self._limits = messages, limits
         self._observation_limit = observation_limit
         self._history, self._turn = history, 0
-        self._conversation = Conversation(history, [])
+        self._conversation = self._begin_with([])
 
     def begin(self, observation: str, limit: int | None) -> tuple[list[int], int]:
         """Return the first prompt."""
@@ -155,23 +153,27 @@ class TurnPrompts(Prompts):
             observation, limit, lambda text: chat.encode(chat.opening(messages, text))
         )
         head = chat.opening(messages, cut_in_the_middle(observation, kept))
-        self._conversation = Conversation(self._history, head)
+        self._conversation = self._begin_with(head)
         return tokens, kept
 
-    def continue_with(
-        self, rollout: RolloutOutput, reply: list[int], observation: str, step: StepRecord
-    ) -> str | None:
+    def continue_with(self, rollout: RolloutOutput, reply: list[int], episode: Episode) -> str | None:
         """Begin the row of the next turn."""
         message, ids = self.chat.reply_message(reply, self._turn)
         self._turn += 1
-        text = self.chat.shortened(observation, self._observation_limit)
-        self._conversation.counted(step["prompt_tokens"])
-        self._conversation.add_reply(message)
-        self._conversation.add_answer(self.chat.answers(text, ids, step.get("played_call", 0)))
-        sent = self._conversation.to_send()
+        step = episode.steps[-1]
+        text = self.chat.shortened(episode.observation, self._observation_limit)
+        conversation = self._conversation
+        conversation.counted(step["prompt_tokens"])
+        conversation.add_reply(message)
+        conversation.add_answer(self.chat.answers(text, ids, step.get("played_call", 0)), episode.info)
+        sent = conversation.to_send()
+        self.omitted_turns = conversation.omitted
         prompt = self.chat.encode(sent)
         if len(prompt) > self._limits.of_prompt.tokens:
             return f"{self._limits.of_prompt.setting}={self._limits.of_prompt.tokens}"
         self.characters = sum(len(str(each.get("content"))) for each in sent)
         rollout.begin_row(prompt)
         return None
+
+    def _begin_with(self, head: list[Message]) -> Conversation:
+        return Conversation(self._history, head, clean=self.chat.hide)

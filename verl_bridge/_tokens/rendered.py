@@ -108,16 +108,21 @@ class RenderedChat(ChatTemplate):
         """Return the tokens of a conversation, ready for the model's next reply.
 
         Args:
-            messages: The messages of a row, followed by results of `reply_message` and `answers`.
+            messages: The messages of a row, followed by results of `reply_message` and `answers`. The
+                arguments of calls are JSON text, as in a request; templates get them as objects.
 
         Raises:
             UnstableTemplate: The template rejects the messages.
         """
-        return self._control.encode_rendered(self.render(messages))
+        return self._control.encode_rendered(self.render(list(map(_with_objects, messages))))
 
     def opening(self, messages: Sequence[Message], observation: str) -> list[Message]:
         """Return the messages of a row and the first observation."""
         return followed_by(messages, self._control.hide(observation))[0]
+
+    def hide(self, text: str) -> str:
+        """Return a text of an environment for a message, without control tokens."""
+        return self._control.hide(text)
 
     def shortened(self, observation: str, limit: int) -> str:
         """Return an observation of at most `limit` tokens, shortened in the middle if it has more."""
@@ -143,7 +148,14 @@ class RenderedChat(ChatTemplate):
         # Nine digits, because Mistral's templates require nine letters and digits.
         ids = [f"{turn % 100_000:05d}{number % 10_000:04d}" for number in range(len(calls))]
         made = [
-            {"id": id_, "type": "function", "function": self._hidden(call._asdict())}
+            {
+                "id": id_,
+                "type": "function",
+                "function": {
+                    "name": self._hidden(call.name),
+                    "arguments": json.dumps(self._hidden(call.arguments), ensure_ascii=False),
+                },
+            }
             for id_, call in zip(ids, calls, strict=True)
         ]
         return {"role": "assistant", "content": self._hidden(text), "tool_calls": made}, ids
@@ -245,6 +257,17 @@ class RenderedChat(ChatTemplate):
 
 rendered_chat = functools.partial(shared, RenderedChat)
 """Returns the template of a tokenizer, made once: see `verl_bridge._tokens.chat_template.shared`."""
+
+
+def _with_objects(message: Message) -> Message:
+    """Return a message with the arguments of its calls as objects, as inference servers pass them on."""
+    if not message.get("tool_calls"):
+        return message
+    calls = [
+        {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
+        for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": calls}
 
 
 def _call_of(value: Any) -> CalledFunction | None:

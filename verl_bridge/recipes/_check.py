@@ -135,6 +135,7 @@ _RL = (
     Check("model", _check_lengths.check_context, "its context length was not checked"),
     Check("lengths", _check_lengths.check_thinking, _check_lengths.ESTIMATED),
     Check("tool calls", _check_template.check_tools),
+    Check("history", _check_template.check_summaries),
     Check("chat template", _check_template.check_template),
     Check("lengths", _check_lengths.check_prompts, "prompts were not measured"),
     Check("response length", _check_lengths.check_responses),

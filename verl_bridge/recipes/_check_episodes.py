@@ -95,6 +95,7 @@ class FirstTurns:
         step_seconds: Seconds of the slowest step; NaN if none was played.
         tools: The functions that the model may call.
         action_format: The name of the format of replies, if the environment has one.
+        summarizes: Whether a step had ``info["history_summary"]``.
     """
 
     facts: EnvFacts | None = None
@@ -104,6 +105,7 @@ class FirstTurns:
     step_seconds: float = math.nan
     tools: list[dict[str, Any]] = field(default_factory=list)
     action_format: str | None = None
+    summarizes: bool = False
 
 
 @dataclass
@@ -392,6 +394,7 @@ async def _step(episode: Episode, turns: FirstTurns) -> None:
     await episode.step("")
     seconds = time.perf_counter() - began
     turns.step_seconds = seconds if math.isnan(turns.step_seconds) else max(seconds, turns.step_seconds)
+    turns.summarizes |= isinstance(episode.info.get("history_summary"), str)
     _record(episode, turns)
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agentgym_gym.errors import BadOption
+from agentgym_gym.rollout import History
 from verl_bridge.recipes._finding import Finding, Missing, ok, problem, warning
 from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Counted",
     "TriedTemplate",
+    "check_summaries",
     "check_template",
     "check_tools",
     "count_tokens",
@@ -110,6 +114,26 @@ def check_tools(started: Sequence[Played], arguments: Mapping[str, Any]) -> Iter
                 f"{named} has action_format='tool_calls', whose prompt lists no actions, and the model gets "
                 "no tools",
                 "set tool_calls: true in the yaml of the loop, or action_format to function_calling",
+            )
+
+
+def check_summaries(started: Sequence[Played], arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check whether each environment has the summaries that the history requires."""
+    text = str(arguments.get("history", "all"))
+    try:
+        history = History.parse(text)
+        if history.summary is None or history.summarizer() is not None:
+            return
+    except BadOption:  # a finding of another check
+        return
+    for played in started:
+        place, task = played.case
+        if not played.first.summarizes and not math.isnan(played.first.step_seconds):
+            yield warning(
+                "history",
+                f'{place}: {task.env_id} has no info["history_summary"] in its first turns, which '
+                f"history={text!r} requires",
+                "return it from the environment, or give a function by summary:module:function",
             )
 
 

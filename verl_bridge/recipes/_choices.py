@@ -233,7 +233,7 @@ class Choices:
     history: Annotated[
         str | None,
         Option(
-            "with --rows turn: all, turns:K, tokens:N or both, separated by a comma",
+            "with --rows turn: all, turns:K, tokens:N, with or without summary",
             TRAINING,
             default="all",
         ),

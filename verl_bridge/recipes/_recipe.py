@@ -46,6 +46,9 @@ _IN_GROUPS = frozenset({"grpo", "rloo", "gigpo"})  # their advantage compares sa
 REASONING = 2_048
 """Maximum tokens of a reply with reasoning: our own choice."""
 
+_SUMMARY = 512
+"""Tokens of a summary of omitted turns: our own choice."""
+
 LORA_RATE = 3e-5
 """Learning rate of adapters, as in verl's scripts examples/tuning/*/*_grpo-lora_*.sh."""
 
@@ -431,13 +434,16 @@ class RlRecipe(Choices):
     def _of_a_turn(self, whole: Lengths) -> Lengths:
         """Return the limits of a row with one turn, from those of an episode.
 
-        A prompt has the turns of the history, each of one and a half times the mean length: our own choice.
+        A prompt has the turns of the history, each of one and a half times the mean length (our own choice),
+        and the summary of the other turns.
         """
         history = History.parse(self.history or "all")
         earlier = whole.turns - 1 if history.turns is None else min(history.turns, whole.turns - 1)
         shown = whole.response - whole.reply
         if history.turns is not None:
             shown = min(shown, math.ceil(1.5 * earlier * whole.response / whole.turns))
+        if history.summary is not None:
+            shown += _SUMMARY
         if history.tokens is not None:
             shown = min(shown, max(0, history.tokens - whole.prompt))
         return replace(whole, prompt=whole.prompt + shown, response=whole.reply)

@@ -63,7 +63,8 @@ class ChatAgent:
             ``env.step`` as an assistant message; set the environment's ``action_format`` to ``"tool_calls"``.
         system_prompt: Replaces the environment's system prompt; None for the environment's own.
         prompt: A system prompt around that one, or few-shot examples after it.
-        history: The part of the conversation to send: a `History`, or its text such as ``"turns:4"``.
+        history: The part of the conversation to send, and the summary of the rest: a `History`, or its text
+            such as ``"turns:4"``.
         sampling: Request parameters by name, such as ``temperature``, sent unchanged. An ``extra_body`` is
             merged into the request, as in OpenAI's client.
         seed: Base seed, from which `request_seed` derives the ``seed`` of each request; None to send none.
@@ -140,6 +141,7 @@ class ChatAgent:
         self._system_prompt = None if system_prompt is None else scrub(system_prompt)
         self._prompt = ChatPrompt() if prompt is None else prompt
         self._history = History.parse(history) if isinstance(history, str) else history
+        self._history.summarizer()  # a function that cannot be imported is an error before the first episode
         self._sampling = _request_fields(sampling or {}, max_tokens=max_tokens, stop=stop)
         self._seed = seed
         self._max_tokens = max_tokens
@@ -258,7 +260,10 @@ class ChatAgent:
             conversation.counted(completion.usage["prompt_tokens"])
         for name, value in completion.served.items():
             self._served.setdefault(name, set()).add(value)
-        reply = self._reply(completion, _step_of(completion, result))
+        step = _step_of(completion, result)
+        if conversation.omitted:
+            step["omitted_turns"] = conversation.omitted
+        reply = self._reply(completion, step)
         conversation.add_reply(self._history_message(completion))
         self._calls = completion.calls if self._native else ()
         return reply
@@ -274,14 +279,15 @@ class ChatAgent:
             conversation.head.append(user)
             return
         if not self._calls:
-            conversation.add_answer([user])
+            conversation.add_answer([user], info)
             return
         answers = [NOT_CARRIED_OUT] * len(self._calls)
         answers[min(played_call(info), len(answers) - 1)] = observation
-        conversation.add_answer(
+        results = (
             {"role": "tool", "tool_call_id": identifier, "content": answer}
             for identifier, answer in zip(_ids(self._calls, self._turn), answers, strict=True)
         )
+        conversation.add_answer(results, info)
 
     def _request(self, conversation: Conversation) -> dict[str, Any]:
         limit = "max_completion_tokens" if self._server.official else "max_tokens"
