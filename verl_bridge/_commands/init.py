@@ -24,7 +24,7 @@ from verl_bridge._commands.selections import (
 )
 from verl_bridge._commands.task_rows import print_shares, rows_of, with_turn_limits
 from verl_bridge.recipes._amount import amount_of, describe
-from verl_bridge.recipes._options import MACHINE, TRAINING
+from verl_bridge.recipes._options import EPISODES, MACHINE, TRAINING
 
 if TYPE_CHECKING:
     from verl_bridge._commands.selections import EnvSelection
@@ -44,7 +44,7 @@ class InitOptions(SelectionOptions):
         Literal["none", "native"],
         Option(
             "whether the model writes actions or calls the environment's tools",
-            TRAINING,
+            EPISODES,
             argument="tool_calls",
         ),
     ] = "none"
@@ -53,7 +53,7 @@ class InitOptions(SelectionOptions):
 
 @command(
     InitOptions,
-    groups={TASKS: (), "Output": ("force",), TRAINING: (), MACHINE: (), ENVIRONMENT: ()},
+    groups={TASKS: (), "Output": ("force",), TRAINING: (), EPISODES: (), MACHINE: (), ENVIRONMENT: ()},
     examples=(
         "agentgym verl init --env TextCraft --preset test --out runs/craft",
         "agentgym verl init --env Maze=2 --env TextCraft=1 --out runs/two",

@@ -13,7 +13,16 @@ from agentgym_gym.options import Option
 from agentgym_gym.rollout import Isolation, split_id
 from verl_bridge._run.loop_arguments import Rows  # noqa: TC001 - read as an option
 from verl_bridge.recipes._gpu_memory import GPU_MEMORY
-from verl_bridge.recipes._options import DEFAULT_MODEL, MACHINE, MODEL, TRAINING, Checkpointing, Gpus, Verl
+from verl_bridge.recipes._options import (
+    DEFAULT_MODEL,
+    EPISODES,
+    MACHINE,
+    MODEL,
+    TRAINING,
+    Checkpointing,
+    Gpus,
+    Verl,
+)
 from verl_bridge.recipes._papers import Like  # noqa: TC001 - read as an option
 from verl_bridge.recipes._presets import PresetName  # noqa: TC001 - read as an option
 
@@ -202,7 +211,7 @@ class Choices:
         int | Sequence[int] | None,
         Option(
             "turn limit of all environments; several are training stages",
-            TRAINING,
+            EPISODES,
             default="per environment",
             metavar="N[,N]",
             values="numbers",
@@ -213,7 +222,7 @@ class Choices:
         int | None,
         Option(
             "training steps per stage of --turns",
-            TRAINING,
+            EPISODES,
             default=f"from --like, else {EVERY}",
             least=1,
         ),
@@ -222,19 +231,19 @@ class Choices:
         Mode | None,
         Option(
             "the model's reasoning: off, hidden from the environment, or kept",
-            TRAINING,
+            EPISODES,
             default="by model name",
         ),
     ] = None
     rows: Annotated[
         Rows,
-        Option("a row of a batch: an episode, or a turn, whose prompt is what the history keeps", TRAINING),
+        Option("a row of a batch: an episode, or a turn, whose prompt is what the history keeps", EPISODES),
     ] = "episode"
     history: Annotated[
         str | None,
         Option(
             "with --rows turn: all, turns:K, tokens:N, with or without summary",
-            TRAINING,
+            EPISODES,
             default="all",
         ),
     ] = None

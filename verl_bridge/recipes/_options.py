@@ -9,6 +9,7 @@ from agentgym_gym.options import Option
 
 __all__ = [
     "DEFAULT_MODEL",
+    "EPISODES",
     "MACHINE",
     "MODEL",
     "TRAINING",
@@ -19,7 +20,7 @@ __all__ = [
     "named",
 ]
 
-TRAINING, MACHINE = "Training", "Machine"
+TRAINING, EPISODES, MACHINE = "Training", "Episodes", "Machine"
 """Groups of options in a help."""
 
 DEFAULT_MODEL = "Qwen/Qwen2.5-3B-Instruct"
