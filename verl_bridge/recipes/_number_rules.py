@@ -155,13 +155,13 @@ RULES: Mapping[str, Sequence[Rule]] = {
             lambda s: s.rollout_prompt is not None and s.rollout_prompt != s.prompt,
             "rollout.prompt_length={rollout_prompt} differs from data.max_prompt_length={prompt}",
             "rows are padded to the one, and prompts limited by the other",
-            "delete rollout.prompt_length: verl sets it from data.max_prompt_length",
+            "delete rollout.prompt_length, which verl sets to data.max_prompt_length",
         ),
         _problem(
             lambda s: s.rollout_response is not None and s.rollout_response != s.response,
             "rollout.response_length={rollout_response} differs from data.max_response_length={response}",
             "episodes end at the one, and everything else is computed for the other",
-            "delete rollout.response_length: verl sets it from data.max_response_length",
+            "delete rollout.response_length, which verl sets to data.max_response_length",
         ),
         _warning(
             lambda s: s.observation is not None and s.observation >= s.response,
@@ -189,7 +189,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "rollout.log_prob_use_dynamic_bsz={forward_by_tokens} differs from "
             "actor.use_dynamic_bsz={by_tokens}",
             "verl's workers stop at the start",
-            "delete rollout.log_prob_use_dynamic_bsz: verl sets it from actor.use_dynamic_bsz",
+            "delete rollout.log_prob_use_dynamic_bsz, which verl sets to actor.use_dynamic_bsz",
         ),
         _warning(
             lambda s: s.mini < s.batch and s.batch % s.mini > 0,
@@ -243,7 +243,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
         _problem(
             lambda s: s.sequences < 1,
             "rollout.max_num_seqs={sequences} is below 1",
-            "the engine may run no request",
+            "the engine starts no request",
             "set it to 256, verl's default",
         ),
         _warning(
