@@ -42,7 +42,8 @@ class NumberMistake:
 
     def __str__(self) -> str:
         changed = {**self.settings, **self.loop, **(self.env_kwargs or {})}
-        return f"{self.algorithm} " + ", ".join(f"{key.split('.')[-1]}={changed[key]}" for key in changed)
+        shown = [f"{'.'.join(key.split('.')[-2:])}={value}" for key, value in changed.items()]
+        return f"{self.algorithm} {', '.join(shown)}"
 
     def make(self, folder: Path, verl: str = "0.9") -> Path:
         """Write a recipe for a version of verl, and make the mistake in it."""
@@ -127,7 +128,7 @@ FIELD_TEST = (
     # filter_groups, sglang, the context
     NumberMistake(
         {f"{FILTER}.enable": True, f"{FILTER}.metric": "reward", "trainer.use_v1": False},
-        "filter_groups.enable: true with verl= before 0.9, or trainer.use_v1=False",
+        "filter_groups.enable: true, without the newer trainer",
         "warning",
     ),
     _rollout("max_model_len=8192 is just", "warning", name="sglang", max_model_len=8192),

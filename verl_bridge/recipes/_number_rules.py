@@ -526,8 +526,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
         _warning(
             lambda s: s.filters and (not s.use_v1 or s.verl.startswith(("0.7.", "0.8."))),
-            "algorithm.filter_groups.enable: true with verl={verl} before 0.9, or trainer.use_v1={use_v1}",
-            "only the newer trainer of verl 0.9 filters groups",
+            "algorithm.filter_groups.enable: true, without the newer trainer: verl={verl}, use_v1={use_v1}",
+            "groups are not filtered: only the newer trainer of verl 0.9 does it",
             "delete it, or use verl 0.9 with trainer.use_v1: true",
         ),
         _warning(
