@@ -228,12 +228,8 @@ def number_rules_page() -> str:
     )
     parts = [f"# Rules about numbers\n\n{introduction}"]
     for subject, rules in RULES.items():
-        rows = [
-            " | ".join(
-                ["", rule.status, _settings(rule.condition), rule.reason, _settings(rule.advice), ""]
-            ).strip()
-            for rule in rules
-        ]
+        cells = ((rule.status, *map(_settings, (rule.condition, rule.reason, rule.advice))) for rule in rules)
+        rows = [f"| {' | '.join(row)} |" for row in cells]
         table = "\n".join(["| kind | settings | effect | advice |", "|---|---|---|---|", *rows])
         read = sorted({setting for rule in rules for setting in rule.settings})
         parts.append(f"## {subject}\n\n{table}\n\nThe rules read {', '.join(read)}.")
@@ -242,7 +238,7 @@ def number_rules_page() -> str:
 
 def _settings(text: str) -> str:
     """Return a text whose names of settings become code."""
-    return re.sub(r"\w*[a-z]_?\w*(?:[._]\w+)+(?:: \w+)?", lambda name: f"`{name[0]}`", text)
+    return re.sub(r"[a-z]\w*(?:[._]\w+)+(?:: [\w-]+)?", lambda name: f"`{name[0]}`", text)
 
 
 def _phrase(sentence: str) -> str:

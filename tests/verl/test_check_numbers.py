@@ -40,3 +40,9 @@ def test_a_mistake_is_found_among_the_composed_settings(composed, monkeypatch, m
     found = [each for each in findings if each.check == "numbers"]
     assert any((each.status, mistake.finding in each.text) == (mistake.status, True) for each in found), found
     assert answer["unknown"] == []
+
+
+def test_verl_itself_rejects_none_of_these_mistakes(composed):
+    """Except for LoRA where vLLM is not installed."""
+    rejected = {text: answer["refused"] for text, (_, answer) in composed.items() if answer["refused"]}
+    assert all("vllm version" in error for error in rejected.values()), rejected

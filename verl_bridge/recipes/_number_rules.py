@@ -75,6 +75,7 @@ _BY_TOKEN = frozenset({"gae", "reinforce_plus_plus"})
 """The estimators that discount at each token."""
 
 _DISCOUNTING = _BY_TOKEN | {GIGPO}
+_WITHOUT_DISCOUNT = (GROUPED - {GIGPO}) | {"remax"}
 _LENGTHS = "max_prompt_length={prompt} + max_response_length={response}"
 _ASSERTED = "verl stops at the first row that is longer, after its rollout"
 _AS_LONG = "set it to max_prompt_length + max_response_length or more"
@@ -393,8 +394,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "set it to 0.01, verl's default",
         ),
         _problem(
-            lambda s: not s.clip_dual > 1,
-            "actor.clip_ratio_c={clip_dual} is not above 1",
+            lambda s: s.loss == "vanilla" and not s.clip_dual > 1,
+            "actor.clip_ratio_c={clip_dual} is not above 1, with policy_loss.loss_mode: vanilla",
             "verl's loss stops the training at the first update",
             "set it to 3.0, verl's default",
         ),
@@ -410,9 +411,11 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
         _warning(
             lambda s: (
-                (s.clip_low is not None and s.clip_low >= 1) or (s.clip_high is not None and s.clip_high > 1)
+                s.loss == "vanilla"
+                and ((s.clip_low is not None and s.clip_low >= 1) or (s.clip_high or 0) > 1)
             ),
-            "actor.clip_ratio_low={clip_low} is from 1, or clip_ratio_high={clip_high} is above 1",
+            "actor.clip_ratio_low={clip_low} is from 1, or clip_ratio_high={clip_high} is above 1, with "
+            "policy_loss.loss_mode: vanilla",
             "the loss clips next to nothing, and one update may go too far",
             "set clip_ratio_low to 0.2, and clip_ratio_high to 0.2 to 0.3",
         ),
@@ -474,7 +477,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "set it to 1.0, verl's default; gym_gigpo discounts at each turn",
         ),
         _warning(
-            lambda s: s.estimator in GROUPED and s.estimator != GIGPO and s.discount != 1,
+            lambda s: s.estimator in _WITHOUT_DISCOUNT and s.discount != 1,
             "algorithm.gamma={discount} is not 1, with adv_estimator={estimator}, which does not discount",
             "it has no effect",
             "delete it, or choose gym_gigpo, gae or reinforce_plus_plus",
@@ -590,7 +593,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "trainer.total_training_steps={steps} is more than total_epochs={epochs} of "
             "train_files={train_rows} / train_batch_size={batch} steps",
             "verl stops after the last epoch",
-            "raise trainer.total_epochs: it is an upper limit",
+            "raise trainer.total_epochs, which is an upper limit",
         ),
         _problem(
             lambda s: s.total is not None and s.critic_warmup >= s.total > 1,
@@ -622,7 +625,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             lambda s: s.resume == "resume_path" and "global_step_" not in str(s.resume_path),
             "trainer.resume_from_path={resume_path} is no global_step_N, with resume_mode: resume_path",
             "verl stops after loading the models",
-            "set it to checkpoints/global_step_N, or resume_mode: auto",
+            "set it to the folder of a step, global_step_N, or set resume_mode: auto",
         ),
         _problem(
             lambda s: s.only_validates and not s.validates_first,

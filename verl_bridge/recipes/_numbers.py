@@ -69,6 +69,7 @@ class Numbers(RlSettings):
     clip_low: Annotated[float | None, Number(f"{_ACTOR}.clip_ratio_low")] = None
     clip_high: Annotated[float | None, Number(f"{_ACTOR}.clip_ratio_high")] = None
     clip_dual: Annotated[float, Number(f"{_ACTOR}.clip_ratio_c")] = 3.0
+    loss: Annotated[str, f"{_ACTOR}.policy_loss.loss_mode"] = "vanilla"
     entropy: Annotated[float, Number(f"{_ACTOR}.entropy_coeff")] = 0.0
     uses_kl: Annotated[bool, f"{_ACTOR}.use_kl_loss"] = False
     kl: Annotated[float, Number(f"{_ACTOR}.kl_loss_coef")] = 0.001
