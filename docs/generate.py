@@ -26,6 +26,7 @@ from agentgym_gym.evaluate import ChatOptions, Run, RunLimits
 from agentgym_gym.options import Option, members_of, options_of
 from verl_bridge._run.loop_arguments import LoopOptions
 from verl_bridge.recipes import RlRecipe, SftRecipe
+from verl_bridge.recipes._number_rules import RULES
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -216,6 +217,30 @@ def options_table(kind: type) -> str:
     return "\n".join(rows)
 
 
+def number_rules_page() -> str:
+    """Return docs/training/check_numbers.md: the rules of `agentgym verl check` about numbers."""
+    introduction = (
+        "verl accepts these settings, and the training then fails or is spoiled. `agentgym verl check` finds "
+        "them, also where verl is not installed. Each finding has the values, the reason and the advice. "
+        "Settings that verl itself rejects at the start have no rule; [mistakes that `check` "
+        "finds](check.md) has the other checks. "
+        "Below each table are the full names of the settings that its rules read."
+    )
+    parts = [f"# Rules about numbers\n\n{introduction}"]
+    for subject, rules in RULES.items():
+        cells = ((rule.status, *map(_settings, (rule.condition, rule.reason, rule.advice))) for rule in rules)
+        rows = [f"| {' | '.join(row)} |" for row in cells]
+        table = "\n".join(["| kind | settings | effect | advice |", "|---|---|---|---|", *rows])
+        read = sorted({setting for rule in rules for setting in rule.settings})
+        parts.append(f"## {subject}\n\n{table}\n\nThe rules read {', '.join(read)}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _settings(text: str) -> str:
+    """Return a text whose names of settings become code."""
+    return re.sub(r"[a-z]\w*(?:[._]\w+)+(?:: [\w-]+)?", lambda name: f"`{name[0]}`", text)
+
+
 def _phrase(sentence: str) -> str:
     """Return a sentence of a docstring in the form of a help text."""
     words = " ".join(sentence.split()).removesuffix(".")
@@ -380,6 +405,7 @@ def pages() -> dict[Path, str]:
         DOCS / "environments" / "README.md": environments_page(),
         DOCS / "modules.md": modules_page(),
         DOCS / "options.md": options_page(),
+        DOCS / "training" / "check_numbers.md": number_rules_page(),
         **command_pages(),
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
         replies: with_section(replies.read_text("utf-8"), "parse", parse_section()),

@@ -78,6 +78,7 @@ def test_nothing_is_wrong_with_it(composed, monkeypatch, name):
     findings, _ = check(folder)
     wrong = {each.check for each in findings if each.status == "problem"}
     assert wrong <= {"data"}, findings  # which is not written here
+    assert [each.status for each in findings if each.check == "numbers"] == ["ok"], findings
     assert any("composes them and has each one" in each.text for each in findings)
     absent = {
         each.text.split(" is not installed")[0]

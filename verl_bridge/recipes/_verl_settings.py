@@ -15,7 +15,10 @@ __all__ = [
     "INTERACTIONS",
     "LOOP_PATH",
     "REWARD",
+    "Fact",
+    "Name",
     "NotReadable",
+    "Number",
     "RlSettings",
     "Settings",
     "SftSettings",
@@ -126,6 +129,22 @@ class Files(NamedTuple):
     key: str
 
 
+class Number(NamedTuple):
+    """The key of a setting that is a number; PyYAML reads 1e-6 as text, and verl as a number."""
+
+    key: str
+
+
+class Fact(NamedTuple):
+    """A field that is no setting: something about the folder that a check adds.
+
+    Attributes:
+        text: Its description in the docs.
+    """
+
+    text: str
+
+
 class Name(NamedTuple):
     """The key of a setting that is a text; null, unlike a setting that is not there, stays None."""
 
@@ -233,7 +252,7 @@ class SftSettings(_Settings):
     tokenizer: Annotated[Any, "model.tokenizer_path"] = None
 
 
-R = TypeVar("R", RlSettings, SftSettings)
+R = TypeVar("R", bound=_Settings)
 
 
 def read_settings(kind: type[R], settings: Settings) -> R:
@@ -243,16 +262,30 @@ def read_settings(kind: type[R], settings: Settings) -> R:
     """
     values: dict[str, Any] = {}
     for name, where in _places(kind).items():
+        if isinstance(where, Fact):
+            continue
         key, default = where if isinstance(where, str) else where.key, getattr(kind, name)
         value = settings.get(key, default)
         if isinstance(where, Files):
             value = settings.paths(key)
         elif isinstance(where, Name):
             value = None if settings.is_null(key) else str(value)
+        elif isinstance(where, Number):
+            value = _number(value, default)
         elif type(default) is int and type(value) is not int:
             value = default
         values[name] = value
     return kind(**values)
+
+
+def _number(value: Any, default: float | None) -> float | None:
+    """Return a number, or the default for a value that is none."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return default
 
 
 def counts(kind: type[RlSettings | SftSettings]) -> dict[str, bool]:
@@ -260,6 +293,6 @@ def counts(kind: type[RlSettings | SftSettings]) -> dict[str, bool]:
     return dict(where for where in _places(kind).values() if isinstance(where, Count))
 
 
-def _places(kind: type) -> dict[str, str | Count | Files | Name]:
+def _places(kind: type) -> dict[str, str | Count | Fact | Files | Name | Number]:
     hints = get_type_hints(kind, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
