@@ -12,7 +12,7 @@ from check_mistakes import TEXTCRAFT, config, loop
 from verl_bridge.recipes import RlRecipe, seeded, write, write_rows
 
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-CORRECTION, FILTER = "algorithm.rollout_correction", "algorithm.filter_groups"
+CORRECTION = "algorithm.rollout_correction"
 LORA = {"actor_rollout_ref.model.lora_rank": 16}
 
 
@@ -92,7 +92,6 @@ FIELD_TEST = (
     _rollout("gpu_memory_utilization=1.2 is not above 0 and at most 1", gpu_memory_utilization=1.2),
     _rollout("load_format=dumy is not a format", load_format="dumy"),
     _rollout("max_num_seqs=0 is below 1", max_num_seqs=0),
-    NumberMistake({f"{FILTER}.enable": True, f"{FILTER}.metric": None}, "without filter_groups.metric"),
     _optim("optim.lr=0.01 is above 1e-3", lr=0.01),
     _actor("kl_loss_coef=-0.001 is below 0", kl_loss_coef=-0.001),
     _actor("entropy_coeff=1.0 is above 0.1", entropy_coeff=1.0),
@@ -125,12 +124,7 @@ FIELD_TEST = (
         {"trainer.default_local_dir": "${folder}/run.sh/checkpoints"}, "trainer.default_local_dir="
     ),
     NumberMistake({}, "episodes_dir=", loop={"episodes_dir": "run.sh/episodes"}),
-    # filter_groups, sglang, the context
-    NumberMistake(
-        {f"{FILTER}.enable": True, f"{FILTER}.metric": "reward", "trainer.use_v1": False},
-        "filter_groups.enable: true, without the newer trainer",
-        "warning",
-    ),
+    # sglang, the context
     _rollout("max_model_len=8192 is just", "warning", name="sglang", max_model_len=8192),
     NumberMistake(
         {f"{ROLLOUT}.max_model_len": 65536},
@@ -235,16 +229,6 @@ FURTHER = (
         "kl_ctrl.horizon=0 or target_kl=0.1 is not above 0",
     ),
     NumberMistake({"algorithm.use_kl_in_reward": True}, "with actor.use_kl_loss: true", "warning"),
-    NumberMistake(
-        {f"{FILTER}.enable": True, f"{FILTER}.metric": "reward"},
-        "filter_groups.enable: true with rollout.n=1",
-        algorithm="ppo",
-    ),
-    NumberMistake(
-        {f"{FILTER}.enable": True, f"{FILTER}.metric": "reward", f"{FILTER}.max_num_gen_batches": 10},
-        "max_num_gen_batches=10 is above 0",
-        "warning",
-    ),
     # rollout correction
     NumberMistake(
         {f"{CORRECTION}.rollout_is": "token", f"{CORRECTION}.rollout_is_threshold": 0},

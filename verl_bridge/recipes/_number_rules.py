@@ -202,7 +202,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             lambda s: (
                 s.gen_batch is not None
                 and s.mode == "sync"
-                and not s.filters
+                and not s.filters_groups
                 and (s.gen_batch < 1 or s.batch % s.gen_batch > 0)
             ),
             "train_batch_size={batch} is not a multiple of data.gen_batch_size={gen_batch}",
@@ -514,30 +514,6 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "algorithm.use_kl_in_reward: true with actor.use_kl_loss: true",
             "the distance from the reference is penalized twice",
             "set one of them to false",
-        ),
-        _problem(
-            lambda s: s.filters and not s.metric,
-            "algorithm.filter_groups.enable: true without filter_groups.metric",
-            "verl's trainer stops before the first step",
-            "set filter_groups.metric: reward",
-        ),
-        _problem(
-            lambda s: s.filters and s.samples < 2,
-            "algorithm.filter_groups.enable: true with rollout.n={samples} below 2",
-            "a group of one has no differences, so each group is dropped, and no step ends",
-            "set rollout.n to 2 or more, or filter_groups.enable: false",
-        ),
-        _warning(
-            lambda s: s.filters and (not s.use_v1 or s.verl.startswith(("0.7.", "0.8."))),
-            "algorithm.filter_groups.enable: true, without the newer trainer: verl={verl}, use_v1={use_v1}",
-            "groups are not filtered: only the newer trainer of verl 0.9 does it",
-            "delete it, or use verl 0.9 with trainer.use_v1: true",
-        ),
-        _warning(
-            lambda s: s.filters and s.max_batches > 0,
-            "algorithm.filter_groups.max_num_gen_batches={max_batches} is above 0, with enable: true",
-            "verl 0.9's trainer ignores it: tasks without differences are replaced without a limit",
-            "delete it; max_inflight_gen_batches limits concurrent generation",
         ),
     ),
     "Rollout correction": (

@@ -15,7 +15,6 @@ _MODEL = "actor_rollout_ref.model"
 _REF = "actor_rollout_ref.ref"
 _ROLLOUT = "actor_rollout_ref.rollout"
 _CORRECTION = "algorithm.rollout_correction"
-_FILTER = "algorithm.filter_groups"
 _SAMPLER = "trainer.v1.sampler"
 
 
@@ -86,9 +85,6 @@ class Numbers(RlSettings):
     reward_kl: Annotated[float, Number("algorithm.kl_ctrl.kl_coef")] = 0.001
     kl_horizon: Annotated[float, Number("algorithm.kl_ctrl.horizon")] = 10000.0
     target_kl: Annotated[float, Number("algorithm.kl_ctrl.target_kl")] = 0.1
-    filters: Annotated[bool, f"{_FILTER}.enable"] = False
-    metric: Annotated[str | None, f"{_FILTER}.metric"] = None
-    max_batches: Annotated[int, Number(f"{_FILTER}.max_num_gen_batches")] = 0
     weight_limit: Annotated[Any, f"{_CORRECTION}.rollout_is_threshold"] = 2.0
     rejected_by: Annotated[str | None, f"{_CORRECTION}.rollout_rs"] = None
     rejection_limit: Annotated[Any, f"{_CORRECTION}.rollout_rs_threshold"] = None
