@@ -202,17 +202,18 @@ def _advantage(original: Callable[..., Any], arguments: Arguments, call: Callabl
 def _advantage_of_sessions(
     original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]
 ) -> Any:
+    keys, in_rows = arguments["batch_keys"], False
     with _warned("which episodes faulted"):
         extras, numpy = _by_key.get() or {}, importlib.import_module("numpy")
-        own = [extras.get(key, {}) for key in arguments["batch_keys"]]  # padding has none
+        own = [extras.get(key, {}) for key in keys]  # padding has none
+        in_rows = any(COLUMN in extra and not key.endswith("_0") for key, extra in extras.items())
         turns = numpy.empty(len(own), dtype=object)
         turns[:] = [extra.get(COLUMN) for extra in own]
         if extras:
             faulted = numpy.array([bool(record_in(extra).get("fault")) for extra in own])
             arguments["data"].non_tensor_batch |= {_FAULTED: faulted, COLUMN: turns}
-    keys = arguments["batch_keys"]
-    if all(key.endswith("_0") for key in keys):
-        return call()  # one row for each episode
+    if not in_rows:
+        return call()  # one row for each episode, or rows of another agent loop
     rows = importlib.import_module("verl_bridge._credit.joined_rows")
     joined = rows.JoinedRows(arguments["data"], keys)
     others = {name: value for name, value in arguments.items() if name not in {"data", "batch_keys"}}
