@@ -40,6 +40,7 @@ INSIDE = {
     "tests/_http/test_http11.py": "the bytes of requests, and replies cut at any byte",
     "tests/_leasing/test_circuit_breaker.py": "the exact waits of a circuit, by a clock of its own",
     "tests/_leasing/test_given_back.py": "races between two calls, played in every order by hand",
+    "tests/bridge/test_check_numbers.py": "goes over the table of rules",
     "tests/bridge/test_gigpo.py": "exact arithmetic without torch",
     "tests/bridge/test_memory.py": "exact arithmetic of the estimate of memory",
     "tests/bridge/test_shares.py": "exact arithmetic of shares",
@@ -69,6 +70,8 @@ INSIDE = {
     "tests/support/verl_run.py": "composes settings as the check does, in verl's own process",
     "tests/test__deprecated.py": "no public name is deprecated yet",
     "tests/verl/test_cpu.py": "the parts of the plugin for CPUs have no public name",
+    "tests/verl/test_joined_rows.py": "gives verl's estimators rows of turns without a training",
+    "tests/verl/test_same_messages.py": "builds the prompts of turns without a model",
 }
 """The tests that look inside, each with the reason why its promise cannot be seen from outside."""
 
@@ -77,6 +80,7 @@ OUTSIDE = {
     "docs/figures.py": "traces the modules of a check",
     "docs/generate.py": "writes docs/cli/ from the typer application, and docs/options.md from fields",
     "docs/screenshot.py": "finds Chromium as the servers do",
+    "benchmarks/bridge_turn.py": "subtracts the tokenizer's own time",
     "benchmarks/evaluation.py": "empties a cache, as in a new process",
 }
 """Other files that import private modules of a package that is not their own."""

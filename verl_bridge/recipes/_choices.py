@@ -237,7 +237,7 @@ class Choices:
     ] = None
     rows: Annotated[
         Rows,
-        Option("a row of a batch: an episode, or a turn, whose prompt is what the history keeps", EPISODES),
+        Option("rows of a batch: whole episodes, or single turns", EPISODES),
     ] = "episode"
     history: Annotated[
         str | None,
