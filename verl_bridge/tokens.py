@@ -17,6 +17,9 @@ from typing import Any
 
 from verl_bridge._tokens import reasoning
 from verl_bridge._tokens.chat_template import (
+    REPLY,
+    SYSTEM,
+    USER,
     ChatTemplate,
     Message,
     UnstableTemplate,
@@ -32,8 +35,8 @@ from verl_bridge._tokens.turn_frame import PROBE, TRIMS, TurnFrame
 
 __all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
 
-_REPLY, _USER, _SYSTEM, _OBSERVATION = "Reply-7f3a", "User-51c8", "System-9be2", "Seen-40d6"
-"""Placeholders for texts in the made-up conversation; no template contains them."""
+_OBSERVATION = "Seen-40d6"
+"""Placeholder for an observation; no template contains it."""
 
 
 class TokenizedChat(ChatTemplate):
@@ -65,20 +68,12 @@ class TokenizedChat(ChatTemplate):
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(tokenizer, template_options, tools=tools)
-        opening: list[Message] = [{"role": "system", "content": _SYSTEM}] if system else []
-        opening.append(user(_USER))
-        try:
-            first, second = self._checked(opening)
-        except UnstableTemplate as error:
-            if not system:
-                raise
-            self.merges_system, self.reason = True, str(error)
-            first, second = self._checked(opening)
-        until_reply, _, after_reply = second.partition(_REPLY)
+        opening, (first, second) = self._opening(self._checked, system=system)
+        until_reply, _, after_reply = second.partition(REPLY)
         closing, _, ending = after_reply.partition(_OBSERVATION)
         self._trim = self._trimmed_by(opening, second)
         self._control = ControlTokens(tokenizer, second)
-        self._frame = frame = TurnFrame(self._control, _REPLY, closing, ending, self._trim)
+        self._frame = frame = TurnFrame(self._control, REPLY, closing, ending, self._trim)
         if frame.joins:
             raise UnstableTemplate(
                 "the tokenizer joins the end of a reply with the chat template's text after it: set a "
@@ -89,7 +84,7 @@ class TokenizedChat(ChatTemplate):
         # The turn is the model's up to its end token, and the model may omit the template's text before that.
         until_end = until_observation.index(eos) + 1 if eos in until_observation else 1
         frame.closing = until_observation[:until_end]
-        generation_prompt, earlier = first.partition(_USER)[2], until_reply.partition(_USER)[2]
+        generation_prompt, earlier = first.partition(USER)[2], until_reply.partition(USER)[2]
         self.opens_reasoning = reasoning.opens(generation_prompt)
         self.opened = []
         if generation_prompt.startswith(earlier):
@@ -213,12 +208,12 @@ class TokenizedChat(ChatTemplate):
         """
         seen = user(_OBSERVATION)
         first = self.render(opening)
-        second = self.render([*opening, assistant(_REPLY), seen])
-        third = self.render([*opening, assistant("r"), user("o"), assistant(_REPLY), seen])
-        if second.count(_REPLY) != 1 or third.count(_REPLY) != 1:
+        second = self.render([*opening, assistant(REPLY), seen])
+        third = self.render([*opening, assistant("r"), user("o"), assistant(REPLY), seen])
+        if second.count(REPLY) != 1 or third.count(REPLY) != 1:
             raise UnstableTemplate(
                 f"the chat template does not write a reply once and unchanged: it makes {second!r} of the "
-                f"reply {_REPLY!r}"
+                f"reply {REPLY!r}"
             )
         for message in opening:
             content = str(message["content"])
@@ -227,13 +222,13 @@ class TokenizedChat(ChatTemplate):
                     f"the chat template does not write the {message['role']}'s message once and unchanged: "
                     f"it makes {first!r} of {content!r}"
                 )
-        until = first.index(_USER) + len(_USER)
-        if not first[:until] == second[:until] == third[:until] or _SYSTEM in first[until:]:
+        until = first.index(USER) + len(USER)
+        if not first[:until] == second[:until] == third[:until] or SYSTEM in first[until:]:
             raise UnstableTemplate(
                 "the chat template changes the first messages when others follow: set one that only appends. "
                 f"It writes {first[:until]!r}, and with more messages {second[:until]!r}"
             )
-        after, later = second.partition(_REPLY)[2], third.partition(_REPLY)[2]
+        after, later = second.partition(REPLY)[2], third.partition(REPLY)[2]
         if after != later:
             raise UnstableTemplate(
                 "the chat template's text after a reply depends on how many came before: set a template "
@@ -249,7 +244,7 @@ class TokenizedChat(ChatTemplate):
     def _trimmed_by(self, opening: Sequence[Message], second: str) -> Callable[[str], str]:
         """Return how the template changes a user message; it may only trim it."""
         before, _, rest = second.partition(_OBSERVATION)
-        rendered = self.render([*opening, assistant(_REPLY), user(PROBE)])
+        rendered = self.render([*opening, assistant(REPLY), user(PROBE)])
         for trim in TRIMS:
             if rendered == before + trim(PROBE) + rest:
                 return trim

@@ -75,7 +75,6 @@ class JoinedRows:
         self.data = type(data).from_dict(
             tensors={**others, **joined}, non_tensors=columns, meta_info=data.meta_info
         )
-        self._before = dict(self.data.batch.items())
 
     def split(self, names: Sequence[str] = ("advantages", "returns")) -> Any:
         """Take tensors of the episodes apart, and return the batch with them."""
@@ -100,14 +99,10 @@ class JoinedRows:
     def _only_last_score(self, joined: Mapping[str, torch.Tensor]) -> None:
         """Remove the copies of the score from all rows but the last; a KL term stays at its tokens."""
         scores, rewards = joined["token_level_scores"], joined["token_level_rewards"]
-        one = rewards is scores or bool((rewards == scores).all())
         for episode, parts in enumerate(self._parts):
             last = parts[-1].start
-            if not one:
-                rewards[episode, :last] -= scores[episode, :last]
+            rewards[episode, :last] -= scores[episode, :last]
             scores[episode, :last] = 0
-            if one:
-                rewards[episode, :last] = 0
 
     def _turns(self, records: Sequence[Any]) -> Any:
         turns = np.empty(len(self._parts), dtype=object)
@@ -133,7 +128,7 @@ def weigh(data: Any, keys: Sequence[str], loss_agg_mode: str) -> None:
     tokens = mask.sum(dim=-1).double()
     sessions = [rows for rows in sessions_of(keys) if float(tokens[rows].sum()) > 0]
     scale = torch.zeros(len(mask), dtype=torch.float64, device=mask.device)
-    played = sum(sum(float(tokens[row]) > 0 for row in rows) for rows in sessions)
+    played = (tokens > 0).sum()
     for rows in sessions:
         own = tokens[rows].sum()
         if loss_agg_mode == ROW_MEAN:

@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 from verl_bridge._tokens import reasoning
 
 __all__ = [
+    "REPLY",
+    "SYSTEM",
+    "USER",
     "ChatTemplate",
     "Message",
     "UnstableTemplate",
@@ -22,6 +25,10 @@ __all__ = [
 
 Message = Mapping[str, Any]
 Chat = TypeVar("Chat", bound="ChatTemplate")
+T = TypeVar("T")
+
+REPLY, USER, SYSTEM = "Reply-7f3a", "User-51c8", "System-9be2"
+"""Placeholders for texts in made-up conversations; no template contains them."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +69,28 @@ class ChatTemplate:
         added = dict(tokenizer.added_tokens_decoder)
         special = {*tokenizer.all_special_ids, *(id_ for id_, token in added.items() if token.special)}
         self._removed = special - {id_ for id_, token in added.items() if token.content in reasoning.TOKENS}
+
+    def _opening(self, check: Callable[[Sequence[Message]], T], *, system: bool) -> tuple[list[Message], T]:
+        """Return messages that open a conversation, of placeholders, and the result of a check of them.
+
+        If the check fails with a system message, the system message is merged.
+
+        Args:
+            check: Checks the template with the messages.
+            system: Whether the conversation begins with a system message.
+
+        Raises:
+            UnstableTemplate: The check fails.
+        """
+        opening: list[Message] = [{"role": "system", "content": SYSTEM}] if system else []
+        opening.append(user(USER))
+        try:
+            return opening, check(opening)
+        except UnstableTemplate as error:
+            if not system:
+                raise
+            self.merges_system, self.reason = True, str(error)
+            return opening, check(opening)
 
     def prepared(self, messages: Sequence[Message]) -> list[Message]:
         """Return the messages with the system message merged, if the template does not support one."""

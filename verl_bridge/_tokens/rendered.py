@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from agentgym_gym.rollout import NOT_CARRIED_OUT
 from verl_bridge._tokens import reasoning
 from verl_bridge._tokens.chat_template import (
+    REPLY,
+    USER,
     ChatTemplate,
     Message,
     UnstableTemplate,
@@ -28,7 +30,6 @@ from verl_bridge._tokens.observations import cut_in_the_middle, encode_within
 
 __all__ = ["CalledFunction", "RenderedChat", "rendered_chat"]
 
-_REPLY, _USER, _SYSTEM = "Reply-7f3a", "User-51c8", "System-9be2"
 _NAME, _ARGUMENT = "Name-83c5", "Argument-2d1b"
 """Placeholders for texts in made-up conversations; no template contains them."""
 
@@ -77,18 +78,10 @@ class RenderedChat(ChatTemplate):
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         super().__init__(tokenizer, template_options, tools=tools)
-        opening: list[Message] = [{"role": "system", "content": _SYSTEM}] if system else []
-        opening.append(user(_USER))
-        try:
-            first = self._checked(opening)
-        except UnstableTemplate as error:
-            if not system:
-                raise
-            self.merges_system, self.reason = True, str(error)
-            first = self._checked(opening)
-        turns = [*opening, assistant(_REPLY), user(_USER)]
-        rendered = self._checked(turns, _REPLY)
-        self.opens_reasoning = reasoning.opens(first.rpartition(_USER)[2])
+        opening, first = self._opening(self._checked, system=system)
+        turns = [*opening, assistant(REPLY), user(USER)]
+        rendered = self._checked(turns, REPLY)
+        self.opens_reasoning = reasoning.opens(first.rpartition(USER)[2])
         self._control = ControlTokens(tokenizer, rendered)
         self._native = bool(tools)
         if tools:
@@ -185,7 +178,7 @@ class RenderedChat(ChatTemplate):
             return {name: self._hidden(each) for name, each in value.items()}
         return list(map(self._hidden, value)) if isinstance(value, list) else value
 
-    def _checked(self, messages: Sequence[Message], last: str = _USER) -> str:
+    def _checked(self, messages: Sequence[Message], last: str = USER) -> str:
         """Return the rendered messages, and check that the template writes them.
 
         Raises:
@@ -211,11 +204,11 @@ class RenderedChat(ChatTemplate):
         """
         function = {"name": _NAME, "arguments": {_ARGUMENT: "1"}}
         call = {"id": "000000000", "type": "function", "function": function}
-        result: Message = {"role": "tool", "tool_call_id": "000000000", "content": _REPLY}
+        result: Message = {"role": "tool", "tool_call_id": "000000000", "content": REPLY}
         for self._no_text in ("", None):  # some templates take a message for text if its content is text
             reply: Message = {"role": "assistant", "content": self._no_text, "tool_calls": [call]}
             rendered = self.render([*opening, reply, result])
-            if _NAME in rendered and _ARGUMENT in rendered and _REPLY in rendered:
+            if _NAME in rendered and _ARGUMENT in rendered and REPLY in rendered:
                 break
         else:
             raise UnstableTemplate(

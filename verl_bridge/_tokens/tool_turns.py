@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout import NOT_CARRIED_OUT
 from verl_bridge._tokens import reasoning
-from verl_bridge._tokens.chat_template import UnstableTemplate
+from verl_bridge._tokens.chat_template import REPLY, UnstableTemplate
 from verl_bridge._tokens.turn_frame import PROBE, TRIMS, TurnFrame
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ToolTurns"]
 
-_ARGUMENT, _NAME, _RESULT, _REPLY = "Argument-2d1b", "Name-83c5", "Result-6ef0", "Reply-7f3a"
+_ARGUMENT, _NAME, _RESULT = "Argument-2d1b", "Name-83c5", "Result-6ef0"
 """Placeholders for texts in the made-up conversation."""
 
 _INSTEAD = "use action_format='function_calling' without native tool calls"
@@ -98,7 +98,7 @@ class ToolTurns:
         trim = next((trim for trim in TRIMS if probed == before + trim(PROBE) + after), None)
         if trim is None:
             raise UnstableTemplate(f"the chat template changes results of calls: it makes {probed!r:.400}")
-        frame = TurnFrame(self._control, _REPLY, self._end + before, after, trim)
+        frame = TurnFrame(self._control, REPLY, self._end + before, after, trim)
         frame.closing = frame.encode("")[:1]
         if frame.joins or self._control.encode(self._control.mark(self._end)) != frame.closing:
             raise UnstableTemplate("the chat template does not end calls with one control token")
