@@ -204,6 +204,8 @@ class RlSettings(_Settings):
 
     estimator: Annotated[str, "algorithm.adv_estimator"] = "gae"
     gamma: Annotated[Any, "algorithm.gamma"] = 1.0
+    lam: Annotated[Any, "algorithm.lam"] = 1.0
+    critic_enabled: Annotated[Any, "critic.enable"] = None
     omega: Annotated[Any, f"algorithm.{OMEGA}"] = None
     filters_groups: Annotated[bool, "algorithm.filter_groups.enable"] = False
     filter_metric: Annotated[str | None, Name("algorithm.filter_groups.metric")] = "reward"
