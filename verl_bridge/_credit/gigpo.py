@@ -76,10 +76,9 @@ def advantages(
     by_turn = [[0.0] * len(own) for own in rewards]
     for episodes in of_group.values():
         if len(episodes) > 1:
-            own_penalties = [penalties[episode] for episode in episodes]
-            values = _relative_turns([scores[episode] for episode in episodes], own_penalties, by_std=by_std)
-            for episode, value in zip(episodes, values, strict=True):
-                by_episode[episode] = value
+            own_scores, lost = [scores[one] for one in episodes], [penalties[one] for one in episodes]
+            for episode, own in zip(episodes, _relative_turns(own_scores, lost, by_std=by_std), strict=True):
+                by_episode[episode] = own
     for turns in of_state.values():
         if len(turns) > 1:
             values = _relative([returns[episode][turn] for episode, turn in turns], by_std=by_std)
