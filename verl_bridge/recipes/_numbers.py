@@ -25,7 +25,6 @@ class Numbers(RlSettings):
     A setting is None if it is null, or if verl composes its default and did not do so here.
     """
 
-    by_tokens: Annotated[bool, f"{_ACTOR}.use_dynamic_bsz"] = False
     forward_by_tokens: Annotated[bool | None, f"{_ROLLOUT}.log_prob_use_dynamic_bsz"] = None
     tokens: Annotated[int, Number(f"{_ACTOR}.ppo_max_token_len_per_gpu")] = 16384
     forward_tokens: Annotated[int | None, Number(f"{_ROLLOUT}.log_prob_max_token_len_per_gpu")] = None

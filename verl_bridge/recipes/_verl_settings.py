@@ -184,6 +184,7 @@ class RlSettings(_Settings):
     batch: Annotated[int, Count("data.train_batch_size")] = 1024
     prompt: Annotated[int, Count("data.max_prompt_length")] = 512
     response: Annotated[int, Count("data.max_response_length")] = 512
+    by_tokens: Annotated[bool, f"{_ACTOR}.use_dynamic_bsz"] = False
     samples: Annotated[int, Count(f"{_ROLLOUT}.n")] = 1
     mini: Annotated[int, Count(f"{_ACTOR}.ppo_mini_batch_size")] = 256
     micro: Annotated[int, Count(f"{_ACTOR}.ppo_micro_batch_size_per_gpu", nullable=True)] = 1
