@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_bridge._credit.estimators import GIGPO
 from verl_bridge.recipes._absent import is_installed
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._recipe import NO_SEPARATE_ADAPTERS

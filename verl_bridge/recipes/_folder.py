@@ -186,8 +186,8 @@ def _about_validation(recipe: RlRecipe) -> str:
             LOOP_KEYS + "val_episodes", scalar(least)
         )
     return (
-        "Episodes of each task: together at least 385, so that the 95 % interval of a success rate of one half "
-        "is ± 0.05 (1.96 x 0.5 / 0.05, squared) on these tasks. Our own choice."
+        "Episodes of each task: together at least 385, so that the 95 % interval of a success rate of one "
+        "half is ± 0.05 (1.96 x 0.5 / 0.05, squared) on these tasks. Our own choice."
     )
 
 
@@ -242,6 +242,7 @@ def _texts(recipe: RlRecipe, shares: Sequence[Share], notes: Sequence[str]) -> d
             != recipe.published.get("agent_loop.rows_of_update"),
             penalty=recipe.invalid_action_penalty or None,
             gigpo=recipe.algorithm == "gigpo",
+            similarity=recipe.published.get("agent_loop.similarity"),
             divides=recipe.published.get("algorithm.norm_adv_by_std_in_grpo", True),
         ),
         "notes": "\n".join(f"- {note}" for note in notes),

@@ -310,7 +310,7 @@ class RlRecipe(Choices):
             whole = self.training_gpus // math.gcd(self.training_gpus, self.samples)
             prompts = max(whole, rows // self.samples // whole * whole)
             # verl allows more than a batch only if it fills micro-batches by tokens.
-            return prompts if size.sized else min(prompts, size.batch)
+            return int(prompts if size.sized else min(prompts, size.batch))
         if paper is None:
             # With a row for each turn a step has many more rows, and verl allows no larger mini-batch.
             return size.batch if self.rows == "turn" else size.mini_batch or size.batch
