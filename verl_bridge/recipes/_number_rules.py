@@ -193,7 +193,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "delete rollout.log_prob_use_dynamic_bsz, which verl sets to actor.use_dynamic_bsz",
         ),
         _warning(
-            lambda s: s.mini < s.batch and s.batch % s.mini > 0,
+            lambda s: s.mini < s.batch and s.batch % s.mini > 0 and not s.turn_rows,
             "train_batch_size={batch} is not a multiple of ppo_mini_batch_size={mini}",
             "the last update of each step is filled up with padding, or its prompts are left out",
             "change ppo_mini_batch_size to a divisor of train_batch_size",

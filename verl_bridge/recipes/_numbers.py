@@ -99,6 +99,7 @@ class Numbers(RlSettings):
     train_rows: Annotated[int | None, Fact("the rows of `data.train_files`")] = None
     context: Annotated[int | None, Fact("the context of the model")] = None
     own_loop: Annotated[bool, Fact("the agent loop of verl_bridge")] = False
+    turn_rows: Annotated[bool, Fact("`rows` of the agent loop")] = False
     loop_turns: Annotated[int | None, Fact("`max_turns` of the agent loop")] = None
     env_turns: Annotated[int | None, Fact("`max_turns` of the environments")] = None
     observation: Annotated[int | None, Fact("`max_observation_tokens` of the agent loop")] = None
