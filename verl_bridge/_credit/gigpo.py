@@ -18,8 +18,8 @@ The paper leaves some details open, and in one the authors' code (verl-agent) di
 - A turn without another one of the same state has ``A_S = 0``.
 - The penalty of a turn is in no equation. As in verl-agent, it lowers the score and the return of its own
   turn, and not of the turns before. The mean and the deviation of a group then go over the turns' scores, of
-  which each episode's together count once; verl-agent takes one turn of each episode, whichever is first in
-  its batch.
+  which each episode's together count once; verl-agent takes the turn of each episode that comes first in
+  its shuffled batch.
 - The only episode of a group has its score as ``A_E``, as in verl-agent and in verl's GRPO; the
   formula would give 0. With ``omega = 0``, the result is verl's GRPO.
 """
