@@ -39,7 +39,7 @@ function                                               verl            what is a
                                                                        loop
 =====================================================  ==============  =====================================
 
-After the import of ``core_algos``, the estimator ``gym_gigpo`` is registered.
+After the import of ``core_algos``, the estimators ``gym_gigpo`` and ``gym_turn_gae`` are registered.
 
 The originals are called with verl's arguments. A function with an unexpected signature is not wrapped, and a
 warning is logged. If an addition fails, a warning is logged and the training continues.
@@ -387,6 +387,7 @@ def wrap(module: ModuleType) -> None:
     """Wrap the functions of a module of verl; skip unexpected ones with a warning."""
     if module.__name__ == _ESTIMATORS:
         importlib.import_module("verl_bridge._credit.gigpo_estimator")
+        importlib.import_module("verl_bridge._credit.turn_gae_estimator")
     for target in _WRAPS[module.__name__]:
         path, _, name = target.name.rpartition(".")
         owner: Any = getattr(module, path, None) if path else module
