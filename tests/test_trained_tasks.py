@@ -172,7 +172,7 @@ def test_the_maze_is_measured_on_starts_that_are_not_trained(module, replayed, m
     maze = find("Maze")
     assert replayed.trained == {(maze.id, start) for start in maze.splits["train"]}
     assert replayed.played.pop("choice") <= replayed.trained
-    assert replayed.played.keys() == {"before", "grpo/after", "validation of grpo/train"}
+    assert replayed.played.keys() == {"before-episode", "grpo/after", "validation of grpo/train"}
     for tasks in replayed.played.values():
         assert tasks == {(maze.id, start) for start in maze.splits["test"]}
 
@@ -194,7 +194,7 @@ def test_the_pipeline_names_what_it_trains(module, replayed, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["smollm", "smollm-alfworld"])
+@pytest.mark.parametrize("name", ["smollm", "smollm-alfworld", "smollm-sqlgym"])
 def test_the_pretrained_model_is_evaluated_on_tasks_that_are_not_trained(module, replayed, tmp_path, name):
     smollm = module("pretrained", "smollm")
     recipe = replace(smollm.RECIPES[name], least_turns=1)  # the games that are replayed have one turn

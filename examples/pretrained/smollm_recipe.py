@@ -153,7 +153,7 @@ RECIPES = {
         evaluations=(
             Evaluation("SQLGym", "train", 200, samples=2, kept_out=True, zero_shot=False),
             # Questions about databases that no training task has.
-            Evaluation("SQLGym", "dev", 200, samples=2),
+            Evaluation("SQLGym", "dev", 200, samples=2, zero_shot=False),
         ),
         learns="SQLGym",
         new_tasks=800,

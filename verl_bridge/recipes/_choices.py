@@ -238,7 +238,7 @@ class Choices:
     invalid_action_penalty: Annotated[
         float | None,
         Option(
-            "subtract from the reward of each turn without a valid action",
+            "subtract from the reward of turns without a valid action",
             TRAINING,
             default="from --like, else 0",
             least=0,
@@ -246,7 +246,7 @@ class Choices:
     ] = None
     format_penalty: Annotated[
         float,
-        Option("subtract from the reward of each reply without an action, too", TRAINING, least=0),
+        Option("subtract in addition for each reply without an action", TRAINING, least=0),
     ] = 0.0
     rows: Annotated[
         Rows | None,
