@@ -5,7 +5,8 @@ training tasks, fine-tunes the model on these games with verl, trains it further
 verl, and evaluates it before and after each of these on tasks that were never played. Each stage has a
 folder, and is skipped if it has ended. A stage that was interrupted is resumed: games and evaluations by
 their episodes, fine-tuning and GRPO from their last checkpoint. ``--recipe smollm-alfworld`` does the same in
-ALFWorld, without GRPO.
+ALFWorld, without GRPO, and ``--recipe smollm-families`` keeps whole families of TextCraft's goals out of all
+training.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from craft_families import draw_families, without_families
 from smollm_recipe import (
     ENDED,
     RECIPES,
@@ -123,13 +125,7 @@ class Stages(Commands):
         """Let the oracles play training tasks, and write the games as rows, in one file."""
         at = self.folder / "games"
         for env, count in self.recipe.games:
-            kept_out = {
-                task
-                for each in self.recipe.evaluations
-                if each.env == env
-                for task in tasks_of(each, self.recipe)
-            }
-            tasks = [task for task in find(env).splits["train"] if task not in kept_out]
+            tasks = training_tasks(env, self.recipe)
             if count is not None:
                 tasks = random.Random(self.recipe.kept_out_seed).sample(tasks, count)  # noqa: S311
             self.agentgym(
@@ -269,8 +265,22 @@ class Stages(Commands):
         ]
 
 
+def training_tasks(env: str, recipe: SmolLM) -> list[int]:
+    """Return the tasks of the training split that may be trained on."""
+    tasks = list(find(env).splits["train"])
+    for each in recipe.evaluations:
+        if each.env == env:
+            kept_out = tasks_of(each, recipe)
+            tasks = [task for task in tasks if task not in kept_out]
+            if each.new_families:
+                tasks = without_families(tasks, kept_out)
+    return tasks
+
+
 def tasks_of(evaluation: Evaluation, recipe: SmolLM) -> list[int]:
     """Return the tasks of an evaluation."""
+    if evaluation.new_families:
+        return draw_families(evaluation.count, recipe.kept_out_seed)
     split = list(find(evaluation.env).split(evaluation.split))
     if not evaluation.kept_out:
         return split[: evaluation.count]
