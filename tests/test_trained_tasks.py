@@ -194,7 +194,7 @@ def test_the_pipeline_names_what_it_trains(module, replayed, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["smollm", "smollm-alfworld", "smollm-sqlgym"])
+@pytest.mark.parametrize("name", ["smollm", "smollm-families", "smollm-alfworld", "smollm-sqlgym"])
 def test_the_pretrained_model_is_evaluated_on_tasks_that_are_not_trained(module, replayed, tmp_path, name):
     smollm = module("pretrained", "smollm")
     recipe = replace(smollm.RECIPES[name], least_turns=1)  # the games that are replayed have one turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import command_line
+from agentgym_gym import AgentGymEnv
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -109,6 +111,37 @@ def test_no_game_of_a_recipe_is_of_a_task_that_is_evaluated(module):
             assert len(set(tasks)) == each.count
             assert each.kept_out or not set(tasks) & set(find(each.env).splits["train"])
             assert (smollm.HERE / "prompts" / f"{each.env}.txt").is_file()
+
+
+@pytest.mark.parametrize(("name", "shown", "alike"), [("smollm", 54, 60), ("smollm-families", 0, 0)])
+def test_no_training_prompt_shows_a_family_of_a_goal_that_is_kept_out(
+    module, monkeypatch, textcraft_url, name, shown, alike
+):
+    """Counts the goals with a recipe in a training prompt, and with a recipe of its quantities in one."""
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", textcraft_url)
+    smollm = module("pretrained", "smollm")
+    recipe = smollm.RECIPES[name]
+    kept_out = smollm.tasks_of(recipe.evaluations[0], recipe)
+    trained = smollm.training_tasks("TextCraft", recipe)
+    with AgentGymEnv("TextCraft") as env:
+        prompts = {task: env.reset(options={"task_id": task})[0] for task in (*kept_out, *trained)}
+    lines = {task: set(re.findall(r"^craft .+$", text, re.MULTILINE)) for task, text in prompts.items()}
+    goals = {task: re.search(r"^Goal: craft (.+)\.$", prompts[task], re.MULTILINE)[1] for task in kept_out}
+    makes = {
+        task: {line for line in lines[task] if re.match(rf"craft \d+ {goal} using ", line)}
+        for task, goal in goals.items()
+    }
+
+    def quantities(recipes):
+        numbers = (re.findall(r"\d+", line) for line in recipes)
+        return {(first, *sorted(others)) for first, *others in numbers}
+
+    in_training = set().union(*(lines[task] for task in trained))
+    assert len(kept_out) == 60
+    assert all(makes.values())
+    assert sum(not in_training.isdisjoint(own) for own in makes.values()) == shown
+    alike_in_training = quantities(in_training)
+    assert sum(not alike_in_training.isdisjoint(quantities(own)) for own in makes.values()) == alike
 
 
 @pytest.mark.slow

@@ -5,7 +5,8 @@ training tasks, fine-tunes the model on these games with verl, trains it further
 verl, and evaluates it before and after each of these on tasks that were never played. Each stage has a
 folder, and is skipped if it has ended. A stage that was interrupted is resumed: games and evaluations by
 their episodes, fine-tuning and GRPO from their last checkpoint. ``--recipe smollm-alfworld`` does the same in
-ALFWorld, without GRPO, and ``--recipe smollm-sqlgym`` in SQLGym, with GRPO on groups with signal.
+ALFWorld, without GRPO, ``--recipe smollm-sqlgym`` in SQLGym, with GRPO on groups with signal, and
+``--recipe smollm-families`` keeps whole families of TextCraft's goals out of all training.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from craft_families import draw_families, without_families
 from smollm_recipe import (
     ENDED,
     RECIPES,
@@ -123,7 +125,7 @@ class Stages(Commands):
         """Let the oracles play training tasks, and write the games as rows, in one file."""
         at = self.folder / "games"
         for env, count in self.recipe.games:
-            tasks = self.training_tasks(env)
+            tasks = training_tasks(env, self.recipe)
             if count is not None:
                 tasks = random.Random(self.recipe.kept_out_seed).sample(tasks, count)  # noqa: S311
             self.agentgym(
@@ -143,16 +145,6 @@ class Stages(Commands):
             f"--out={at}",
         )
 
-    def training_tasks(self, env: str) -> list[int]:
-        """Return the training tasks of an environment that no evaluation keeps out."""
-        kept_out = {
-            task
-            for each in self.recipe.evaluations
-            if each.env == env
-            for task in tasks_of(each, self.recipe)
-        }
-        return [task for task in find(env).splits["train"] if task not in kept_out]
-
     def tasks_to_learn(self, env: str) -> list[int]:
         """Return the tasks of GRPO."""
         recipe, games = self.recipe, read_run(self.path / "games" / env).records
@@ -161,7 +153,7 @@ class Stages(Commands):
                 game.task_id for game in games if recipe.least_turns <= game.turns <= recipe.most_turns
             )
         played = {game.task_id for game in games}
-        new = [task for task in self.training_tasks(env) if task not in played]
+        new = [task for task in training_tasks(env, recipe) if task not in played]
         return sorted(random.Random(recipe.kept_out_seed).sample(new, recipe.new_tasks))  # noqa: S311
 
     @property
@@ -282,8 +274,22 @@ class Stages(Commands):
         ]
 
 
+def training_tasks(env: str, recipe: SmolLM) -> list[int]:
+    """Return the tasks of the training split that may be trained on."""
+    tasks = list(find(env).splits["train"])
+    for each in recipe.evaluations:
+        if each.env == env:
+            kept_out = tasks_of(each, recipe)
+            tasks = [task for task in tasks if task not in kept_out]
+            if each.new_families:
+                tasks = without_families(tasks, kept_out)
+    return tasks
+
+
 def tasks_of(evaluation: Evaluation, recipe: SmolLM) -> list[int]:
     """Return the tasks of an evaluation."""
+    if evaluation.new_families:
+        return draw_families(evaluation.count, recipe.kept_out_seed)
     split = list(find(evaluation.env).split(evaluation.split))
     if not evaluation.kept_out:
         return split[: evaluation.count]

@@ -45,6 +45,8 @@ class Evaluation:
         samples: Episodes of each task.
         kept_out: Whether they are tasks of the training split that are kept out of all training.
         zero_shot: Whether they are also played before any training.
+        new_families: Whether they are kept out with their families (``craft_families.py``): no training
+            prompt shows a recipe of one. Only in TextCraft.
     """
 
     env: str
@@ -53,15 +55,20 @@ class Evaluation:
     samples: int = 1
     kept_out: bool = False
     zero_shot: bool = True
+    new_families: bool = False
 
     @property
     def name(self) -> str:
         """The name of its runs."""
+        if self.new_families:
+            return f"{self.env}-new-families"
         return f"{self.env}-{'kept-out' if self.kept_out else self.split}"
 
     @property
     def title(self) -> str:
         """Its name in tables and figures."""
+        if self.new_families:
+            return f"{self.env}, new families"
         split = {"train": "training split", "dev": "development split", "test": "test split"}
         return f"{self.env}, {split.get(self.split, self.split)}"
 
@@ -135,6 +142,13 @@ class SmolLM(Training):
 
 RECIPES = {
     "smollm": SmolLM(),
+    "smollm-families": SmolLM(
+        kept_out_seed=5,  # of the seeds 0 to 7 the one that leaves the most training tasks
+        evaluations=(
+            Evaluation("TextCraft", "train", 60, samples=2, kept_out=True, new_families=True),
+            *SmolLM.evaluations[1:],
+        ),
+    ),
     "smollm-alfworld": SmolLM(
         games=(("ALFWorld", 400),),
         evaluations=(

@@ -34,7 +34,13 @@ from agentgym_gym.evaluate import RunResult, find_runs, read_run
 TITLES = {each.name: each.title for recipe in RECIPES.values() for each in recipe.evaluations}
 COLUMNS = {"zero-shot": "zero-shot (95 %)", "after-sft": "fine-tuned (95 %)"}
 SPEAKERS = {"user": "Environment", "assistant": "Model"}
-GAMES = {"TextCraft-kept-out": 4, "SQLGym-dev": 3, "BabyAI-test": 3, "ALFWorld-test_unseen": 10}
+GAMES = {
+    "TextCraft-kept-out": 4,
+    "TextCraft-new-families": 4,
+    "SQLGym-dev": 3,
+    "BabyAI-test": 3,
+    "ALFWorld-test_unseen": 10,
+}
 """Games of the fine-tuned model that are shown, or of the first seed of GRPO if it played the tasks."""
 
 
