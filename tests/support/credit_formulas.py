@@ -1,11 +1,97 @@
-"""GiGPO's advantages of tokens by the formulas of its paper, arXiv 2505.10978, in numpy."""
+"""Advantages of tokens by the formulas of the papers, in numpy.
+
+A batch has verl's names: `token_level_rewards`, `response_mask` and `values`, each episodes by tokens, and
+`index` with the group of each episode.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+
+Batch = Mapping[str, Any]
+
+
+def whitened(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Values less their mean over the tokens of a batch, by the deviation of a sample, as verl takes it."""
+    among = values[mask]
+    return (values - among.mean()) / np.sqrt(among.var(ddof=1) + 1e-8)
+
+
+def to_come(rewards: np.ndarray, mask: np.ndarray, gamma: float, *, over_observations: bool) -> np.ndarray:
+    """The discounted sum of the rewards from each of the model's tokens on.
+
+    Args:
+        rewards: Of each token.
+        mask: Which are the model's.
+        gamma: The discount for each of the model's tokens.
+        over_observations: Whether a reward counts for replies before an observation too.
+    """
+    sums = np.zeros_like(rewards)
+    for number, of_model in enumerate(mask):
+        ahead = 0.0
+        for place in reversed(range(len(of_model))):
+            if of_model[place]:
+                sums[number, place] = ahead = rewards[number, place] + gamma * ahead
+            elif not over_observations:
+                ahead = 0.0
+    return sums
+
+
+def groups(batch: Batch) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for place, group in enumerate(batch["index"]):
+        found.setdefault(group, []).append(place)
+    return found
+
+
+def grpo(batch: Batch) -> np.ndarray:
+    """A score less the mean of its group, by the group's deviation (arXiv 2402.03300)."""
+    scores, result = batch["token_level_rewards"].sum(1), np.zeros(len(batch["index"]))
+    for places in groups(batch).values():
+        of_group = scores[places]
+        result[places] = (of_group - of_group.mean()) / (of_group.std(ddof=1) + 1e-6)
+    return result[:, None] * batch["response_mask"]
+
+
+def rloo(batch: Batch) -> np.ndarray:
+    """A score less the mean of the others of its group (arXiv 2402.14740)."""
+    scores, result = batch["token_level_rewards"].sum(1), np.zeros(len(batch["index"]))
+    for places in groups(batch).values():
+        for place in places:
+            result[place] = scores[place] - np.mean([scores[other] for other in places if other != place])
+    return result[:, None] * batch["response_mask"]
+
+
+def gae(batch: Batch, *, gamma: float, lam: float) -> np.ndarray:
+    """Each error of the critic's, and those after it by powers of gamma and lambda (arXiv 1506.02438).
+
+    Over the model's tokens alone, as if no observation stood between them; then verl whitens.
+    """
+    mask = batch["response_mask"].astype(bool)
+    result = np.zeros_like(batch["values"])
+    for number, of_model in enumerate(mask):
+        rewards, values = batch["token_level_rewards"][number][of_model], batch["values"][number][of_model]
+        errors = rewards + gamma * np.append(values[1:], 0.0) - values
+        powers = (gamma * lam) ** np.arange(len(errors))
+        result[number, of_model] = [errors[at:] @ powers[: len(errors) - at] for at in range(len(errors))]
+    return whitened(result, mask)
+
+
+def reinforce_plus_plus(batch: Batch, *, gamma: float, over_observations: bool = True) -> np.ndarray:
+    """The rewards to come, less the mean and by the deviation of the whole batch (arXiv 2501.03262)."""
+    mask = batch["response_mask"].astype(bool)
+    sums = to_come(batch["token_level_rewards"], mask, gamma, over_observations=over_observations)
+    return whitened(sums, mask) * mask
+
+
+def remax(batch: Batch) -> np.ndarray:
+    """The rewards to come less the score of the greedy episode (arXiv 2310.10505)."""
+    mask = batch["response_mask"].astype(bool)
+    sums = to_come(batch["token_level_rewards"], mask, 1.0, over_observations=True)
+    return (sums - batch["reward_baselines"][:, None]) * mask
 
 
 def gigpo(

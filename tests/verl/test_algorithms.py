@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from credit_formulas import gigpo, turn_gae
+from credit_formulas import gae, gigpo, grpo, reinforce_plus_plus, remax, rloo, turn_gae
 from guessing_env import TEXTS
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
@@ -157,87 +157,6 @@ def batch_of(run: Run, step: int) -> Batch:
     return {key: value.double().numpy() if torch.is_tensor(value) else value for key, value in kept.items()}
 
 
-def whitened(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Values less their mean over the tokens of a batch, by the deviation of a sample, as verl takes it."""
-    among = values[mask]
-    return (values - among.mean()) / np.sqrt(among.var(ddof=1) + 1e-8)
-
-
-def to_come(rewards: np.ndarray, mask: np.ndarray, gamma: float, *, over_observations: bool) -> np.ndarray:
-    """The discounted sum of the rewards from each of the model's tokens on.
-
-    Args:
-        rewards: Of each token.
-        mask: Which are the model's.
-        gamma: The discount for each of the model's tokens.
-        over_observations: Whether a reward counts for replies before an observation too.
-    """
-    sums = np.zeros_like(rewards)
-    for number, of_model in enumerate(mask):
-        ahead = 0.0
-        for place in reversed(range(len(of_model))):
-            if of_model[place]:
-                sums[number, place] = ahead = rewards[number, place] + gamma * ahead
-            elif not over_observations:
-                ahead = 0.0
-    return sums
-
-
-def groups(batch: Batch) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for place, group in enumerate(batch["index"]):
-        found.setdefault(group, []).append(place)
-    return found
-
-
-def grpo(batch: Batch) -> np.ndarray:
-    """A score less the mean of its group, by the group's deviation (arXiv 2402.03300)."""
-    scores, result = batch["token_level_rewards"].sum(1), np.zeros(len(batch["index"]))
-    for places in groups(batch).values():
-        of_group = scores[places]
-        result[places] = (of_group - of_group.mean()) / (of_group.std(ddof=1) + 1e-6)
-    return result[:, None] * batch["response_mask"]
-
-
-def rloo(batch: Batch) -> np.ndarray:
-    """A score less the mean of the others of its group (arXiv 2402.14740)."""
-    scores, result = batch["token_level_rewards"].sum(1), np.zeros(len(batch["index"]))
-    for places in groups(batch).values():
-        for place in places:
-            result[place] = scores[place] - np.mean([scores[other] for other in places if other != place])
-    return result[:, None] * batch["response_mask"]
-
-
-def gae(batch: Batch) -> np.ndarray:
-    """Each error of the critic's, and those after it by powers of gamma and lambda (arXiv 1506.02438).
-
-    Over the model's tokens alone, as if no observation stood between them; then verl whitens.
-    """
-    mask = batch["response_mask"].astype(bool)
-    result = np.zeros_like(batch["values"])
-    for number, of_model in enumerate(mask):
-        rewards, values = batch["token_level_rewards"][number][of_model], batch["values"][number][of_model]
-        errors = rewards + GAMMA * np.append(values[1:], 0.0) - values
-        powers = (GAMMA * LAMBDA) ** np.arange(len(errors))
-        result[number, of_model] = [errors[at:] @ powers[: len(errors) - at] for at in range(len(errors))]
-    return whitened(result, mask)
-
-
-def reinforce_plus_plus(batch: Batch) -> np.ndarray:
-    """The rewards to come, less the mean and by the deviation of the whole batch (arXiv 2501.03262)."""
-    mask = batch["response_mask"].astype(bool)
-    # verl 0.7 and 0.8 begin anew at each observation, so that only the last reply is credited.
-    sums = to_come(batch["token_level_rewards"], mask, GAMMA, over_observations=MINOR == "0.9")
-    return whitened(sums, mask) * mask
-
-
-def remax(batch: Batch) -> np.ndarray:
-    """The rewards to come less the score of the greedy episode (arXiv 2310.10505)."""
-    mask = batch["response_mask"].astype(bool)
-    sums = to_come(batch["token_level_rewards"], mask, 1.0, over_observations=True)
-    return (sums - batch["reward_baselines"][:, None]) * mask
-
-
 def gigpo_of_batch(batch: Batch) -> np.ndarray:
     """The comparison of episodes, and of turns from the same state (arXiv 2505.10978)."""
     played = [place for place, turns in enumerate(batch["turns"]) if turns is not None]  # without padding
@@ -260,13 +179,22 @@ def gae_of_turns(batch: Batch) -> np.ndarray:
     return turn_gae(rewards, values, batch["turns"], gamma=GAMMA, lam=LAMBDA)[0]
 
 
+def gae_of_tokens(batch: Batch) -> np.ndarray:
+    return gae(batch, gamma=GAMMA, lam=LAMBDA)
+
+
+def reinforce_plus_plus_of_batch(batch: Batch) -> np.ndarray:
+    # verl 0.7 and 0.8 begin anew at each observation, so that only the last reply is credited.
+    return reinforce_plus_plus(batch, gamma=GAMMA, over_observations=MINOR == "0.9")
+
+
 INDEPENDENT = {
     "turn_ppo": gae_of_turns,
     "gigpo": gigpo_of_batch,
     "grpo": grpo,
-    "ppo": gae,
+    "ppo": gae_of_tokens,
     "rloo": rloo,
-    "reinforce_plus_plus": reinforce_plus_plus,
+    "reinforce_plus_plus": reinforce_plus_plus_of_batch,
     "remax": remax,
 }
 
