@@ -81,7 +81,7 @@ class SftOptions(FineTuningOptions):
     groups={
         _TRAJECTORIES: (
             *("successful", "min_score", "best", "split", "val", "seed"),
-            *("from_", "action_format", "prompt", "system_prompt"),
+            *("from_", "action_format", "prompt", "system_prompt", "history"),
         ),
         "Output": ("out_", "force"),
         TRAINING: (),
