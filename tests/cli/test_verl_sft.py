@@ -152,7 +152,7 @@ def test_marks_are_kept_and_reported(sft):
 def test_the_evaluation_has_the_history_of_the_rows(run, sft, games, again):
     source = games
     if again:
-        assert run("data", "sft", games, "--history", "turns:2", "--out", "rows").exit_code == 0
+        assert run("data", "sft", games, "--history", "turns:2", "--val", 8, "--out", "rows").exit_code == 0
         source = "rows"
     _, _, rows = sft("--eval", "Maze", *([] if again else ["--history", "turns:2"]), source=source)
     assert {json.loads(row["rest"])["extra"]["history"] for row in rows["train"]} == {"turns:2"}
