@@ -22,6 +22,7 @@ __all__ = [
     "is_overflow",
     "parse_json",
     "read_completion",
+    "text_of",
     "without_thinking",
 ]
 
