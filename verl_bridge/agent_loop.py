@@ -306,8 +306,9 @@ class GymAgentLoop(AgentLoopBase):
                 rollout.turns.end(episode.info)
             if episode.over:
                 return
+            characters = len(episode.observation) + prompts.characters
             rollout.cut_by = await _encode_aside(
-                len(episode.observation) + prompts.characters,
+                _LONG + 1 if prompts.calls_function else characters,  # a user's function may take any time
                 functools.partial(prompts.continue_with, rollout, reply, episode),
             )
             if rollout.cut_by is not None:

@@ -17,6 +17,7 @@ from agentgym_gym.catalogue import find
 from agentgym_gym.data import Item, Seeds, SourceFormat, Trajectory
 from agentgym_gym.data._split import parse_val
 from agentgym_gym.data._trajectories import as_system, as_turns, with_prompt
+from agentgym_gym.data._turns import parse_policy
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 from agentgym_gym.options import Option
 
@@ -116,6 +117,9 @@ class FineTuningOptions(EpisodeOptions):
         PerEnvironment(file_text),
         Option("file with a system prompt to replace the recorded one", metavar="[NAME=]FILE"),
     ] = None
+    history: Annotated[
+        str, Option("messages before each reply: all, turns:K, tokens:N; a row per turn unless all")
+    ] = "all"
     force: Force = False
 
     def with_prompts(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
@@ -134,21 +138,24 @@ class FineTuningOptions(EpisodeOptions):
     def divide(self, trajectories: Iterable[Trajectory], val: str) -> dict[str, list[Trajectory]]:
         """Divide trajectories into ``"train"`` and ``"val"`` by task, so that no task is in both.
 
+        Unless ``--history`` is all, each turn becomes a trajectory.
+
         Args:
             trajectories: The trajectories.
             val: The number or share of validation tasks, in the syntax of ``--val``.
 
         Raises:
-            BadOption: There are too few tasks.
+            BadOption: There are too few tasks, or a trajectory lacks what the history requires.
         """
-        size = parse_val(val)
+        size, policy = parse_val(val), parse_policy(self.history)
         change: Callable[[Trajectory], Trajectory] = as_system if self.prompt == "system" else as_turns
         by_task: dict[Any, list[Trajectory]] = {}
         items = {}
-        for each in map(change, trajectories):
-            item = _item(each)
+        for trajectory in trajectories:
+            item = _item(trajectory)
             items[item.key] = item
-            by_task.setdefault(item.key, []).append(each)
+            turns = library.per_turn(as_system(trajectory), policy)
+            by_task.setdefault(item.key, []).extend(map(change, turns))
         division = library.divide(items.values(), val=size, seed=self.seed)
         return {
             part: [each for item in chosen for each in by_task[item.key]]
@@ -184,6 +191,7 @@ class FineTuningOptions(EpisodeOptions):
             **_replies([each for part in parts.values() for each in part]),
             "files": {part: str(path) for part, path in written.items()},
             "seed": self.seed,
+            "history": str(parse_policy(self.history)),
         }
 
 

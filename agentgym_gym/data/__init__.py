@@ -27,6 +27,7 @@ Trajectories can be read from runs, AgentGym files or parquet rows, and written 
     env.close()
     chosen = select(read_trajectories(Path("runs/oracle")), successful=True)
     write(Path("data/sft"), {"train": sft_rows(chosen.kept)}, sft_schema())
+    write(Path("data/turns"), {"train": sft_rows(chosen.kept, history="turns:2")}, sft_schema())
 
 pyarrow is imported only when a parquet file is read or written.
 """
@@ -46,6 +47,7 @@ from agentgym_gym.data._trajectories import (
     Trajectory,
     select,
 )
+from agentgym_gym.data._turns import per_turn
 from agentgym_gym.evaluate._items import (
     Item,
     Seeds,
@@ -73,6 +75,7 @@ __all__ = [
     "items_of",
     "own_prompt",
     "parse_val",
+    "per_turn",
     "read_items",
     "read_prompts",
     "read_trajectories",

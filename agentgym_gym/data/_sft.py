@@ -1,7 +1,8 @@
-"""Rows for supervised fine-tuning: one per trajectory.
+"""Rows for supervised fine-tuning: one per trajectory, or one per turn.
 
 verl's SFT dataset reads the column ``messages`` and trains on every assistant message: verl 0.7 to 0.9 has no
-flag to exclude one. The other columns store the rest of the trajectory, so that it can be read back.
+flag to exclude one. ``verl_bridge.sft_dataset`` reads the column ``loss`` too. The other columns store the
+rest of the trajectory, so that it can be read back.
 """
 
 from __future__ import annotations
@@ -9,25 +10,36 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.data._parquet import require_pyarrow
 from agentgym_gym.data._trajectories import Message, Trajectory
+from agentgym_gym.data._turns import per_turn
 from agentgym_gym.errors import BadFile, BadOption
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate import History
 
 __all__ = ["read_sft", "sft_rows", "sft_schema"]
 
 
-def sft_rows(trajectories: Iterable[Trajectory]) -> Iterator[dict[str, Any]]:
-    """Yield a row for each trajectory.
+def sft_rows(
+    trajectories: Iterable[Trajectory], *, history: History | str = "all"
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each trajectory, or for each of its turns.
 
     ``messages`` ends with the last reply. Later messages of the environment are in ``rest``: no reply follows
     them, so there is nothing to train on.
 
+    Args:
+        trajectories: The trajectories.
+        history: The part of the conversation before each reply: a `History`, or its text. With ``"all"``, a
+            row is a whole trajectory; otherwise it is a turn, as `per_turn` returns it.
+
     Raises:
-        BadOption: A fault ended a trajectory.
+        BadOption: A fault ended a trajectory, or `per_turn` cannot apply the policy.
     """
-    for each in trajectories:
+    for each in (turn for trajectory in trajectories for turn in per_turn(trajectory, history)):
         if each.fault is not None:
             raise BadOption(f"{each.source or each.key}: ended by {each.fault}, so it is not training data")
         end = max(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 from agentgym_gym.catalogue import find
 from agentgym_gym.data._agenttraj import read_agenttraj
 from agentgym_gym.data._sft import read_sft
-from agentgym_gym.data._trajectories import Message, Role, Trajectory
+from agentgym_gym.data._trajectories import Message, RequestCounts, Role, Trajectory, as_context
 from agentgym_gym.errors import BadFile, UnknownEnvironment
-from agentgym_gym.evaluate import ChatPrompt, find_runs, read_run
+from agentgym_gym.evaluate import ChatPrompt, History, find_runs, read_run
 from agentgym_gym.evaluate._runs import EPISODES
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _of_run(run: RunResult) -> list[Trajectory]:
             fault=_fault(record),
             extra={"agent": record.agent, "sample": record.sample},
             source=f"{run.path}: task {record.task_id}, sample {record.sample}",
+            counts=_counts(run, record),
         )
         for record in run.records
     ]
@@ -92,11 +93,19 @@ def _head(run: RunResult) -> Iterator[Message]:
     prompt = recorded_prompt if isinstance(recorded_prompt, dict) else {}
     chat_prompt = ChatPrompt(prompt.get("system"), tuple(prompt.get("examples") or ()))
     messages = chat_prompt.messages(settings.get("system_prompt", run.facts["system_prompt"]))
-    # Without a system message, `as_system` would take the first example for AgentGym's prompt and its answer.
-    loss = False if messages and messages[0]["role"] == "system" else None
-    for message in messages:
-        role = cast("Role", message["role"])
-        yield Message(role, message["content"], loss if role == "assistant" else None)
+    for each in messages:
+        message = Message(cast("Role", each["role"]), each["content"])
+        yield as_context(message) if message.role == "assistant" else message
+
+
+def _counts(run: RunResult, record: EpisodeRecord) -> RequestCounts | None:
+    """Return the token counts of an episode's requests; None if one is unknown, or they have reasoning."""
+    settings = run.facts.get("agent_settings")
+    settings = settings if isinstance(settings, dict) else {}
+    history, tokens = settings.get("history"), [step.get("prompt_tokens") for step in record.steps]
+    if not isinstance(history, dict) or settings.get("keep_reasoning") or not all(tokens):
+        return None
+    return RequestCounts(str(History(**history)), tuple(map(int, filter(None, tokens))))
 
 
 def _messages(record: EpisodeRecord) -> Iterator[Message]:

@@ -15,12 +15,24 @@ from typing import Any, Literal, TypeAlias, get_args
 from agentgym_gym.catalogue import find
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 
-__all__ = ["Message", "Role", "Selected", "Trajectory", "as_system", "as_turns", "select", "with_prompt"]
+__all__ = [
+    "Message",
+    "RequestCounts",
+    "Role",
+    "Selected",
+    "Trajectory",
+    "as_context",
+    "as_system",
+    "as_turns",
+    "select",
+    "with_prompt",
+]
 
 Role: TypeAlias = Literal["system", "user", "assistant"]
 
 _ANSWER = "agentgym_answer"  # the key under which `as_system` stores the answer to the prompt
 _OK = "OK."
+_CONTEXT = "context"  # marks an example or an earlier reply, which is not the answer to a prompt
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,19 @@ class Message:
 
 
 @dataclass(frozen=True)
+class RequestCounts:
+    """The token counts of the requests for the replies of an episode.
+
+    Attributes:
+        history: The history policy of the requests, as text.
+        tokens: The tokens of the request for each reply, as the model server counted them.
+    """
+
+    history: str
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Trajectory:
     """The messages of one episode, in order.
 
@@ -63,8 +88,11 @@ class Trajectory:
         item_id: AgentGym's item id of the task, if the source has one.
         fault: Kind of the fault of the environment or agent that ended the episode. Such a trajectory is not
             training data: `select` drops it, and it cannot be written to a file.
-        extra: Other values from the source, as JSON values.
+        extra: Other values from the source, as JSON values. A conversation of one turn, as `per_turn` makes
+            it, has the policy as ``history``, and the number of the ``turn``, from 1.
         source: The file and entry that it was read from. It is ignored when trajectories are compared.
+        counts: The token counts of the requests, if the source has them and the messages are unchanged. They
+            are not written to files, and ignored when trajectories are compared.
     """
 
     env_id: str
@@ -77,6 +105,7 @@ class Trajectory:
     fault: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     source: str = field(default="", compare=False)
+    counts: RequestCounts | None = field(default=None, compare=False)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -95,11 +124,16 @@ def as_system(trajectory: Trajectory) -> Trajectory:
     answer = rest[0] if rest else None
     if first is None or answer is None or (first.role, answer.role) != ("user", "assistant"):
         return trajectory
-    if answer.loss is not False:
+    if answer.loss is not False or _CONTEXT in answer.extra:
         return trajectory
     stored = {"content": answer.content, "extra": dict(answer.extra)}
     system = replace(first, role="system", extra={**first.extra, _ANSWER: stored})
     return replace(trajectory, messages=(system, *rest[1:]))
+
+
+def as_context(reply: Message) -> Message:
+    """Return an example or an earlier reply, which is not to be trained on, and no answer to a prompt."""
+    return replace(reply, loss=False, extra={_CONTEXT: True})
 
 
 def as_turns(trajectory: Trajectory) -> Trajectory:
@@ -119,7 +153,7 @@ def as_turns(trajectory: Trajectory) -> Trajectory:
 
 def with_prompt(trajectory: Trajectory, prompt: str) -> Trajectory:
     """Return a trajectory with another system prompt, as a system message."""
-    trajectory = as_system(trajectory)
+    trajectory = replace(as_system(trajectory), counts=None)
     first, *rest = trajectory.messages or (None,)
     if first is None or first.role != "system":
         return replace(trajectory, messages=(Message("system", prompt), *trajectory.messages))
@@ -162,12 +196,16 @@ def select(
             and all their trajectories are kept.
 
     Raises:
-        BadOption: ``best`` is below 1, ``min_score`` is not finite, or an environment has no such split.
+        BadOption: ``best`` is below 1, or a trajectory is one turn of an episode; ``min_score`` is not
+            finite, or an environment has no such split.
     """
     if min_score is not None and not math.isfinite(min_score):
         raise BadOption("min_score", min_score, "a finite number")
     if best is not None and best < 1:
         raise BadOption("best", best, "1 or more")
+    trajectories = list(trajectories)
+    if best is not None and any("history" in each.extra for each in trajectories):
+        raise BadOption("best", best, problem="compares episodes, and a source has turns: give its episodes")
     left_out: Counter[str] = Counter()
     kept: list[Trajectory] = []
     seen = set()

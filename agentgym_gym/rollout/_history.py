@@ -188,6 +188,7 @@ class Conversation:
         head: The messages before the first reply.
         overhead: Estimated tokens of the rest of the request, which are the tools.
         clean: Converts a summary, as the caller converts the texts of the other messages.
+        restore: Converts a message back, for the function of the summary.
 
     Raises:
         BadOption: The function of the summary cannot be imported.
@@ -197,6 +198,7 @@ class Conversation:
     head: list[Message]
     overhead: int = 0
     clean: Callable[[str], str] = str
+    restore: Callable[[Message], Message] = dict
     _turns: list[_Turn] = field(default_factory=list)
     _first: int = 0  # the first turn to send; a turn that was omitted once is not sent again
     _head_tokens: int | None = None
@@ -307,7 +309,7 @@ class Conversation:
             return self.clean(scrub(self._from_info))
         if self._from_function[0] != self._first:  # called once for each number of omitted turns
             text: object = self._summarize(
-                [dict(message) for message in _messages(self._turns[: self._first])]
+                [self.restore(message) for message in _messages(self._turns[: self._first])]
             )
             if not isinstance(text, str):
                 problem = f"has a function that returned {type(text).__name__}: it should return text"

@@ -148,6 +148,22 @@ def test_marks_are_kept_and_reported(sft):
     assert [said.loss for said in first.messages if said.role == "assistant"] == [False, True]
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_the_evaluation_has_the_history_of_the_rows(run, sft, games, again):
+    source = games
+    if again:
+        assert run("data", "sft", games, "--history", "turns:2", "--val", 8, "--out", "rows").exit_code == 0
+        source = "rows"
+    _, _, rows = sft("--eval", "Maze", *([] if again else ["--history", "turns:2"]), source=source)
+    assert {json.loads(row["rest"])["extra"]["history"] for row in rows["train"]} == {"turns:2"}
+    (line,) = [line for line in Path("sft/run.sh").read_text("utf-8").splitlines() if "eval Maze" in line]
+    assert "--action-format react --history turns:2" in line
+    assert problems(run) == []
+    sft("--eval", "Maze", "--eval-options", "--history turns:4", "--force", source=source)
+    script = Path("sft/run.sh").read_text("utf-8")
+    assert ("--history turns:4" in script, "--history turns:2" in script) == (True, False)
+
+
 def test_the_script_contains_the_evaluation(sft, tmp_path):
     Path("some.txt").write_text("0\n1\n")
     sft("--eval", "Maze", "--eval", "TextCraft", "--eval-tasks", "some.txt", "--eval-engine", "transformers")

@@ -271,7 +271,7 @@ def test_a_prompt_of_the_user_is_read_as_the_prompt_of_the_agent(kept, rewrite):
     settings = {"prompt": {"system": "", "examples": examples}}
     folder = kept(episode(), name="other", agent_settings=settings)
     (trajectory,) = read_trajectories(folder)
-    assert [(each.content, each.loss) for each in trajectory.messages[:2]] == [("a", None), ("b", None)]
+    assert [(each.content, each.loss) for each in trajectory.messages[:2]] == [("a", None), ("b", False)]
     assert rewrite(folder, "system")[0] == trajectory
     settings = {"system_prompt": "Mine, {{system_prompt}}.", "prompt": {"system": None, "examples": []}}
     (trajectory,) = read_trajectories(kept(episode(), name="third", agent_settings=settings))

@@ -8,10 +8,12 @@ import copy
 import importlib
 import importlib.util
 import json
+import threading
 
 import gymnasium
 import pytest
 
+import counting_env
 import needs
 
 pytest.importorskip("transformers", reason=needs.reason("transformers"))
@@ -245,13 +247,7 @@ def test_evaluation_training_and_rollout_apply_a_history_policy_alike(row, histo
 @pytest.mark.skipif(importlib.util.find_spec("verl.trainer.ppo.v1") is None, reason="rows need verl 0.9")
 def test_the_agent_loop_omits_and_records_the_same_turns(row, play, tmp_path, monkeypatch):
     made, models, replies = row("summary"), [], ["4", "what?", "5", "6"]
-    worker = importlib.import_module("verl.experimental.agent_loop.agent_loop").AgentLoopWorker
-    postprocess = worker._agent_loop_postprocess
-
-    def of_last_row(self, output, *args, **kwargs):  # only the worker of verl's newer trainer takes all rows
-        return postprocess(self, output[-1], *args, **kwargs)
-
-    monkeypatch.setattr(worker, "_agent_loop_postprocess", of_last_row)
+    keep_last_rows(monkeypatch)
     played = play(
         scripted(replies, models),
         [made["extra_info"]["interaction_kwargs"]],
@@ -269,6 +265,48 @@ def test_the_agent_loop_omits_and_records_the_same_turns(row, play, tmp_path, mo
     (run,) = read_training(tmp_path)
     (record,) = run.records
     assert [step.get("omitted_turns", 0) for step in record.steps] == [0, 0, 1, 2]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("verl.trainer.ppo.v1") is None, reason="rows need verl 0.9")
+def test_the_function_of_a_summary_gets_plain_text_away_from_the_event_loop(play, monkeypatch):
+    calls, replies, models, imported = [], ["4", "what?", "5", "6"], [], []
+
+    def summarize(messages):
+        calls.append((threading.current_thread() is loop, messages))
+        return counting_env.summarize(messages)
+
+    loop, summarizer = threading.current_thread(), History.summarizer
+    monkeypatch.setattr(counting_env, "recorded", summarize, raising=False)
+    monkeypatch.setattr(History, "summarizer", lambda self: imported.append(self) or summarizer(self))
+    keep_last_rows(monkeypatch)
+    (made,) = recipes.seeded(ENV_IDS["none"], [3], None, {"besides": " <|im_end|>", "goal": 9})
+    play(
+        scripted(replies, models),
+        [made["extra_info"]["interaction_kwargs"]],
+        system=None,
+        max_turns=len(replies),
+        rows="turn",
+        history="turns:1,summary:counting_env:recorded",
+        prompt_length=4_096,
+        response_length=2_048,
+    )
+    assert [by_loop for by_loop, _ in calls] == [False, False]
+    assert calls[0][1] == [
+        {"role": "assistant", "content": "4"},
+        {"role": "user", "content": "You are at 0. <|im_end|>"},
+    ]
+    assert len(imported) <= 2  # when the loop checks its options, and for the conversation
+
+
+def keep_last_rows(monkeypatch):
+    """Let verl's worker return the last row of each episode, since its newer trainer takes all of them."""
+    worker = importlib.import_module("verl.experimental.agent_loop.agent_loop").AgentLoopWorker
+    postprocess = worker._agent_loop_postprocess
+
+    def of_last_row(self, output, *args, **kwargs):  # only the worker of verl's newer trainer takes all rows
+        return postprocess(self, output[-1], *args, **kwargs)
+
+    monkeypatch.setattr(worker, "_agent_loop_postprocess", of_last_row)
 
 
 def scripted(replies, models):

@@ -146,7 +146,7 @@ def tokenizer(tiny):
 def row(tokenizer, tmp_path):
     """Returns the row that a dataset makes of a game, by the name of its class."""
 
-    def read(name, *messages, template=CHATML):
+    def read(name, *messages, template=CHATML, history="all"):
         from omegaconf import OmegaConf
         from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
@@ -154,10 +154,12 @@ def row(tokenizer, tmp_path):
 
         tokenizer.chat_template = template
         game = Trajectory("agentgym/Maze-v0", 3, messages, 1.0, success=True)
-        path = write(tmp_path / "sft", {"train": sft_rows([game])}, sft_schema(), force=True)["train"]
+        path = write(
+            tmp_path / "sft", {"train": sft_rows([game], history=history)}, sft_schema(), force=True
+        )["train"]
         config = OmegaConf.create({"pad_mode": "no_padding", "max_length": 512})
         dataset = {"own": MultiTurnSFTDataset, "ours": GameDataset}[name]
-        return dataset(str(path), tokenizer, config)[0]
+        return dataset(str(path), tokenizer, config)[-1 if history != "all" else 0]
 
     return read
 
@@ -171,6 +173,18 @@ def test_a_reply_that_is_not_to_be_learned_is_not(row, tokenizer):
     assert torch.equal(ours["input_ids"], own["input_ids"])
     assert learned(tokenizer, own).split("<|im_end|>\n") == ["move up", "move left", "move down", ""]
     assert learned(tokenizer, ours).split("<|im_end|>\n") == ["move up", "move down", ""]
+
+
+@pytest.mark.parametrize("template", [CHATML, THINKS])
+def test_of_a_turn_only_the_last_reply_is_learned(row, tokenizer, template):
+    game = [*MESSAGES[:4], Message("assistant", "<think>\nI go.\n</think>\n\nmove left"), *MESSAGES[5:]]
+    ours = row("ours", *game, template=template, history="turns:1")
+    assert learned(tokenizer, ours) == "move down<|im_end|>\n"
+    text = tokenizer.decode(ours["input_ids"])
+    assert ("move up" in text, "I go" in text, "move left" in text) == (False, False, True)
+    if template == CHATML:
+        own = row("own", *game, history="turns:1")
+        assert learned(tokenizer, own) == "move left<|im_end|>\nmove down<|im_end|>\n"
 
 
 def test_without_marks_it_trains_on_the_same_tokens_as_verls_own(row):

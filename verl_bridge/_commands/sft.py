@@ -81,7 +81,7 @@ class SftOptions(FineTuningOptions):
     groups={
         _TRAJECTORIES: (
             *("successful", "min_score", "best", "split", "val", "seed"),
-            *("from_", "action_format", "prompt", "system_prompt"),
+            *("from_", "action_format", "prompt", "system_prompt", "history"),
         ),
         "Output": ("out_", "force"),
         TRAINING: (),
@@ -185,7 +185,7 @@ def _name(trajectories: Sequence[Trajectory]) -> str:
 def _evaluation(
     name: str, trajectories: Sequence[Trajectory], tasks: str | None, options: Sequence[str]
 ) -> recipes.Evaluation:
-    """Return the evaluation to run after training, in the trained format if there is only one."""
+    """Return the evaluation to run after training, in the trained format and history if there is only one."""
     chosen = resolve(name)
     learned = [each for each in trajectories if each.env_id == chosen.id] or trajectories
     formats = {each.action_format for each in learned}
@@ -196,6 +196,9 @@ def _evaluation(
             words += ["--action-format", "react", "--parser", "agentgym"]
         elif learned_format in get_args(FormatName):
             words += ["--action-format", str(learned_format)]
+    histories = {str(each.extra.get("history", "all")) for each in learned}
+    if len(histories) == 1 and histories != {"all"} and "--history" not in options:
+        words += ["--history", histories.pop()]
     if tasks is not None:
         words += ["--tasks", str(Path(tasks).resolve()) if Path(tasks).exists() else tasks]
     return recipes.Evaluation(name, (*words, *options))

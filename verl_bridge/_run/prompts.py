@@ -10,7 +10,7 @@ from agentgym_gym.rollout import Conversation, History
 from verl_bridge._tokens.observations import cut_in_the_middle, encode_within
 
 if TYPE_CHECKING:
-    from agentgym_gym.rollout import Episode, Message
+    from agentgym_gym.rollout import Episode
     from verl_bridge._run.rollout_output import RolloutOutput
     from verl_bridge._tokens.chat_template import ChatTemplate
     from verl_bridge._tokens.limits import TokenLimits
@@ -28,12 +28,14 @@ class Prompts(ABC):
         end_token: The token that ends the model's turns, or None if there is none.
         characters: About how many characters the next prompt encodes in addition to its observation.
         omitted_turns: Number of earlier turns that the prompt omits.
+        calls_function: Whether a prompt may call a function of the user, for a summary.
     """
 
     chat: ChatTemplate
     end_token: int | None
     characters = 0
     omitted_turns = 0
+    calls_function = False
 
     @abstractmethod
     def begin(self, observation: str, limit: int | None) -> tuple[list[int], int]:
@@ -143,8 +145,9 @@ class TurnPrompts(Prompts):
         self.end_token = chat.end_token
         self._messages, self._limits = messages, limits
         self._observation_limit = observation_limit
-        self._history, self._turn = history, 0
-        self._conversation = self._begin_with([])
+        self._turn = 0
+        self._conversation = Conversation(history, [], clean=chat.hide, restore=chat.restore)
+        self.calls_function = history.summary is not None
 
     def begin(self, observation: str, limit: int | None) -> tuple[list[int], int]:
         """Return the first prompt."""
@@ -152,8 +155,7 @@ class TurnPrompts(Prompts):
         tokens, kept = encode_within(
             observation, limit, lambda text: chat.encode(chat.opening(messages, text))
         )
-        head = chat.opening(messages, cut_in_the_middle(observation, kept))
-        self._conversation = self._begin_with(head)
+        self._conversation.head = chat.opening(messages, cut_in_the_middle(observation, kept))
         return tokens, kept
 
     def continue_with(self, rollout: RolloutOutput, reply: list[int], episode: Episode) -> str | None:
@@ -174,6 +176,3 @@ class TurnPrompts(Prompts):
         self.characters = sum(len(str(each.get("content"))) for each in sent)
         rollout.begin_row(prompt)
         return None
-
-    def _begin_with(self, head: list[Message]) -> Conversation:
-        return Conversation(self._history, head, clean=self.chat.hide)

@@ -54,6 +54,8 @@ class ControlTokens:
         longest_first = sorted(control, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
         self._texts = tuple(control)
+        escaped = [f"{re.escape(text[0])} {re.escape(text[1:])}" for text in longest_first if len(text) > 1]
+        self._escaped = re.compile("|".join(escaped) or "(?!)")
         self._hidden = {text: f"{_BEGIN}{number}{_END}" for number, text in enumerate(control)}
         secret = secrets.token_hex(16)
         self._names = {text: f"<{secret}:{number}>" for number, text in enumerate(control)}
@@ -96,6 +98,12 @@ class ControlTokens:
             return f"{token[0]} {token[1:]}" if self._copy is None else self._hidden[token]
 
         return self._pattern.sub(replaced, text)
+
+    def restore(self, text: str) -> str:
+        """Return the text that :meth:`hide` was given, except what :meth:`escape` may have changed."""
+        if self._copy is not None:
+            return _HIDDEN.sub(self._reveal, text)
+        return self._escaped.sub(lambda match: match[0][0] + match[0][2:], text)
 
     def encode_rendered(self, text: str) -> list[int]:
         """Return the tokens of a rendered conversation, whose messages have gone through :meth:`hide`."""

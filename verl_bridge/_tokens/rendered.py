@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentgym_gym.rollout import NOT_CARRIED_OUT
@@ -117,6 +117,11 @@ class RenderedChat(ChatTemplate):
         """Return a text of an environment for a message, without control tokens."""
         return self._control.hide(text)
 
+    def restore(self, message: Message) -> Message:
+        """Return a message for a prompt with its own texts, where control tokens are not hidden."""
+        restored: Message = _with_texts(message, self._control.restore)
+        return restored
+
     def shortened(self, observation: str, limit: int) -> str:
         """Return an observation of at most `limit` tokens, shortened in the middle if it has more."""
         encode, plain = self._control.encode, self._control.plain
@@ -172,11 +177,7 @@ class RenderedChat(ChatTemplate):
 
     def _hidden(self, value: Any) -> Any:
         """Hide the control tokens that a model cannot have written in all texts of a JSON value."""
-        if isinstance(value, str):
-            return self._control.hide(value, self._spoken)
-        if isinstance(value, Mapping):
-            return {name: self._hidden(each) for name, each in value.items()}
-        return list(map(self._hidden, value)) if isinstance(value, list) else value
+        return _with_texts(value, lambda text: self._control.hide(text, self._spoken))
 
     def _checked(self, messages: Sequence[Message], last: str = USER) -> str:
         """Return the rendered messages, and check that the template writes them.
@@ -269,3 +270,12 @@ def _call_of(value: Any) -> CalledFunction | None:
         return None
     arguments = value.get("arguments", value.get("parameters"))
     return CalledFunction(value["name"], arguments) if isinstance(arguments, dict) else None
+
+
+def _with_texts(value: Any, convert: Callable[[str], str]) -> Any:
+    """Return a JSON value with all texts in it converted, except names of mappings."""
+    if isinstance(value, str):
+        return convert(value)
+    if isinstance(value, Mapping):
+        return {name: _with_texts(each, convert) for name, each in value.items()}
+    return [_with_texts(each, convert) for each in value] if isinstance(value, list) else value

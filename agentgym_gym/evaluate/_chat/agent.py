@@ -17,7 +17,7 @@ from agentgym_gym.evaluate._chat.budget import Budget, RequestLimits
 from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._chat.rate_limit import Gate
-from agentgym_gym.evaluate._chat.reply import without_thinking
+from agentgym_gym.evaluate._chat.reply import text_of, without_thinking
 from agentgym_gym.evaluate._chat.server import ModelServer
 from agentgym_gym.rollout._env_facts import env_id_of, system_prompt_of, tools_of
 from agentgym_gym.rollout._history import (
@@ -306,7 +306,7 @@ class ChatAgent:
 
     def _reply(self, completion: Completion, step: StepRecord) -> AgentReply:
         """Convert a completion to the agent's reply."""
-        text = "\n".join(filter(None, (completion.content, *map(str, completion.calls))))
+        text = text_of(completion.content, completion.calls)
         reason = completion.finish_reason
         if reason == "content_filter":
             return AgentReply(None, text=text, ending="content_filter", step=step)
@@ -339,7 +339,7 @@ class ChatAgent:
                 for call_id, call in calls
             ]
         elif completion.calls:
-            message["content"] = "\n".join(filter(None, (content, *map(str, completion.calls))))
+            message["content"] = text_of(content, completion.calls)
         if kept and completion.reasoning_field:
             message[completion.reasoning_field] = completion.reasoning
         return message

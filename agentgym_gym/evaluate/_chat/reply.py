@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = [
     "is_overflow",
     "parse_json",
     "read_completion",
+    "text_of",
     "without_thinking",
 ]
 
@@ -326,6 +327,11 @@ _MARK = re.compile(
     r"|<\|channel\|>(?P<channel>analysis|final)<\|message\|>"  # gpt-oss
 )
 _CLOSING = frozenset({"/", "END", "<channel|>", "final"})
+
+
+def text_of(content: str, calls: Sequence[ChatToolCall]) -> str:
+    """Return a reply as text: its content, and its calls as JSON."""
+    return "\n".join(filter(None, (content, *map(str, calls))))
 
 
 def without_thinking(reply: str) -> str:
