@@ -21,5 +21,13 @@ if [[ -n "${WANDB_API_KEY:-}" ]]; then
   set -- 'trainer.logger=[console,wandb]' "$@"
 fi
 
+#if several_nodes
+# Ray's processes on other nodes get no variables of this shell.
+for name in PYTHONPATH VERL_USE_EXTERNAL_MODULES; do
+  value="${!name}"
+  set -- "++ray_kwargs.ray_init.runtime_env.env_vars.$name='${value//\'/\\\'}'" "$@"
+done
+
+#end
 exec "${PYTHON:-python}" -m verl.trainer.main_ppo \
   --config-path "$folder" --config-name config "folder='$folder'" "$@"
