@@ -102,10 +102,13 @@ def test_a_size_is_read_from_config_json(tmp_path):
         "num_key_value_heads": 2,
         "vocab_size": 1_000,
         "intermediate_size": 128,
+        "model_type": "llama",
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128
-    assert model_size(str(tmp_path)) == ModelSize(2 * layer + 2 * 64_000, 2, 64, 1_000, 32, "its config.json")
+    assert model_size(str(tmp_path)) == ModelSize(
+        2 * layer + 2 * 64_000, 2, 64, 1_000, 32, "its config.json", heads=(4, 2), type="llama"
+    )
     (tmp_path / "config.json").write_text("{")
     assert model_size(str(tmp_path)) is None
 

@@ -13,6 +13,7 @@ from verl_bridge._run.replays import FAULT_BUDGET
 from verl_bridge.recipes._check_earlier import last_step
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
 from verl_bridge.recipes._papers import LOOP_KEYS
+from verl_bridge.recipes._policy_losses import LOSSES
 from verl_bridge.recipes._recipe import ALGORITHMS
 from verl_bridge.recipes._verl_settings import lookup
 
@@ -28,7 +29,10 @@ __all__ = ["RELEASES", "render", "write", "write_files"]
 
 RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
 
-_NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
+_SCRIPTS = ("submit.sh", "slurm.sh")
+"""Written for several nodes."""
+
+_NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", *_SCRIPTS, "README.md")
 _DATA = ("data/train.parquet", "data/val.parquet")
 
 _QUOTED_ID = re.compile(r"`([\w.]+:[\w.-]+/[\w.-]+-v\d+)`")
@@ -85,7 +89,9 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = (), notes: Sequence[st
     }
     if recipe.integration == "interaction":
         templates |= {"agent_loop.yaml": "tool_agent_loop.yaml", "interaction.yaml": "interaction.yaml"}
-    values = {**_settings(recipe), **_loop(recipe), **_texts(recipe, shares, notes)}
+    if recipe.nodes > 1:
+        templates |= {name: name for name in _SCRIPTS}
+    values = {**_settings(recipe), **_experts(recipe), **_loop(recipe), **_texts(recipe, shares, notes)}
     files = {name: fill(read_template(template), values) for name, template in templates.items()}
     paper = recipe.published
     if paper is None:
@@ -121,7 +127,7 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "about_offload": _ABOUT_OFFLOAD[sizing.offload] if known else _ABOUT_OFFLOAD[None],
         "about_thinking": recipe.thinks.reason,
         "activation_offload": sizing.activation_offload,
-        "all_gpus": recipe.gpus,
+        "all_gpus": recipe.nodes * recipe.gpus,
         "adv_estimator": recipe.estimator,
         "assistant_turns": lengths.turns + 1,
         "batch": size.batch,
@@ -133,7 +139,7 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "epochs": size.epochs,
         "filtered": recipe.filter_groups,
         "forward_tokens": sizing.forward_tokens,
-        "gpus": recipe.training_gpus,
+        "gpus": recipe.pools[0].gpus,
         "group": recipe.samples,
         "in_groups": train and recipe.samples > 1,
         "interaction": recipe.integration == "interaction",
@@ -155,7 +161,9 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "save_freq": size.save_freq,
         "seed": recipe.seed,
         "separate": recipe.separate_gpus > 0,
-        "separate_gpus": recipe.separate_gpus,
+        "separate_gpus": recipe.pools[1].gpus,
+        "separate_nodes": recipe.pools[1].nodes,
+        "separate_utilization": sizing.separate_utilization if known else None,
         "sized": sized,
         "source_of_rate": _SOURCE_OF_RATE[bool(recipe.lora)] if train else "",
         "steps": size.steps if train else None,
@@ -169,6 +177,30 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "utilization": sizing.utilization if known else None,
         "val_before_train": size.test_freq > 0,
         "val_temperature": 1.0 if paper is None else paper.get(_VAL_TEMPERATURE, 1.0),
+    }
+
+
+def _experts(recipe: RlRecipe) -> dict[str, Any]:
+    """Return the values and conditions of the policy loss, nodes, sequences and kernels."""
+    loss, sizing = LOSSES[recipe.policy_loss], recipe.sizing
+    low, high = loss.clip or (None, None)
+    chosen = recipe.fused_kernels is None
+    return {
+        "about_kernels": "Chosen by the estimate of memory." if chosen else "--fused-kernels.",
+        "about_loss": loss.source,
+        "all_nodes": recipe.nodes,
+        "clip_dual": loss.dual,
+        "clip_high": high,
+        "clip_low": low,
+        "engine_length": recipe.engine_length,
+        "fused": sizing.fused,
+        "loss_mode": loss.mode,
+        "node_gpus": recipe.gpus,
+        "nodes": recipe.pools[0].nodes,
+        "one_more": recipe.engine == "sglang",
+        "parallel": recipe.sequence_parallel if recipe.sequence_parallel > 1 else None,
+        "row_mean": loss.row_mean and recipe.size.mini_batch is None,
+        "several_nodes": recipe.nodes > 1,
     }
 
 
@@ -210,6 +242,7 @@ def _texts(recipe: RlRecipe, shares: Sequence[Share], notes: Sequence[str]) -> d
         "env_ids": ", ".join(env.env_id for env in recipe.environments),
         "environments": " and ".join(f"`{env.env_id}`" for env in recipe.environments),
         "like": recipe.published and recipe.published.about,
+        "of_nodes": f" of {recipe.nodes} nodes" if recipe.nodes > 1 else "",
         "notes": "\n".join(f"- {note}" for note in notes),
         "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),
         "shares": "\n".join(
@@ -275,7 +308,9 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
         (folder / name).unlink()
     for name, text in files.items():
         (folder / name).write_text(text, "utf-8")
-    (folder / "run.sh").chmod(0o755)
+    for name in files:
+        if name.endswith(".sh"):
+            (folder / name).chmod(0o755)
     return [folder / name for name in files]
 
 

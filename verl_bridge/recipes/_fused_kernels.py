@@ -1,9 +1,9 @@
 """verl's fused kernels: log-probabilities and entropy from hidden states, without the logits of all tokens.
 
 ``actor_rollout_ref.model.use_fused_kernels`` replaces the model's output layer by one that computes logits in
-chunks of 512 tokens, in fp32, and again for the gradient. Of a training step with recomputed activations,
-8 P operations for each token, this adds 2 V h: 2 to 3 % for a model of 3B. The peak of memory was measured with
-verl's own functions on a CPU (tests/verl/test_fused_kernels.py).
+chunks of 512 tokens, in fp32, and again for the gradient. To an update with recomputed activations, which has
+8 P operations for each token, this adds 2 V h: 2 to 3 % for a model of 3B. The peak of memory was measured
+with verl's own functions on a CPU (tests/verl/test_fused_kernels.py).
 
 verl's chunked entropy (``entropy_from_logits_with_chunking``) is no alternative. It saves memory only where
 verl computes an entropy without its gradient, and the logits themselves remain.

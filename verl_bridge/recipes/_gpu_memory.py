@@ -30,9 +30,9 @@ engine's weights       2 P / tensor_model_parallel_size       bf16
 KV cache               4 L k a token                          bf16 keys and values of width k
 =====================  =====================================  ==========================================
 
-h is the hidden size, L the number of layers, V the vocabulary, and n the tokens of a micro-batch on each GPU: with
-sequence parallelism, a GPU has its part of each sequence. Adapters of rank r on all linear layers have about
-18 h L r parameters.
+h is the hidden size, L the number of layers, V the vocabulary, and n the tokens of a micro-batch on each GPU:
+with sequence parallelism, a GPU has its part of each sequence. Adapters of rank r on all linear layers have
+about 18 h L r parameters.
 
 Training and generation take turns: with offload, the actor's weights and Adam's moments are in main memory
 while the engine generates, and the engine is asleep while the model trains. 5 % of the memory is left free.
@@ -194,8 +194,7 @@ class Estimate:
         generation: While the engine generates.
         host: Main memory of the machine for offloaded state.
         separate: The same on a GPU that only generates.
-        cached: Tokens that fit into the engines' KV caches while the model trains or, with engines on the same
-            GPUs, generates.
+        cached: Tokens that fit into the KV caches of all engines: with GPUs that only generate, of theirs.
         limit: Bytes that may be used.
     """
 

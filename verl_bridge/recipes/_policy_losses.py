@@ -1,8 +1,8 @@
 """The policy losses of a recipe: what each sets in verl, with the sources.
 
 Each is proportional to the advantage, as the equal weight of episodes with a row for each turn requires
-(``verl_bridge._credit.joined_rows.weigh``; tests/verl/test_policy_losses.py). verl's losses ``dro``, ``clip_cov``
-and ``kl_cov`` are not.
+(``verl_bridge._credit.joined_rows.weigh``; tests/verl/test_policy_losses.py). verl's losses ``dro`` and
+``clip_cov`` are not.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ LOSSES: Mapping[PolicyLoss, LossSettings] = {
     "vanilla": LossSettings(),
     "clip-higher": LossSettings(
         (0.2, 0.28),
-        "PPO's loss with DAPO's clip-higher (arXiv 2503.14476): unlikely tokens may become likelier. As in verl's "
-        "examples/sglang_multiturn/run_qwen3_4b_dapo_multiturn.sh.",
+        "PPO's loss with DAPO's clip-higher (arXiv 2503.14476): unlikely tokens may become likelier. As in "
+        "verl's examples/sglang_multiturn/run_qwen3_4b_dapo_multiturn.sh.",
         dual=10.0,
     ),
     "gspo": LossSettings(
@@ -52,8 +52,8 @@ LOSSES: Mapping[PolicyLoss, LossSettings] = {
     ),
     "cispo": LossSettings(
         (10.0, 0.2),
-        "CISPO (arXiv 2506.13585): the ratio is clipped from above and no token loses its gradient; a lower limit "
-        "of 10 never applies. As in verl's examples/cispo_trainer/run_qwen3_8b_fsdp.sh.",
+        "CISPO (arXiv 2506.13585): the ratio is clipped from above and no token loses its gradient; a lower "
+        "limit of 10 never applies. As in verl's examples/cispo_trainer/run_qwen3_8b_fsdp.sh.",
         mode="cispo",
     ),
 }

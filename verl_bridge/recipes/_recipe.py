@@ -201,14 +201,18 @@ class RlRecipe(Choices):
         if self.lora:
             raise BadOption(named(f"{NO_SEPARATE_ADAPTERS}: use `trainer`='colocate_async' with lora"))
         if not 0 < self.separate_gpus < self.nodes * self.gpus:
-            every = f"`gpus`={self.gpus}" if self.nodes == 1 else f"`nodes`={self.nodes} of `gpus`={self.gpus}"
+            every = (
+                f"`gpus`={self.gpus}" if self.nodes == 1 else f"`nodes`={self.nodes} of `gpus`={self.gpus}"
+            )
             problem = (
                 f"divides {every} into `rollout_gpus`={self.separate_gpus} and the others, which "
                 "train: both need at least 1"
             )
             raise BadOption("trainer", self.trainer, problem=named(problem))
         if self.nodes > 1 and self.separate_gpus % self.gpus:
-            problem = f"should be a multiple of `gpus`={self.gpus}: of several nodes, each trains or generates"
+            problem = (
+                f"should be a multiple of `gpus`={self.gpus}: of several nodes, each trains or generates"
+            )
             raise BadOption("rollout_gpus", self.separate_gpus, problem=named(problem))
         batch, mini_batch = self.size.batch, self.mini_batch
         if batch % mini_batch:
@@ -224,21 +228,21 @@ class RlRecipe(Choices):
         server = next(filter(None, servers), None)
         if self.nodes > 1 and server is not None:
             problem = (
-                f"is a loopback address, which other nodes do not reach, with `nodes`={self.nodes}: start the server "
-                "with an address that all nodes reach, and give that one"
+                f"is a loopback address, which other nodes do not reach, with `nodes`={self.nodes}: start "
+                "the server with an address that all nodes reach, and give that one"
             )
             raise BadOption("server", server, problem=named(problem))
 
     def _check_sequences(self) -> None:
         """Check what sequence parallelism and fused kernels require."""
-        share, heads = self.sequence_parallel, self.model_size and self.model_size.heads
+        share, heads = self.sequence_parallel, self.model_size.heads if self.model_size else None
         if self.training_gpus % share:
             problem = f"does not divide the {self.training_gpus} GPUs that train"
             raise BadOption("sequence_parallel", share, problem=problem)
         if heads is not None and (heads[0] % share or (heads[1] % share and share % heads[1])):
             problem = (
-                f"does not fit the model's {heads[0]} attention heads and {heads[1]} key heads: verl requires a "
-                "divisor of the first, and a divisor or a multiple of the second"
+                f"does not fit the model's {heads[0]} attention heads and {heads[1]} key heads: verl needs "
+                "a divisor of the first, and a divisor or a multiple of the second"
             )
             raise BadOption("sequence_parallel", share, problem=problem)
         problem = problem_of(self.verl, share)
@@ -441,9 +445,13 @@ class RlRecipe(Choices):
         """Whether to use fused kernels: the choice, or the choices of the estimate."""
         if self.fused_kernels is not None:
             return (self.fused_kernels,)
+        return (False, True) if self.can_fuse else (False,)
+
+    @property
+    def can_fuse(self) -> bool:
+        """Whether verl's fused kernels are known to compute this model's probabilities."""
         model_type = self.model_size.type if self.model_size else ""
-        known = supports(str(self.model), model_type) and not problem_of(self.verl, self.sequence_parallel)
-        return (False, True) if known else (False,)
+        return supports(str(self.model), model_type) and not problem_of(self.verl, self.sequence_parallel)
 
     @property
     def engine_length(self) -> int:
