@@ -66,8 +66,8 @@ from agentgym_gym.rollout import (
     drop_blank_system,
     writer_at,
 )
-from verl_bridge._credit.estimators import GIGPO
-from verl_bridge._credit.turn_rewards import TurnLog
+from verl_bridge._credit.estimators import BY_TURN, GIGPO
+from verl_bridge._credit.turn_rewards import Penalties, TurnLog
 from verl_bridge._run.episode_log import opening_of, record_of, task_id_of
 from verl_bridge._run.loop_arguments import ARGUMENTS, LoopOptions, require_trainer, unknown_arguments
 from verl_bridge._run.prompts import ContinuedPrompt, Prompts, TurnPrompts
@@ -123,7 +123,7 @@ class GymAgentLoop(AgentLoopBase):
         self._options = options = LoopOptions(**arguments)
         self._horizon = Horizon.of(options.horizon)
         self._estimator = str(self.config.algorithm.adv_estimator)
-        require_trainer(self._estimator, turn_rewards=options.turn_rewards)
+        require_trainer(self._estimator, vars(options))
         directory = options.episodes_dir
         self._episodes = None if directory is None else writer_at(self._resolve_path(directory))
         self._limits = TokenLimits(self.rollout_config)
@@ -186,8 +186,15 @@ class GymAgentLoop(AgentLoopBase):
         return self._estimator == "remax"
 
     def _turn_log(self) -> TurnLog | None:
-        states = self._estimator == GIGPO
-        return TurnLog(self._options.turn_rewards, states) if self._options.turn_rewards or states else None
+        options, moment = self._options, now.get()
+        penalties = Penalties(options.invalid_action_penalty, options.format_penalty)
+        in_training = moment is None or not moment.validation
+        log = TurnLog(
+            options.turn_rewards,
+            with_states=self._estimator == GIGPO,
+            penalties=penalties if any(penalties) and in_training else None,
+        )
+        return log if log.place or log.penalties or self._estimator in BY_TURN else None
 
     async def _write(
         self,
@@ -295,6 +302,8 @@ class GymAgentLoop(AgentLoopBase):
                 step["omitted_turns"] = prompts.omitted_turns
             episode.add_reply(text, step)
             await episode.step(chat.answer(reply) if self._options.hide_reasoning else text)
+            if rollout.turns is not None:
+                rollout.turns.end(episode.info)
             if episode.over:
                 return
             rollout.cut_by = await _encode_aside(

@@ -19,6 +19,12 @@ function                                               verl            what is a
                                                                        their groups, and rewards are
                                                                        placed at their turns:
                                                                        ``verl_bridge._credit.advantage``
+``ray_trainer.apply_kl_penalty``                       0.7.1 to 0.9.1  rows without a trained token, such as
+                                                                       faulted episodes, are left out of its
+                                                                       mean: ``verl_bridge._run.masked_rows``
+``rollout_corr_helper.compute_offpolicy_metrics``      0.7.1 to 0.9.1  the same
+``rollout_corr_helper``                                0.7.1 to 0.9.1  the same; a micro-batch of such rows is
+``.compute_rollout_correction_and_rejection_mask``                     no error
 ``v1.utils.compute_advantage_for_multi_trajectories``  0.9.1           which episodes faulted; their turns;
                                                                        rows of an episode are joined
 ``PPOTrainer._compute_advantage``                      0.9.1           the weight of episodes with a row for
@@ -42,7 +48,7 @@ function                                               verl            what is a
                                                                        generate
 =====================================================  ==============  =====================================
 
-After the import of ``core_algos``, the estimator ``gym_gigpo`` is registered.
+After the import of ``core_algos``, the estimators ``gym_gigpo`` and ``gym_turn_gae`` are registered.
 
 The originals are called with verl's arguments. A function with an unexpected signature is not wrapped, and a
 warning is logged. If an addition fails, a warning is logged and the training continues.
@@ -65,7 +71,7 @@ from typing import Any, NamedTuple
 from verl_bridge._credit.estimators import EPISODE_WEIGHT
 from verl_bridge._credit.sessions import last_rows
 from verl_bridge._credit.turn_rewards import COLUMN
-from verl_bridge._run import run_checks
+from verl_bridge._run import masked_rows, run_checks
 from verl_bridge._run.engine_share import start_engines
 from verl_bridge._run.group_filter import filter_of
 from verl_bridge._run.metrics import (
@@ -321,6 +327,20 @@ def _dump(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) 
     return call()
 
 
+def _without_masked_rows(
+    compute: Callable[[Callable[..., Any], Arguments], Any],
+) -> Callable[[Callable[..., Any], Arguments, Callable[[], Any]], Any]:
+    """Return the wrapper for a function of `masked_rows`."""
+
+    def wrapper(original: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
+        result = None
+        with _warned("metrics without faulted episodes"):
+            result = compute(original, arguments)
+        return call() if result is None else result
+
+    return wrapper
+
+
 def _run_agent_loop(_: Callable[..., Any], arguments: Arguments, call: Callable[[], Any]) -> Any:
     """Return a coroutine whose own context has the training step."""
     moment = None
@@ -355,7 +375,20 @@ _WRAPS: Mapping[str, Sequence[_Wrap]] = {
     "verl.trainer.ppo.reward": (_Wrap("extract_reward", ("batch",), _reward),),
     "verl.trainer.ppo.ray_trainer": (
         _Wrap("compute_advantage", ("data", "adv_estimator"), _advantage),
+        _Wrap("apply_kl_penalty", ("data",), _without_masked_rows(masked_rows.penalize_kl)),
         _Wrap("RayPPOTrainer._val_metrics_update", ("self", "reward_extra_infos_dict"), _validation_update),
+    ),
+    "verl.trainer.ppo.rollout_corr_helper": (
+        _Wrap(
+            "compute_offpolicy_metrics",
+            ("old_log_prob", "rollout_log_prob", "response_mask"),
+            _without_masked_rows(masked_rows.diagnose),
+        ),
+        _Wrap(
+            "compute_rollout_correction_and_rejection_mask",
+            ("old_log_prob", "rollout_log_prob", "response_mask"),
+            _without_masked_rows(masked_rows.correct),
+        ),
     ),
     "verl.trainer.ppo.v1.utils": (
         _Wrap("compute_advantage_for_multi_trajectories", ("data", "batch_keys"), _advantage_of_sessions),
@@ -394,6 +427,7 @@ def wrap(module: ModuleType) -> None:
     """Wrap the functions of a module of verl; skip unexpected ones with a warning."""
     if module.__name__ == _ESTIMATORS:
         importlib.import_module("verl_bridge._credit.gigpo_estimator")
+        importlib.import_module("verl_bridge._credit.turn_gae_estimator")
     for target in _WRAPS[module.__name__]:
         path, _, name = target.name.rpartition(".")
         owner: Any = getattr(module, path, None) if path else module

@@ -76,7 +76,7 @@ class Commands:
     ) -> None:
         settings = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
         path = self.path / f"{log}.log"
-        into = f" > {self.folder / path.name} 2>&1" if log else ""
+        into = f" > {self.folder / log}.log 2>&1" if log else ""
         print(f"$ {' '.join(settings + [shlex.quote(each) for each in shown])}{into}", flush=True)
         with path.open("w") if log else contextlib.nullcontext() as out:
             ended = subprocess.run(  # noqa: S603 - our own programs and verl's

@@ -1,7 +1,8 @@
 """Success of models over some starts of Maze, at temperature 1: a line of JSON for each of them.
 
 ``python measure.py URL SEED EPISODES_A_START TURNS STARTS MODEL...``, with starts such as 2,7;
-``--until SUCCESS`` stops it after the first model that reaches it.
+``--until SUCCESS`` stops it after the first model that reaches it. ``--history turns:2`` plays as with a row
+for each turn: each prompt is the chat template's rendering of the messages that the history keeps.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from recipe import REPLY_TOKENS, SYSTEM, env_kwargs
 
+from agentgym_gym.rollout import Conversation, History
 from verl_bridge.cpu.generator import Generator, Request
 from verl_bridge.cpu.sampling import Sampling
 from verl_bridge.numbers import numbers_of
@@ -25,7 +27,13 @@ BATCH = 64
 
 
 async def measure(
-    model: str, url: str, seed: int, samples: int, turns: int, starts: Sequence[int]
+    model: str,
+    url: str,
+    seed: int,
+    samples: int,
+    turns: int,
+    starts: Sequence[int],
+    history: str | None = None,
 ) -> dict[str, Any]:
     """Play each start several times; return the mean of success and of invalid replies.
 
@@ -34,20 +42,20 @@ async def measure(
     """
     from transformers import AutoTokenizer  # noqa: PLC0415 - slow to import
 
-    generator = Generator.load(model)
-    conversation = TokenizedChat(AutoTokenizer.from_pretrained(model))
+    generator, tokenizer = Generator.load(model), AutoTokenizer.from_pretrained(model)
+    chat = TokenizedChat(tokenizer)
     made = env_kwargs(url, turns)
     episodes = [
         await EnvTask(ENV_ID, made, {"task_id": start}).episode().begin()
         for start in starts
         for _ in range(samples)
     ]
-    tokens = [
-        conversation.prompt(
-            [{"role": "system", "content": SYSTEM}, {"role": "user", "content": episode.observation}]
-        )
+    heads = [
+        [{"role": "system", "content": SYSTEM}, {"role": "user", "content": episode.observation}]
         for episode in episodes
     ]
+    tokens = [chat.prompt(head) for head in heads]
+    kept = [Conversation(History.parse(history or "all"), [*head]) for head in heads]
     sampling = Sampling(temperature=1.0, max_tokens=REPLY_TOKENS)
     for turn in range(turns):
         running = [index for index, episode in enumerate(episodes) if not episode.over]
@@ -58,9 +66,17 @@ async def measure(
                 for index in indices
             ]
             for index, reply in zip(indices, generator.generate(requests), strict=True):
-                played = await episodes[index].step(conversation.text(reply.token_ids))
-                tokens[index] += reply.token_ids
-                tokens[index] += conversation.after(reply.token_ids, played.observation)
+                text = chat.text(reply.token_ids)
+                played = await episodes[index].step(text)
+                if history is None:
+                    tokens[index] += reply.token_ids
+                    tokens[index] += chat.after(reply.token_ids, played.observation)
+                    continue
+                kept[index].add_reply({"role": "assistant", "content": text})
+                kept[index].add_answer([{"role": "user", "content": played.observation}], played.info)
+                tokens[index] = tokenizer.apply_chat_template(
+                    kept[index].to_send(), add_generation_prompt=True, return_dict=False
+                )
     records = [numbers_of(episode) for episode in episodes]
     for episode in episodes:
         await episode.end()
@@ -88,10 +104,13 @@ def main() -> None:
     parser.add_argument("turns", type=int)
     parser.add_argument("starts", type=lambda text: [int(start) for start in text.split(",")])
     parser.add_argument("models", nargs="+", metavar="MODEL")
+    parser.add_argument("--history", metavar="POLICY")
     parser.add_argument("--until", type=float, default=float("inf"), metavar="SUCCESS")
     args = parser.parse_args()
     for model in args.models:
-        measured = asyncio.run(measure(model, args.url, args.seed, args.samples, args.turns, args.starts))
+        measured = asyncio.run(
+            measure(model, args.url, args.seed, args.samples, args.turns, args.starts, args.history)
+        )
         print(json.dumps({"model": model, **measured}), flush=True)
         if measured["success"] >= args.until:
             break

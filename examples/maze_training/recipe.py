@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainers import Training
@@ -12,6 +12,7 @@ from agentgym_gym import find
 __all__ = [
     "FULL",
     "HELD_OUT",
+    "HISTORY",
     "PHRASES",
     "QUICK",
     "REPLY_TOKENS",
@@ -19,12 +20,16 @@ __all__ = [
     "TRAINED",
     "Recipe",
     "env_kwargs",
+    "rows_of_turns",
 ]
 
 SYSTEM = "You are in a maze. Reach the goal."
 
 REPLY_TOKENS = 8
 """Maximum tokens of a reply. A move is one token and the end of the turn another."""
+
+HISTORY = "turns:2"
+"""The part of the conversation in a prompt, with a row for each turn."""
 
 TRAINED = find("Maze").split("train")
 """The starts that the trainings play."""
@@ -106,3 +111,12 @@ def env_kwargs(url: str, turns: int) -> dict[str, Any]:
         "on_unknown": "refuse",
         "max_turns": turns,
     }
+
+
+def rows_of_turns(recipe: Recipe) -> Recipe:
+    """Return a recipe with a row for each turn, whose prompt has two earlier turns.
+
+    verl counts rows in a mini-batch, and a step has about eight rows for each episode: eight updates in place
+    of four.
+    """
+    return replace(recipe, mini_batch=recipe.prompts, prompt_length=192, response_length=REPLY_TOKENS)

@@ -14,8 +14,8 @@ from typing import Any
 _OF_STEP = ("success", "turns", "parse_errors", "faults", "cut")
 """Metrics of the episodes of each step; the first three are means, the others are counts."""
 
-_EARLIER = {"algorithm": "grpo", "episodes_a_step": 128}
-"""Of records from before the comparison of algorithms, which do not have these keys."""
+_EARLIER = {"algorithm": "grpo", "rows": "episode", "episodes_a_step": 128}
+"""Of records from before the comparison of algorithms and of rows, which do not have these keys."""
 
 
 def curve(metrics: Path, env: str = "Maze") -> list[dict[str, float]]:
@@ -28,14 +28,15 @@ def curve(metrics: Path, env: str = "Maze") -> list[dict[str, float]]:
     Returns:
         ``step``; for its training episodes, which were played with the weights before it: ``success``,
         ``turns`` and ``parse_errors`` (means of the unfaulted ones), ``faults`` and ``cut`` (counts);
-        ``seconds``; and ``validation``, the success of 100 episodes from held-out starts with the weights
-        after it, if there was one.
+        ``seconds``; ``tokens``, in all rows of the step; and ``validation``, the success of 100 episodes from
+        held-out starts with the weights after it, if there was one.
     """
     points = []
     for line in metrics.read_text().splitlines():
         logged = json.loads(line)
         values = {name: logged["data"].get(f"env/agentgym/{env}-v0/{name}") for name in _OF_STEP}
         values["validation"] = logged["data"].get(f"val-env/agentgym/{env}-v0/success")
+        values["tokens"] = logged["data"].get("perf/total_num_tokens")
         values["seconds"] = logged["data"].get("timing_s/step")
         numbers = {name: round(value, 4) for name, value in values.items() if value is not None}
         points.append({"step": logged["step"], **numbers})
@@ -51,20 +52,20 @@ def report(runs: Path, folder: Path) -> None:
     results = [json.loads(path.read_text()) for path in runs.glob("seed_*/*/result.json")]
     if not results:
         raise SystemExit(f"{runs} has no seed_*/*/result.json: give the --out of train.py")
-    results.sort(key=lambda result: (result["algorithm"] != "grpo", result["algorithm"], result["seed"]))
-    print("algorithm  seed  before  all steps  after   gain  invalid before  after  minutes")
+    results.sort(key=lambda result: (result["algorithm"] != "grpo", _name(result), result["seed"]))
+    print("way        seed  before  all steps  after   gain  invalid before  after  minutes")
     for result in results:
         before, after = result["before"], result["after"]
         steps = mean(point["success"] for point in result["curve"] if "success" in point)
         print(
-            f"{result['algorithm']:9}  {result['seed']:4}"
+            f"{_name(result):9}  {result['seed']:4}"
             f"  {before['success']:6.3f}  {steps:9.3f}  {after['success']:5.3f}  {_gain(result):+.3f}"
             f"  {before['invalid']:14.3f}  {after['invalid']:5.3f}  {result['minutes']:7.1f}"
         )
-    for algorithm in dict.fromkeys(result["algorithm"] for result in results):
-        own = [result for result in results if result["algorithm"] == algorithm]
+    for name in dict.fromkeys(map(_name, results)):
+        own = [result for result in results if _name(result) == name]
         gains = [_gain(result) for result in own]
-        print(f"{algorithm}: mean gain {mean(gains):+.3f}, smallest {min(gains):+.3f}")
+        print(f"{name}: mean gain {mean(gains):+.3f}, smallest {min(gains):+.3f}")
         print_steps([result["curve"] for result in own])
     (folder / "maze.jsonl").write_text("".join(json.dumps(result) + "\n" for result in results))
     _draw(results, folder / "maze.png")
@@ -82,6 +83,11 @@ def print_steps(curves: list[list[dict[str, float]]]) -> None:
         print(f"{step:4}  {means[0]:>7}  {means[1]:>5}  {means[2]:>12}  {counts[0]:>6}  {counts[1]:>3}")
 
 
+def _name(result: dict[str, Any]) -> str:
+    rows = "" if result["rows"] == "episode" else f", rows: {result['rows']}"
+    return f"{result['algorithm']}{rows}"
+
+
 def _gain(result: dict[str, Any]) -> float:
     gain: float = result["after"]["success"] - result["before"]["success"]
     return gain
@@ -94,12 +100,12 @@ def _draw(results: list[dict[str, Any]], path: Path) -> None:
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
-    names = list(dict.fromkeys(result["algorithm"] for result in results))
+    names = list(dict.fromkeys(map(_name, results)))
     for number, result in enumerate(results):
-        # A colour for each seed, or for each algorithm if there are several.
+        # A colour for each seed, or for each way to train if there are several.
         several = len(names) > 1
-        colour = f"C{names.index(result['algorithm']) if several else number}"
-        label = f"{result['algorithm']}, seed {result['seed']}" if several else f"seed {result['seed']}"
+        colour = f"C{names.index(_name(result)) if several else number}"
+        label = f"{_name(result)}, seed {result['seed']}" if several else f"seed {result['seed']}"
         learned = [point for point in result["curve"] if "success" in point]
         episodes = [point["step"] * result["episodes_a_step"] for point in learned]
         axes.plot(episodes, [point["success"] for point in learned], color=colour, alpha=0.5, linewidth=1)

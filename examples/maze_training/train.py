@@ -6,19 +6,33 @@ It is measured before and after on the split ``test``. ``python train.py --seed 
 docs/training/maze.md reports the results.
 
 ``--algorithm grpo --algorithm gigpo`` trains by both, each from the same fine-tuned model and with the same
-random seed: docs/training/credit.md.
+random seed: docs/training/credit.md. ``--rows episode --rows turn`` does the same for the two forms of rows:
+docs/training/rows.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from commands import Commands, folders_of, keep_recipe
-from recipe import FULL, HELD_OUT, PHRASES, QUICK, REPLY_TOKENS, SYSTEM, TRAINED, Recipe, env_kwargs
+from recipe import (
+    FULL,
+    HELD_OUT,
+    HISTORY,
+    PHRASES,
+    QUICK,
+    REPLY_TOKENS,
+    SYSTEM,
+    TRAINED,
+    Recipe,
+    env_kwargs,
+    rows_of_turns,
+)
 from report import curve, report
 from trainers import ALGORITHMS, grpo_settings, sft_settings
 
@@ -37,6 +51,37 @@ LOOP = f"""\
 """
 
 
+class Way(NamedTuple):
+    """A way to train.
+
+    Attributes:
+        algorithm: One of `ALGORITHMS`.
+        rows: ``episode`` or ``turn``.
+    """
+
+    algorithm: str
+    rows: str = "episode"
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.algorithm if self.rows == "episode" else f"{self.algorithm}-{self.rows}"
+
+    @property
+    def history(self) -> str | None:
+        """The part of the conversation in a prompt; None for all of it."""
+        return HISTORY if self.rows == "turn" else None
+
+    def of(self, recipe: Recipe) -> Recipe:
+        """Return the recipe with the limits of its rows."""
+        return recipe if self.rows == "episode" else rows_of_turns(recipe)
+
+    @property
+    def loop(self) -> str:
+        """The settings of the agent loop."""
+        return LOOP if self.rows == "episode" else f"{LOOP}  rows: turn\n  history: {HISTORY}\n"
+
+
 class Seed(Commands):
     """The run of one seed, each stage in a separate process, in one folder.
 
@@ -45,52 +90,55 @@ class Seed(Commands):
         folder: The folder to create.
         url: URL of a Maze server.
         recipe: The numbers.
-        algorithms: How to train; each one starts from the fine-tuned model.
+        ways: How to train; each one starts from the fine-tuned model.
     """
 
     def __init__(
-        self, seed: int, folder: Path, url: str, recipe: Recipe, algorithms: Sequence[str] = ("grpo",)
+        self, seed: int, folder: Path, url: str, recipe: Recipe, ways: Sequence[Way] = (Way("grpo"),)
     ) -> None:
         super().__init__(HERE, folder)
         self.seed = seed
         folder.mkdir()
         self.url = url
         self.recipe = recipe
-        self.algorithms = algorithms
+        self.ways = ways
         self.env_kwargs = env_kwargs(url, recipe.turns)
 
     def run(self) -> None:
-        """Run all stages; write the measurements to ``result.json`` in a folder of each algorithm."""
+        """Run all stages; write the measurements to ``result.json`` in a folder of each way."""
         games = {start: self.game(start) for start in self.recipe.shown_starts}
         texts = [message["content"] for game in games.values() for message in game]
         make_tiny(self.path / "tiny", [*texts, *self.advice()], PHRASES, seed=self.seed)
         self.announce(f"seed {self.seed}: fine-tuning")
         self.fine_tune(games)
         shown = self.choose()
-        before = self.measure("before", shown)
-        self.announce_success("fine-tuned", before)
         self.write_tasks()
-        for algorithm in self.algorithms:
+        before = {}
+        for way in self.ways:
+            if way.rows not in before:
+                before[way.rows] = self.measure(f"before-{way.rows}", shown, way.history)
+                self.announce_success(f"fine-tuned, rows: {way.rows}", before[way.rows])
             result = {
                 "seed": self.seed,
-                "algorithm": algorithm,
+                **way._asdict(),
                 "sft_steps": int(shown.parent.name.rpartition("_")[2]),
-                "before": before,
-                **self.improve(shown, algorithm),
+                "before": before[way.rows],
+                **self.improve(shown, way),
             }
-            (self.path / algorithm / "result.json").write_text(json.dumps(result) + "\n")
+            (self.path / way.name / "result.json").write_text(json.dumps(result) + "\n")
 
-    def improve(self, model: Path, algorithm: str) -> dict[str, Any]:
-        """Train a model by an algorithm; return its minutes, its curve and the measurement after it."""
-        (self.path / algorithm).mkdir()
+    def improve(self, model: Path, way: Way) -> dict[str, Any]:
+        """Train a model; return the minutes, the curve and the measurement after it."""
+        (self.path / way.name).mkdir()
+        (self.path / way.name / "loop.yaml").write_text(way.loop)
         began = self.minutes
-        after = self.measure(f"{algorithm}/after", self.learn(model, algorithm))
-        self.announce_success(algorithm, after)
+        after = self.measure(f"{way.name}/after", self.learn(model, way), way.history)
+        self.announce_success(way.name, after)
         return {
             "minutes": round(self.minutes - began, 1),
             "episodes_a_step": self.recipe.prompts * self.recipe.rollouts,
             "after": after,
-            "curve": curve(self.path / algorithm / "train-metrics.jsonl"),
+            "curve": curve(self.path / way.name / "train-metrics.jsonl"),
         }
 
     def announce_success(self, name: str, measured: dict[str, Any]) -> None:
@@ -158,15 +206,14 @@ class Seed(Commands):
         )
         return Path(measured[-1]["model"])
 
-    def measure(self, name: str, model: Path) -> dict[str, Any]:
+    def measure(self, name: str, model: Path, history: str | None = None) -> dict[str, Any]:
         """Play the held-out starts with a model; the random numbers are drawn for this measurement only."""
-        (measured,) = self.play(name, [model], HELD_OUT, self.recipe.episodes_a_start, 1_000)
+        (measured,) = self.play(name, [model], HELD_OUT, self.recipe.episodes_a_start, 1_000, history=history)
         del measured["model"]
         return measured
 
     def write_tasks(self) -> None:
-        """Write the tasks, and the settings of the agent loop."""
-        (self.path / "loop.yaml").write_text(LOOP)
+        """Write the tasks."""
         recipes = {"Maze": data.Recipe(self.env_kwargs, SYSTEM)}
         rows = {
             part: list(data.rows(data.items_of(find("Maze"), split=split), recipes))
@@ -174,9 +221,9 @@ class Seed(Commands):
         }
         data.write(self.path, rows, data.schema())
 
-    def learn(self, model: Path, algorithm: str) -> Path:
+    def learn(self, model: Path, way: Way) -> Path:
         """Train a model over the server with verl's own trainer; return the trained model."""
-        r, checkpoints = self.recipe, self.folder / algorithm / "checkpoints"
+        r, checkpoints = way.of(self.recipe), self.folder / way.name / "checkpoints"
         self.python(
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
             *grpo_settings(
@@ -184,10 +231,10 @@ class Seed(Commands):
                 model=model,
                 tasks=self.folder / "train.parquet",
                 validation=self.folder / "val.parquet",
-                loop=self.path / "loop.yaml",  # Ray's workers start in another folder
+                loop=self.path / way.name / "loop.yaml",  # Ray's workers start in another folder
                 seed=self.seed,
                 out=checkpoints,
-                algorithm=algorithm,
+                algorithm=way.algorithm,
             ),
             f"actor_rollout_ref.rollout.val_kwargs.n={r.validation_episodes}",
             "actor_rollout_ref.rollout.val_kwargs.do_sample=True",
@@ -195,8 +242,8 @@ class Seed(Commands):
             "trainer.logger=[console,file]",
             "trainer.val_before_train=True",
             f"trainer.test_freq={r.validate_every}",
-            f"hydra.run.dir={self.folder}/hydra/{algorithm}",
-            log=f"{algorithm}/train",
+            f"hydra.run.dir={self.folder}/hydra/{way.name}",
+            log=f"{way.name}/train",
         )
         return checkpoints / f"global_step_{r.steps}" / "actor" / "huggingface"
 
@@ -208,12 +255,14 @@ class Seed(Commands):
         samples: int,
         seed: int,
         until: float | None = None,
+        history: str | None = None,
     ) -> list[dict[str, Any]]:
         """Return the output of ``measure.py`` for some models."""
         self.python(
             *("measure.py", self.url, str(seed + self.seed), str(samples), str(self.recipe.turns)),
             ",".join(map(str, starts)),
             *([] if until is None else ["--until", str(until)]),
+            *([] if history is None else ["--history", history]),
             *("--", *map(str, models)),
             log=name,
         )
@@ -234,16 +283,23 @@ def main() -> None:
         choices=sorted(ALGORITHMS),
         help="training algorithm; repeatable; default grpo",
     )
+    parser.add_argument(
+        "--rows",
+        action="append",
+        choices=["episode", "turn"],
+        help="form of rows; repeatable; default episode",
+    )
     parser.add_argument("--quick", action="store_true", help="smoke test of two minutes that learns nothing")
     args = parser.parse_args()
-    recipe, algorithms = QUICK if args.quick else FULL, list(dict.fromkeys(args.algorithm or ["grpo"]))
+    recipe = QUICK if args.quick else FULL
+    ways = [Way(*way) for way in itertools.product(args.algorithm or ["grpo"], args.rows or ["episode"])]
     folders = folders_of(args.seed or [0], args.out.resolve())
     keep_recipe(args.out, recipe)
     server = LocalServer("maze")
     url = server.start()
     try:
         for seed, folder in folders.items():
-            Seed(seed, folder, url, recipe, algorithms).run()
+            Seed(seed, folder, url, recipe, list(dict.fromkeys(ways))).run()
     finally:
         server.stop()
     report(args.out, args.out)

@@ -25,6 +25,8 @@ GOOD = {
     "hide_reasoning": True,
     "drop_reasoning": True,
     "turn_rewards": False,
+    "invalid_action_penalty": 0,
+    "format_penalty": 0.0,
     "tool_calls": True,
     "rows": "episode",
     "history": "all",
@@ -88,13 +90,19 @@ def test_an_invalid_argument(mistake):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "turn_rewards", "option"),
-    [("gae", True, "turn_rewards: true"), ("gym_gigpo", False, "adv_estimator=gym_gigpo")],
+    ("estimator", "arguments", "option"),
+    [
+        ("gae", {"turn_rewards": True}, "turn_rewards: true"),
+        ("grpo", {"invalid_action_penalty": 0.1}, "invalid_action_penalty: 0.1"),
+        ("grpo", {"format_penalty": 1}, "format_penalty: 1"),
+        ("gym_gigpo", {}, "adv_estimator=gym_gigpo"),
+        ("gym_turn_gae", {}, "adv_estimator=gym_turn_gae"),
+    ],
 )
-def test_credit_by_turn_needs_the_trainer_module(monkeypatch, estimator, turn_rewards, option):
+def test_credit_by_turn_needs_the_trainer_module(monkeypatch, estimator, arguments, option):
     monkeypatch.delitem(sys.modules, "verl_bridge.trainer", raising=False)
-    make(estimator="gae", turn_rewards=False)
+    make(estimator="gae", turn_rewards=False, invalid_action_penalty=0.0)
     with pytest.raises(ValueError, match=f"{option} needs"):
-        make(estimator=estimator, turn_rewards=turn_rewards)
+        make(estimator=estimator, **arguments)
     monkeypatch.setitem(sys.modules, "verl_bridge.trainer", types.ModuleType("verl_bridge.trainer"))
-    make(estimator=estimator, turn_rewards=turn_rewards)
+    make(estimator=estimator, **arguments)

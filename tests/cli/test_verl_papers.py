@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -90,6 +91,63 @@ def test_options_override_the_settings_of_a_paper(run, tmp_path):
     said = comments(tmp_path / "config.yaml") + comments(tmp_path / "agent_loop.yaml")
     assert not [name for name in ("pure_agent_model_name", "kl_loss_coef", "rounds") if name in said]
     assert "policy_learning_rate is 1e-06" in said
+
+
+ROWS = {"ALFWorld": (32, 256, 128), "WebShop": (8, 64, 256), "SearchQA": (100, 512, 385)}
+"""Prompts in an update, published rows in an update, and episodes of a validation."""
+
+
+@pytest.mark.parametrize("env", ROWS)
+def test_gigpo_has_a_row_for_each_turn(run, tmp_path, env):
+    config, loop = made(run, tmp_path, env, "--like", "gigpo", "--preset", "train")
+    prompts, rows, episodes = ROWS[env]
+    actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
+    assert (loop["rows"], loop["history"]) == ("turn", "turns:4" if env == "SearchQA" else "turns:2")
+    assert loop["invalid_action_penalty"] == (0.01 if env == "SearchQA" else 0.1)
+    assert actor["ppo_mini_batch_size"] == prompts
+    readme, said = (tmp_path / "README.md").read_text(), comments(tmp_path / "config.yaml")
+    if env == "SearchQA":
+        assert f"An update has 500 rows, and {rows} there" in readme
+    else:
+        assert f"ppo_mini_batch_size, of turns, is {rows}." in said
+        assert "An update has" not in readme
+    assert actor["use_dynamic_bsz"] is True  # otherwise verl allows no more prompts than in a batch
+    assert config["algorithm"]["norm_adv_by_std_in_grpo"] is (env != "WebShop")
+    assert ("a tenth of the published ones" in readme) is (env == "WebShop")
+    assert "As there, a row is a turn" in readme
+    assert "a row for each turn needs verl 0.9" not in readme
+    tasks = pq.read_metadata(tmp_path / "data/val.parquet").num_rows
+    assert tasks * rollout["val_kwargs"]["n"] >= episodes > tasks * (rollout["val_kwargs"]["n"] - 1)
+    assert config["data"]["max_response_length"] == loop["max_tokens_per_turn"] == 512
+
+
+@pytest.mark.parametrize("options", [["--verl", "0.8"], ["--rows", "episode"]])
+def test_gigpo_keeps_rows_of_episodes_where_turns_are_not_possible(run, tmp_path, options):
+    config, loop = made(run, tmp_path, "WebShop", "--like", "gigpo", *options)
+    assert "rows" not in loop
+    assert loop["invalid_action_penalty"] == 0.1
+    assert config["actor_rollout_ref"]["actor"]["ppo_mini_batch_size"] == 16
+    readme = (tmp_path / "README.md").read_text()
+    assert "A row is a whole episode: a row for each turn needs verl 0.9." in readme
+    assert "As there, a row is a turn" not in readme
+    again = run("verl", "init", "--env", "WebShop", "--like", "gigpo", *options, "--force", "--out", tmp_path)
+    assert "Rows are whole episodes, and turns in gigpo" in again.output
+
+
+def test_a_penalty_on_the_command_line_replaces_the_published_one(run, tmp_path):
+    options = ["--invalid-action-penalty", "0", "--format-penalty", "0.2"]
+    _, loop = made(run, tmp_path, "WebShop", "--like", "gigpo", *options)
+    assert "invalid_action_penalty" not in loop
+    assert loop["format_penalty"] == 0.2
+    assert "- No penalty for an invalid action." in (tmp_path / "README.md").read_text()
+
+
+def test_turn_ppo_has_a_critic_and_rewards_by_turn(run, tmp_path):
+    config, loop = made(run, tmp_path, "WebShop", "--algorithm", "turn_ppo", "--rows", "turn")
+    assert config["algorithm"]["adv_estimator"] == "gym_turn_gae"
+    assert (config["algorithm"]["gamma"], config["algorithm"]["lam"]) == (0.99, 0.9)
+    assert config["critic"]["enable"] is True
+    assert (loop["turn_rewards"], loop["rows"]) == (True, "turn")
 
 
 def test_a_discount_of_turns_is_not_one_of_tokens(run, tmp_path):

@@ -32,7 +32,7 @@ def test_an_episode_is_compared_with_its_group(scores, groups, by_std, expected)
     turns = [[score] for score in scores]
     states = [[number] for number in range(len(scores))]
     found, by_turn = advantages(scores, groups, turns, states, gamma=1.0, by_std=by_std)
-    assert found == pytest.approx(expected, abs=1e-5)
+    assert [pytest.approx([value], abs=1e-5) for value in expected] == found
     assert by_turn == [[0.0]] * len(scores)  # no state is met twice
 
 

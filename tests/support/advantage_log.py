@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from verl.trainer.ppo import core_algos
 
-from verl_bridge._credit.gigpo_estimator import _turns
+from verl_bridge._credit.passed_turns import _passed
 
 _numbers = itertools.count(1)
 
@@ -25,7 +25,10 @@ def logged(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def call(**given: Any) -> Any:
         kept = {key: value.clone() for key, value in given.items() if isinstance(value, torch.Tensor)}
         kept["index"] = [str(group) for group in given.get("index", ())]
-        kept["turns"] = list(_turns.get())
+        passed = _passed.get()
+        kept["turns"] = list(passed.turns)
+        if passed.values is not None:
+            kept["values"] = passed.values.clone()
         advantages, returns = original(**given)
         folder = Path(os.environ["ADVANTAGES"])
         torch.save(

@@ -365,6 +365,11 @@ def credit_by_turn() -> Iterator[Mistake]:
     gigpo, omega = config({ESTIMATOR: "gym_gigpo"}), "algorithm.gym_gigpo_omega"
     yield documented("`turn_rewards: true` with GRPO", "credit", loop({"turn_rewards": True}))
     yield argument("`turn_rewards: true` with `drop_reasoning: true`", turn_rewards=True, drop_reasoning=True)
+    yield argument(
+        "`invalid_action_penalty` with `drop_reasoning: true`",
+        invalid_action_penalty=0.1,
+        drop_reasoning=True,
+    )
     yield argument("`rows: turn` with `drop_reasoning: true`", rows="turn", drop_reasoning=True)
     yield argument("`history: turns:2` without `rows: turn`", history="turns:2")
     text = "`adv_estimator: gym_gigpo` with `drop_reasoning: true`"
@@ -374,6 +379,8 @@ def credit_by_turn() -> Iterator[Mistake]:
     much = both(gigpo, config({"algorithm.gamma": "much"}))
     yield documented("`gamma: much` with `adv_estimator: gym_gigpo`", "values", much)
     yield documented("`gym_gigpo_omega: 0.5` with GRPO", "credit", config({omega: 0.5}))
+    values = config({ESTIMATOR: "gym_turn_gae"})
+    yield documented("`adv_estimator: gym_turn_gae` without `critic.enable: true`", "credit", values)
     text = "`adv_estimator: gym_gigpo` without `verl_bridge.trainer` in `run.sh`"
     yield documented(text, "values", both(gigpo, external("")))
 
@@ -475,6 +482,8 @@ def further_arguments() -> Iterator[Mistake]:
         ("hide_reasoning", "no", "should be true or false"),
         ("drop_reasoning", 1, "should be true or false"),
         ("turn_rewards", "yes", "should be true or false"),
+        ("invalid_action_penalty", -0.1, "should be a number from 0"),
+        ("format_penalty", "much", "should be a number from 0"),
         *(
             ("fault_budget", seconds, "should be a number of seconds from 0")
             for seconds in (-1, True, math.nan, math.inf)

@@ -11,7 +11,7 @@ from verl_bridge.recipes import ALGORITHMS, INTEGRATIONS, PRESETS, VERSIONS, Env
 MAZE, TEXTCRAFT, WEBSHOP = (f"agentgym_gym:agentgym/{name}-v0" for name in ("Maze", "TextCraft", "WebShop"))
 ENGINES = ("sglang", "vllm")
 GROUPED = {"grpo", "rloo", "gigpo"}
-NO_INTERACTION = {"remax", "gigpo"}
+NO_INTERACTION = {"remax", "gigpo", "turn_ppo"}
 THINKING = "Qwen/Qwen3-4B"
 
 OF_ALGORITHMS: list[dict[str, Any]] = [
@@ -22,6 +22,7 @@ OF_ALGORITHMS: list[dict[str, Any]] = [
 OPTIONS: list[dict[str, Any]] = [
     {"algorithm": "ppo", "kl_coef": 0.0},
     {"algorithm": "gigpo", "seed": 4},
+    {"algorithm": "turn_ppo", "invalid_action_penalty": 0.1, "format_penalty": 0.1},
     {"lora": 8, "engine": "vllm", "offload": False},
     {"lora": 16},
     {"lora": 16, "engine": "vllm", "algorithm": "ppo"},
@@ -45,6 +46,8 @@ PUBLISHED: list[dict[str, Any]] = [
     {"like": "agentgym-rl"},
     {"like": "scalinginter-rl"},
     {"like": "gigpo", "env_id": WEBSHOP},
+    {"like": "gigpo", "env_id": "agentgym_gym:agentgym/ALFWorld-v0"},
+    {"like": "gigpo", "env_id": WEBSHOP, "algorithm": "turn_ppo"},
 ]
 CHOICES = [*OF_ALGORITHMS, *OPTIONS, *PUBLISHED]
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from credit_formulas import gigpo
+from credit_formulas import gigpo, turn_gae
 from guessing_env import TEXTS
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
@@ -35,10 +35,17 @@ STEPS, ROWS, SAMPLES = 3, 4, 4
 GAMMA, LAMBDA = 0.99, 0.9
 IN_GROUPS = {"grpo", "rloo", "gigpo"}
 WITH_REFERENCE = {"grpo", "ppo"}
+WITH_CRITIC = {"ppo", "turn_ppo"}
 HERE = [name for name in ALGORITHMS if not (name == "remax" and MINOR == "0.7")]
 BY_TURN = ["ppo by turn", "reinforce_plus_plus by turn"]
 IN_ROWS = [f"{name} in rows" for name in HERE if name != "remax"] if MINOR == "0.9" else []
-MORE = {"by turn": "  turn_rewards: true\n", "in rows": "  rows: turn\n  history: turns:2\n", "": ""}
+PENALIZED = ["gigpo penalized"]
+MORE = {
+    "by turn": "  turn_rewards: true\n",
+    "in rows": "  rows: turn\n  history: turns:2\n",
+    "penalized": "  invalid_action_penalty: 0.1\n  format_penalty: 0.2\n",
+    "": "",
+}
 
 LOOP = """\
 - name: gym_env
@@ -80,6 +87,7 @@ def settings(algorithm: str, folder: Path) -> list[str]:
         f"algorithm.adv_estimator={ALGORITHMS[algorithm]}",
         f"algorithm.gamma={GAMMA}",
         f"algorithm.lam={LAMBDA}",
+        *(["critic.enable=True"] if algorithm == "turn_ppo" else []),
         *(["trainer.use_v1=False"] if (algorithm, MINOR) == ("remax", "0.9") else []),
         f"data.train_files={folder}/rows.parquet",
         f"data.val_files={folder}/rows.parquet",
@@ -117,7 +125,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_tiny(tmp_path_factory.mktemp("tiny"), TEXTS * 20, TEXTS)
 
 
-@pytest.fixture(scope="module", params=[*HERE, *BY_TURN, *IN_ROWS])
+@pytest.fixture(scope="module", params=[*HERE, *BY_TURN, *PENALIZED, *IN_ROWS])
 def trained(request: pytest.FixtureRequest, tiny: Path, tmp_path_factory: pytest.TempPathFactory):
     """The name of an algorithm, and three steps of it."""
     algorithm, _, how = request.param.partition(" ")
@@ -246,7 +254,14 @@ def gigpo_of_batch(batch: Batch) -> np.ndarray:
     return result
 
 
+def gae_of_turns(batch: Batch) -> np.ndarray:
+    """The errors of the critic, one for each turn (arXiv 2512.17008)."""
+    rewards, values = batch["token_level_rewards"], batch["values"]
+    return turn_gae(rewards, values, batch["turns"], gamma=GAMMA, lam=LAMBDA)[0]
+
+
 INDEPENDENT = {
+    "turn_ppo": gae_of_turns,
     "gigpo": gigpo_of_batch,
     "grpo": grpo,
     "ppo": gae,
@@ -294,6 +309,24 @@ def test_rewards_are_where_they_are_credited(trained):
             assert {*places} <= ({*ends} if by_turn else {ends[-1]})
             several += len(places) > 1
     assert (several > 0) is by_turn
+
+
+def test_penalties_are_a_metric_and_in_no_score(trained):
+    """A reply without a digit costs 0.3; that the environment pays -0.5 for it is another thing."""
+    _, run = trained
+    folder = run.log.parent
+    penalized = "penalty" in (folder / "loop.yaml").read_text()
+    found = 0.0
+    for step in range(1, STEPS + 1):
+        logged, batch = measured(run, step), batch_of(run, step)
+        played = [sum(turns["penalties"]) for turns in batch["turns"] if turns]
+        assert ("env/test/Guessing-v0/penalty" in logged) is penalized
+        if penalized:
+            assert logged["env/test/Guessing-v0/penalty"] == pytest.approx(np.mean(played))
+            errors = logged["env/test/Guessing-v0/parse_errors"]
+            assert logged["env/test/Guessing-v0/penalty"] == pytest.approx(0.3 * errors)
+        found += sum(played)
+    assert (found > 0) is penalized
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -348,7 +381,7 @@ def test_each_step_changes_the_weights(trained):
 def test_losses_are_numbers(trained, report_at_end):
     algorithm, run = trained
     names = ["actor/pg_loss", "actor/grad_norm"]
-    names += ["critic/vf_loss", "critic/grad_norm", "critic/values/mean"] if algorithm == "ppo" else []
+    names += ["critic/vf_loss", "critic/grad_norm", "critic/values/mean"] if algorithm in WITH_CRITIC else []
     names += ["actor/kl_loss"] if algorithm in WITH_REFERENCE else []
     steps = [measured(run, step) for step in range(1, STEPS + 1)]
     kept = lines(run.log.parent / "verl_bridge" / f"{algorithm}.jsonl")
@@ -358,7 +391,7 @@ def test_losses_are_numbers(trained, report_at_end):
         assert all(math.isfinite(logged[name]) for name in names)
         assert all(logged[name] > 0 for name in names if name.endswith("grad_norm"))
         assert ("actor/kl_loss" in logged) is (algorithm in WITH_REFERENCE)
-        assert ("critic/vf_loss" in logged) is (algorithm == "ppo")
+        assert ("critic/vf_loss" in logged) is (algorithm in WITH_CRITIC)
     if algorithm in WITH_REFERENCE:
         # The policy begins as the reference, and goes away from it.
         in_rows = "rows: turn" in (run.log.parent / "loop.yaml").read_text()  # in several updates

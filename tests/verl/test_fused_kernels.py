@@ -1,4 +1,4 @@
-"""verl's fused kernels: their results are those of whole logits, and their memory is what the estimate has."""
+"""verl's fused kernels compute what whole logits give, in the memory that the estimate has."""
 
 from __future__ import annotations
 

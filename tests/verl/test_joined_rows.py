@@ -87,6 +87,7 @@ class Episodes:
                 "rewards": [*rewards, score - sum(rewards)],
                 "states": [f"s{self.draw.randint(0, 2)}" for _ in lengths],
                 "place": self.place,
+                "penalties": [self.draw.choice([0.0, 0.125]) for _ in lengths],
             }
         )
         parts = (

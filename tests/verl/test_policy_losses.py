@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import metadata
+from types import SimpleNamespace
 
 import pytest
 
@@ -80,16 +81,14 @@ def test_other_losses_of_verl_are_not(mode):
 @pytest.mark.parametrize("name", LOSSES)
 def test_episodes_with_a_row_for_each_turn_have_the_same_weight(name):
     """Three episodes of one, two and three turns: each has a third of the loss that its tokens have alone."""
-
-    class Data:
-        batch = {}
-
     compute, mask = loss_of(name)
     keys = ["a_0_0", "b_0_0", "b_0_1", "c_0_0", "c_0_1", "c_0_2"]
-    Data.batch = {"response_mask": mask, "advantages": torch.ones(ROWS, WIDTH, dtype=torch.float64)}
-    weigh(Data, keys, "seq-mean-token-mean")
+    data = SimpleNamespace(
+        batch={"response_mask": mask, "advantages": torch.ones(ROWS, WIDTH, dtype=torch.float64)}
+    )
+    weigh(data, keys, "seq-mean-token-mean")
     _, plain = compute(torch.ones(ROWS, WIDTH, dtype=torch.float64))
-    _, weighed = compute(Data.batch["advantages"])
+    _, weighed = compute(data.batch["advantages"])
     lengths = mask.sum(dim=-1)
     for rows in ([0], [1, 2], [3, 4, 5]):
         share = ROWS * lengths[rows, None] / (3 * lengths[rows].sum())

@@ -138,7 +138,7 @@ def test_an_option_is_composed(composed, name):
     actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
     model = config["actor_rollout_ref"]["model"]
     assert model["path"] == choices.get("model", "Qwen/Qwen2.5-3B-Instruct")
-    if choices["algorithm"] == "ppo":
+    if choices["algorithm"] in {"ppo", "turn_ppo"}:
         critic = config["critic"]
         assert critic["model"]["path"] == model["path"]
         assert critic["ppo_micro_batch_size_per_gpu"] == (None if preset == "train" else 2)
@@ -335,7 +335,7 @@ def test_preset_train_fills_micro_batches_by_tokens(composed, name):
         of["ref"]["log_prob_max_token_len_per_gpu"],
     ]
     assert of["rollout"]["log_prob_use_dynamic_bsz"] is of["ref"]["log_prob_use_dynamic_bsz"] is True
-    if CHOICES[name]["algorithm"] == "ppo":
+    if CHOICES[name]["algorithm"] in {"ppo", "turn_ppo"}:
         critic = config["critic"]
         assert critic["use_dynamic_bsz"] is True
         limits += [critic["ppo_max_token_len_per_gpu"], critic["forward_max_token_len_per_gpu"]]

@@ -71,6 +71,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     arguments = [
         *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
         "algorithm.adv_estimator=grpo",
+        "algorithm.rollout_correction.rollout_is=token",
         f"data.train_files={folder}/train.parquet",
         f"data.val_files={folder}/val.parquet",
         f"data.train_batch_size={BATCH}",
@@ -145,6 +146,15 @@ def test_faulted_episodes_are_left_out_of_verls_own_means(run):
     )
     assert found["val-core/test/Failing-v0/reward/mean@3"] == {0: pytest.approx(mean)}
     assert found["val-aux/test/Failing-v0/fault/mean@3"] == {0: pytest.approx(FAULTED / 12)}
+
+
+def test_faulted_episodes_are_left_out_of_verls_perplexities(run):
+    """With random weights, a log perplexity is about the entropy; 7 zeros of 12 would halve it."""
+    metrics = measured(run)
+    entropy = metrics["actor/entropy"]
+    assert metrics["rollout_corr/training_log_ppl"] == pytest.approx(entropy, rel=0.2)
+    assert metrics["rollout_corr/rollout_log_ppl"] == pytest.approx(entropy, rel=0.2)
+    assert metrics["rollout_corr/rollout_is_seq_min"] == pytest.approx(1, abs=0.05)
 
 
 def test_faulted_episodes_are_left_out_of_their_groups(run):

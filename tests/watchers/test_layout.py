@@ -71,6 +71,7 @@ INSIDE = {
     "tests/test__deprecated.py": "no public name is deprecated yet",
     "tests/verl/test_cpu.py": "the parts of the plugin for CPUs have no public name",
     "tests/verl/test_joined_rows.py": "gives verl's estimators rows of turns without a training",
+    "tests/verl/test_penalties.py": "the metrics of two episodes, without a training",
     "tests/verl/test_same_messages.py": "builds the prompts of turns without a model",
 }
 """The tests that look inside, each with the reason why its promise cannot be seen from outside."""

@@ -18,7 +18,6 @@ from agentgym_gym.rollout import Pool
 from verl_bridge._commands.selections import validation_of
 from verl_bridge._commands.task_notes import describe_tasks
 from verl_bridge.recipes import Share, seeded
-from verl_bridge.recipes._choices import MAX_VALIDATION
 from verl_bridge.recipes._env_shares import apportion, interleave, repeat_to
 from verl_bridge.tasks import ENV_TIMEOUT
 
@@ -206,7 +205,13 @@ def _for_validation(recipe: RlRecipe, each: EnvSelection, count: int, only_val: 
         only_val: The number of tasks for validation only; if there are any, none is kept out.
     """
     default = TEST_TASKS if recipe.preset == "test" else max(1, count // TASKS_PER_VALIDATION_TASK)
-    most = MAX_VALIDATION_TASKS if recipe.several else MAX_VALIDATION if recipe.preset == "train" else default
+    most = (
+        MAX_VALIDATION_TASKS
+        if recipe.several
+        else recipe.val_episodes
+        if recipe.preset == "train"
+        else default
+    )
     val = each.val or min(default, most, only_val or default)
     if val >= count and not only_val:
         of = f" of {each.chosen.id}" if recipe.several else ""

@@ -20,22 +20,26 @@ Before that, the rewards of episodes with ``turn_rewards`` are moved to the ends
 (:func:`place_turn_rewards`), except for an estimator that sums the rewards of an episode. The sum is rounded,
 so episodes of equal scores would differ in the last digit, and dividing by a near-zero deviation would turn
 rounding noise into advantages near 1.
+
+The penalties of turns are subtracted from these rewards, for the estimator only
+(:func:`penalized_rewards`).
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from verl_bridge._credit.estimators import GROUPED, SUMMING
-from verl_bridge._credit.gigpo_estimator import pass_turns
+from verl_bridge._credit.estimators import GIGPO, GROUPED, SUMMING
+from verl_bridge._credit.passed_turns import pass_turns
 from verl_bridge._credit.turn_rewards import COLUMN, TurnRecord
 
-__all__ = ["compute_without_faults", "place_turn_rewards"]
+__all__ = ["compute_without_faults", "penalized_rewards", "place_turn_rewards"]
 
 
 def compute_without_faults(
@@ -58,7 +62,9 @@ def compute_without_faults(
     if estimator not in SUMMING:
         place_turn_rewards(data)
     left_out = np.array(faulted, dtype=bool) | _without_baseline(data)
-    if not left_out.any():
+    # GiGPO subtracts the penalties itself: a turn's penalty is in none of the returns before it.
+    penalized = None if estimator == GIGPO else penalized_rewards(data, by_turn=estimator not in SUMMING)
+    if not left_out.any() and penalized is None:
         return _compute(compute, arguments), 0
     without_partner, groups = (
         _without_partner(data.non_tensor_batch["uid"], left_out) if estimator in GROUPED else (False, 0)
@@ -66,6 +72,8 @@ def compute_without_faults(
     kept = np.flatnonzero(~(left_out | without_partner))
     if len(kept):
         part = data.select_idxs(kept)
+        if penalized is not None:
+            part.batch["token_level_rewards"] = penalized[torch.from_numpy(kept).to(penalized.device)]
         before = dict(part.batch.items())
         result = _compute(compute, {**arguments, "data": part})
         made = {name: tensor for name, tensor in result.batch.items() if tensor is not before.get(name)}
@@ -106,6 +114,34 @@ def place_turn_rewards(data: Any) -> None:
     data.batch["token_level_rewards"] = placed
 
 
+def penalized_rewards(data: Any, *, by_turn: bool) -> torch.Tensor | None:
+    """Return the rewards of tokens less the penalties of turns, batch by response length.
+
+    ``data`` stays as it is, and with it verl's metrics of scores and rewards.
+
+    Args:
+        data: A ``DataProto``.
+        by_turn: Whether each penalty is at the last token of its turn. Otherwise their sum is at the last
+            token of the episode, so that episodes of equal scores and penalties have exactly equal sums.
+
+    Returns:
+        The rewards; None if no turn has a penalty.
+    """
+    records = [record if record and any(record["penalties"]) else None for record in _turns_of(data)]
+    if not any(records):
+        return None
+    rewards: torch.Tensor = data.batch["token_level_rewards"].clone()
+    for row, record in enumerate(records):
+        if record is None:
+            continue
+        last, of_token = max(record["ends"]), defaultdict(list)
+        for start, end, penalty in zip(record["starts"], record["ends"], record["penalties"], strict=True):
+            of_token[end if by_turn and end > start else last].append(penalty)
+        for end, penalties in of_token.items():
+            rewards[row, end - 1] = float(rewards[row, end - 1]) - math.fsum(penalties)
+    return rewards
+
+
 def _turns_of(data: Any) -> Sequence[TurnRecord | None]:
     return list(data.non_tensor_batch.get(COLUMN, ()))
 
@@ -117,7 +153,7 @@ def _nonempty(record: TurnRecord) -> list[tuple[int, float]]:
 
 
 def _compute(compute: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    with pass_turns(_turns_of(arguments["data"])):
+    with pass_turns(arguments["data"]):
         return compute(**arguments)
 
 

@@ -5,10 +5,29 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["EPISODE_WEIGHT", "GIGPO", "GROUPED", "OMEGA", "SUMMING", "number_error"]
+__all__ = [
+    "BY_TURN",
+    "EPISODE_WEIGHT",
+    "GIGPO",
+    "GROUPED",
+    "OMEGA",
+    "SUMMING",
+    "TURN_GAE",
+    "WITH_CRITIC",
+    "number_error",
+]
 
 GIGPO = "gym_gigpo"
 """This library's estimator that compares turns, see :mod:`verl_bridge._credit.gigpo`."""
+
+TURN_GAE = "gym_turn_gae"
+"""This library's estimator with one value for each turn, see :mod:`verl_bridge._credit.turn_gae`."""
+
+BY_TURN = frozenset({GIGPO, TURN_GAE})
+"""This library's estimators, which need the record of turns."""
+
+WITH_CRITIC = frozenset({"gae", TURN_GAE})
+"""The estimators that need a critic."""
 
 OMEGA = "gym_gigpo_omega"
 """The setting below ``algorithm`` with the weight of its comparison of turns; 1 if it is missing."""

@@ -16,6 +16,10 @@ The paper leaves some details open, and in one the authors' code (verl-agent) di
 - The paper compares each episode once. verl-agent does that if ``compute_mean_std_cross_steps`` is false; by
   default it counts an episode once for each of its turns. This module follows the paper.
 - A turn without another one of the same state has ``A_S = 0``.
+- The penalty of a turn is in no equation. As in verl-agent, it lowers the score and the return of its own
+  turn, and not of the turns before. The mean and the deviation of a group then go over the turns' scores, of
+  which each episode's together count once; verl-agent takes the turn of each episode that comes first in
+  its shuffled batch.
 - The only episode of a group has its score as ``A_E``, as in verl-agent and in verl's GRPO; the
   formula would give 0. With ``omega = 0``, the result is verl's GRPO.
 """
@@ -37,36 +41,44 @@ def advantages(
     groups: Sequence[Hashable],
     rewards: Sequence[Sequence[float]],
     states: Sequence[Sequence[Hashable]],
+    penalties: Sequence[Sequence[float]] | None = None,
     *,
     gamma: float,
     by_std: bool,
-) -> tuple[list[float], list[list[float]]]:
-    """Return both advantages of each episode.
+) -> tuple[list[list[float]], list[list[float]]]:
+    """Return both advantages of each turn.
 
     Args:
         scores: Score of each episode.
         groups: Group of each episode.
         rewards: Rewards of the turns of each episode.
         states: The states in which they began.
+        penalties: Their penalties; None for none.
         gamma: Discount of one turn.
         by_std: Whether ``F`` is the standard deviation; otherwise it is 1.
 
     Returns:
-        ``A_E`` of each episode, and ``A_S`` of each turn of each episode.
+        ``A_E`` and ``A_S`` of each turn of each episode.
     """
     of_group, of_state = defaultdict(list), defaultdict(list)
-    returns = [discounted(own, gamma) for own in rewards]
+    penalties = [[0.0] * len(own) for own in rewards] if penalties is None else penalties
+    returns = [
+        [value - penalty for value, penalty in zip(discounted(own, gamma), lost, strict=True)]
+        for own, lost in zip(rewards, penalties, strict=True)
+    ]
     for episode, group in enumerate(groups):
         of_group[group].append(episode)
         for turn, state in enumerate(states[episode]):
             of_state[group, state].append((episode, turn))
-    by_episode = list(scores)
+    by_episode = [
+        [score - penalty for penalty in lost] for score, lost in zip(scores, penalties, strict=True)
+    ]
     by_turn = [[0.0] * len(own) for own in rewards]
     for episodes in of_group.values():
         if len(episodes) > 1:
-            values = _relative([scores[episode] for episode in episodes], by_std=by_std)
-            for episode, value in zip(episodes, values, strict=True):
-                by_episode[episode] = value
+            own_scores, lost = [scores[one] for one in episodes], [penalties[one] for one in episodes]
+            for episode, own in zip(episodes, _relative_turns(own_scores, lost, by_std=by_std), strict=True):
+                by_episode[episode] = own
     for turns in of_state.values():
         if len(turns) > 1:
             values = _relative([returns[episode][turn] for episode, turn in turns], by_std=by_std)
@@ -82,6 +94,28 @@ def discounted(rewards: Sequence[float], gamma: float) -> list[float]:
         ahead = reward + gamma * ahead
         sums.append(ahead)
     return sums[::-1]
+
+
+def _relative_turns(
+    scores: Sequence[float], penalties: Sequence[Sequence[float]], *, by_std: bool
+) -> list[list[float]]:
+    """Return the difference of each turn's score from the mean of its group, divided by ``F``.
+
+    A turn's score is its episode's less its own penalty. Each of two or more episodes counts once.
+    """
+    count = len(scores)
+    means = [math.fsum(lost) / len(lost) if lost else 0.0 for lost in penalties]
+    mean = math.fsum(scores) / count - math.fsum(means) / count
+    scale = 1.0
+    if by_std:
+        squares = [
+            math.fsum((score - lost - mean) ** 2 for lost in own) / len(own) if own else (score - mean) ** 2
+            for score, own in zip(scores, penalties, strict=True)
+        ]
+        scale = math.sqrt(math.fsum(squares) / (count - 1)) + EPSILON
+    return [
+        [(score - lost - mean) / scale for lost in own] for score, own in zip(scores, penalties, strict=True)
+    ]
 
 
 def _relative(values: Sequence[float], *, by_std: bool) -> list[float]:

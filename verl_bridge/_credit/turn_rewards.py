@@ -1,4 +1,4 @@
-"""Record the turns of an episode for credit by turn: their tokens, their rewards, and the states before them.
+"""Record the turns of an episode for credit by turn: tokens, rewards, penalties, and the states before them.
 
 verl takes one score of an episode from an agent loop. The loop passes this record alongside the score, in the
 column :data:`COLUMN`, to :mod:`verl_bridge._credit.advantage`.
@@ -6,13 +6,14 @@ column :data:`COLUMN`, to :mod:`verl_bridge._credit.advantage`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from numbers import Integral
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
-__all__ = ["COLUMN", "TurnLog", "TurnRecord", "join_turns", "split_turns", "state_of"]
+__all__ = ["COLUMN", "Penalties", "TurnLog", "TurnRecord", "join_turns", "split_turns", "state_of"]
 
 COLUMN = "gym_turns"
 """The key of the record in the output of an agent loop, and the column of verl's batch."""
@@ -27,6 +28,7 @@ class TurnRecord(TypedDict):
         rewards: Reward of each turn, from the environment.
         states: The state in which each turn began, as :func:`state_of` returns it; empty if not recorded.
         place: Whether each reward is to be placed at the last token of its turn.
+        penalties: Penalty of each turn, which training subtracts from its reward.
     """
 
     starts: list[int]
@@ -34,6 +36,29 @@ class TurnRecord(TypedDict):
     rewards: list[float]
     states: list[str]
     place: bool
+    penalties: list[float]
+
+
+class Penalties(NamedTuple):
+    """The amounts that training subtracts from the reward of a turn.
+
+    Attributes:
+        invalid_action: For a reply without an action, and for an action that the environment rejects.
+        format: For a reply without an action, in addition.
+    """
+
+    invalid_action: float = 0.0
+    format: float = 0.0
+
+    def of_turn(self, info: Mapping[str, Any]) -> float:
+        """Return the penalty of a turn.
+
+        Args:
+            info: The environment's info after the turn.
+        """
+        if info.get("parse_error"):
+            return self.invalid_action + self.format
+        return self.invalid_action if info.get("invalid_action") else 0.0
 
 
 def split_turns(record: TurnRecord) -> list[TurnRecord]:
@@ -45,6 +70,7 @@ def split_turns(record: TurnRecord) -> list[TurnRecord]:
             "rewards": [reward],
             "states": record["states"][number : number + 1],
             "place": record["place"],
+            "penalties": record["penalties"][number : number + 1],
         }
         for number, (start, end, reward) in enumerate(
             zip(record["starts"], record["ends"], record["rewards"], strict=True)
@@ -64,6 +90,7 @@ def join_turns(records: Sequence[tuple[int, TurnRecord]]) -> TurnRecord:
         "rewards": [reward for _, record in records for reward in record["rewards"]],
         "states": [state for _, record in records for state in record["states"]],
         "place": any(record["place"] for _, record in records),
+        "penalties": [penalty for _, record in records for penalty in record["penalties"]],
     }
 
 
@@ -90,12 +117,20 @@ class TurnLog:
     Attributes:
         place: Whether rewards are to be placed at the last tokens of their turns.
         with_states: Whether states are recorded.
+        penalties: The penalties of turns; None if no turn is to have one.
     """
 
     place: bool
     with_states: bool
+    penalties: Penalties | None = None
     _spans: list[tuple[int, int]] = field(default_factory=list)
     _states: list[str] = field(default_factory=list)
+    _subtracted: list[float] = field(default_factory=list)
+
+    @property
+    def penalty(self) -> float:
+        """The sum of the penalties so far."""
+        return math.fsum(self._subtracted)
 
     def begin(self, observation: str, info: Mapping[str, Any]) -> None:
         """Note the state before a reply.
@@ -116,6 +151,10 @@ class TurnLog:
         """Note the tokens of a reply."""
         self._spans.append((start, end))
 
+    def end(self, info: Mapping[str, Any]) -> None:
+        """Note the penalty of a turn, by the environment's info after it."""
+        self._subtracted.append(0.0 if self.penalties is None else self.penalties.of_turn(info))
+
     def forget(self) -> None:
         """Discard the tokens of all replies so far: they were removed from the response."""
         self._spans.clear()
@@ -134,4 +173,5 @@ class TurnLog:
             "rewards": list(rewards),
             "states": self._states[: len(self._spans)],
             "place": self.place,
+            "penalties": self._subtracted[: len(self._spans)],
         }

@@ -15,15 +15,26 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 from agentgym_gym.errors import BadOption
 from agentgym_gym.options import Option, members_of
 from agentgym_gym.rollout import History
-from verl_bridge._credit.estimators import GIGPO
+from verl_bridge._credit.estimators import BY_TURN
 from verl_bridge._run.replays import FAULT_BUDGET, budget_of
 from verl_bridge.horizon import Horizon
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
 
-__all__ = ["ARGUMENTS", "LOOP", "LoopOptions", "Rows", "loop_errors", "require_trainer", "unknown_arguments"]
+__all__ = [
+    "ARGUMENTS",
+    "LOOP",
+    "LoopOptions",
+    "Rows",
+    "loop_errors",
+    "require_trainer",
+    "turn_credit",
+    "unknown_arguments",
+]
 
 Rows = Literal["episode", "turn"]
 """The part of an episode in a row of verl's batch."""
+
+_PENALTIES = ("invalid_action_penalty", "format_penalty")
 
 LOOP = "verl_bridge.agent_loop.GymAgentLoop"
 """The import path of the loop."""
@@ -98,6 +109,22 @@ class LoopOptions:
             "discount, instead of their sum at the end; needs verl_bridge.trainer"
         ),
     ] = False
+    invalid_action_penalty: Annotated[
+        float,
+        Option(
+            "subtracted in training from the reward of each turn whose reply has no action, or whose action "
+            "the environment rejects; needs verl_bridge.trainer",
+            least=0,
+        ),
+    ] = 0.0
+    format_penalty: Annotated[
+        float,
+        Option(
+            "subtracted in training from the reward of each turn whose reply has no action, in addition; "
+            "needs verl_bridge.trainer",
+            least=0,
+        ),
+    ] = 0.0
     tool_calls: Annotated[
         bool,
         Option(
@@ -190,6 +217,11 @@ def _seconds(name: str, value: Any) -> None:
         raise BadOption(name, value, "a number of seconds above 0, or null for no limit")
 
 
+def _penalty(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise BadOption(name, value, "a number from 0")
+
+
 def _rows(name: str, value: Any) -> None:
     if value not in get_args(Rows):
         raise BadOption(name, value, f"one of {', '.join(get_args(Rows))}")
@@ -225,6 +257,7 @@ _RULES: Mapping[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(("env_kwargs", "reset_options", "isolate", "success_at"), _default),
     "horizon": _horizon,
     "fault_budget": _budget,
+    **dict.fromkeys(_PENALTIES, _penalty),
     "rows": _rows,
     "history": _history,
 }
@@ -263,29 +296,36 @@ def _contradictions(arguments: Mapping[str, Any]) -> Iterator[str]:
             f"history={arguments['history']!r} requires rows: turn: in a row with a whole episode, each "
             "prompt is the conversation so far; add rows: turn, or delete history"
         )
-    if arguments.get("drop_reasoning") is True and arguments.get("turn_rewards") is True:
-        yield (
-            "turn_rewards and drop_reasoning exclude each other: with drop_reasoning only the last reply is "
-            "trained on, so rewards of earlier turns have no token; delete one of them"
-        )
+    if arguments.get("drop_reasoning") is True:
+        for name in turn_credit(arguments):
+            yield (
+                f"{name} and drop_reasoning exclude each other: with drop_reasoning only the last reply is "
+                "trained on, so rewards of earlier turns have no token; delete one of them"
+            )
 
 
-def require_trainer(estimator: str, *, turn_rewards: bool) -> None:
+def turn_credit(arguments: Mapping[str, Any]) -> list[str]:
+    """Return the names of the arguments for credit by turn that are set."""
+    return [name for name in ("turn_rewards", *_PENALTIES) if arguments.get(name)]
+
+
+def require_trainer(estimator: str, arguments: Mapping[str, Any]) -> None:
     """Raise an error if credit by turn is selected, and verl has not loaded the module that gives it.
 
-    verl would ignore turn rewards silently, and miss the estimator only after the first episodes.
+    verl would ignore the arguments silently, and miss the estimator only after the first episodes.
 
     Args:
         estimator: ``algorithm.adv_estimator``.
-        turn_rewards: The argument.
+        arguments: The arguments of the loop.
 
     Raises:
         ValueError: The module is not loaded.
     """
-    option = f"algorithm.adv_estimator={GIGPO}" if estimator == GIGPO else "turn_rewards: true"
-    if (turn_rewards or estimator == GIGPO) and "verl_bridge.trainer" not in sys.modules:
+    named = [f"algorithm.adv_estimator={estimator}"] if estimator in BY_TURN else []
+    named += [f"{name}: {str(arguments[name]).lower()}" for name in turn_credit(arguments)]
+    if named and "verl_bridge.trainer" not in sys.modules:
         raise ValueError(
-            f"{option} needs verl_bridge.trainer, which verl has not loaded: set "
+            f"{named[0]} needs verl_bridge.trainer, which verl has not loaded: set "
             "VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer in the environment of the run"
         )
 

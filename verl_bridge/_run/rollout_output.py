@@ -156,6 +156,8 @@ class RolloutOutput:
         }
         if self.fault is not None:
             numbers["success"] = 0.0
+        if self.turns is not None and self.turns.penalties is not None:
+            numbers["penalty"] = 0.0 if self.fault else self.turns.penalty
         timing.note(episode)
         self.record = {**numbers, **labels_of(task, self.fault, timing)}
 

@@ -79,6 +79,9 @@ def describe(recipe: RlRecipe, amount: Amount) -> Iterator[str]:
         f"{recipe.mini_batch * recipe.samples:,} {several} at learning rate {recipe.rate:g}, "
         f"{amount.episodes:,} episodes"
     )
+    paper = recipe.published
+    if paper is not None and paper.get("agent_loop.rows", recipe.rows) != recipe.rows:
+        yield f"Rows are whole episodes, and turns in {recipe.like}, which verl supports from 0.9 on"
     if recipe.filter_groups:
         yield "Groups that the filter replaces are additional episodes and tokens"
     yield (

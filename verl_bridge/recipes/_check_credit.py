@@ -1,11 +1,12 @@
-"""Check the settings of credit by turn: ``turn_rewards`` and the estimator ``gym_gigpo``."""
+"""Check the settings of credit by turn: ``turn_rewards``, penalties, and this library's estimators."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._credit.estimators import GIGPO, OMEGA, SUMMING, number_error
+from verl_bridge._credit.estimators import BY_TURN, GIGPO, OMEGA, SUMMING, TURN_GAE, number_error
+from verl_bridge._run.loop_arguments import turn_credit
 from verl_bridge.recipes._finding import Finding, ok, problem, warning
 
 if TYPE_CHECKING:
@@ -19,19 +20,24 @@ _WITH_LOOP = "write the folder again with --integration agent-loop"
 def check_credit(settings: RlSettings, arguments: Mapping[str, Any], verl: str) -> Iterator[Finding]:
     """Check whether the estimator, the agent loop and the version of verl support credit by turn."""
     estimator = settings.estimator
-    if estimator == GIGPO:
-        yield from _check_gigpo(settings, arguments)
-    elif settings.omega is not None:
+    if estimator in BY_TURN:
+        yield from _check_own(settings, arguments)
+    if estimator != GIGPO and settings.omega is not None:
         yield warning(
             "credit",
             f"algorithm.{OMEGA} is not used with {estimator}",
             f"delete it, or set algorithm.adv_estimator: {GIGPO}",
         )
-    if arguments.get("turn_rewards") is not True:
+    for name in turn_credit(arguments):
+        if settings.interactions:
+            yield problem("credit", f"interactions pass no {name} to verl", _WITH_LOOP)
+        elif name != "turn_rewards":
+            yield ok(
+                "credit", f"training subtracts {name}={arguments[name]} from the reward of each such turn"
+            )
+    if arguments.get("turn_rewards") is not True or settings.interactions:
         return
-    if settings.interactions:
-        yield problem("credit", "interactions pass no turn_rewards to verl", _WITH_LOOP)
-    elif estimator in SUMMING:
+    if estimator in SUMMING:
         yield warning(
             "credit",
             f"turn_rewards changes nothing with {estimator}, which sums the rewards of an episode",
@@ -48,8 +54,14 @@ def check_credit(settings: RlSettings, arguments: Mapping[str, Any], verl: str) 
         yield ok("credit", f"{estimator} gets each turn's reward at its last token")
 
 
-def _check_gigpo(settings: RlSettings, arguments: Mapping[str, Any]) -> Iterator[Finding]:
-    numbers = {"gamma": settings.gamma, OMEGA: 1.0 if settings.omega is None else settings.omega}
+def _check_own(settings: RlSettings, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    estimator, numbers = settings.estimator, {"gamma": settings.gamma}
+    if estimator == GIGPO:
+        numbers[OMEGA] = 1.0 if settings.omega is None else settings.omega
+        purpose = "compares turns of the same state"
+    else:
+        numbers["lam"] = settings.lam
+        purpose = "gives each turn one advantage, from one value of the critic"
     wrong = [
         (error, f"set algorithm.{name}: 1.0")
         for name, value in numbers.items()
@@ -58,14 +70,18 @@ def _check_gigpo(settings: RlSettings, arguments: Mapping[str, Any]) -> Iterator
     if arguments.get("drop_reasoning") is True:
         wrong.append(
             (
-                f"{GIGPO} compares the tokens of all turns, and drop_reasoning trains on the last reply only",
-                "delete drop_reasoning in agent_loop.yaml, or set algorithm.adv_estimator: grpo",
+                f"{estimator} needs the tokens of all turns, and drop_reasoning trains on one reply only",
+                "delete drop_reasoning in agent_loop.yaml, or set another algorithm.adv_estimator",
             )
         )
     if settings.interactions:
-        wrong.append((f"{GIGPO} needs the record of turns, which interactions do not have", _WITH_LOOP))
+        wrong.append((f"{estimator} needs the record of turns, which interactions do not have", _WITH_LOOP))
+    if estimator == TURN_GAE and settings.critic_enabled is not True:
+        wrong.append(
+            (f"{estimator} needs a critic, and verl starts one only for gae", "set critic.enable: true")
+        )
     for text, advice in wrong:
         yield problem("credit", text, advice)
     if not wrong:
-        gamma, omega = numbers.values()
-        yield ok("credit", f"{GIGPO} compares turns of the same state, with gamma={gamma}, omega={omega}")
+        listed = ", ".join(f"{name.removeprefix('gym_gigpo_')}={value}" for name, value in numbers.items())
+        yield ok("credit", f"{estimator} {purpose}, with {listed}")

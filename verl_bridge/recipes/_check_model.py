@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_bridge._credit.estimators import WITH_CRITIC
 from verl_bridge.recipes._finding import Finding, Missing, problem
 from verl_bridge.recipes._verl_settings import RlSettings, lookup
 
@@ -55,7 +56,7 @@ def find_models(folder: Path, settings: RlSettings | SftSettings, written: Mappi
     names = {"model.path": settings.model}
     if isinstance(settings, RlSettings):
         names = {"actor_rollout_ref.model.path": settings.model}
-        if settings.estimator == "gae":
+        if settings.estimator in WITH_CRITIC:
             names["critic.model.path"] = settings.critic
     models: dict[str, Model] = {}
     for key, name in names.items():

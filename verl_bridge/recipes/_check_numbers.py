@@ -76,6 +76,7 @@ def read_numbers(
         train_rows=count,
         context=context,
         own_loop=any(entry["_target_"] == LOOP for entry in loops.entries),
+        turn_rows=loops.arguments.get("rows") == "turn",
         loop_turns=loops.turn_limit,
         env_turns=_longest(played),
         observation=observation if type(observation) is int else None,

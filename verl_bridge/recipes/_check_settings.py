@@ -12,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_bridge._credit.estimators import GIGPO
+from verl_bridge._credit.estimators import BY_TURN
+from verl_bridge._run.loop_arguments import turn_credit
 from verl_bridge.recipes._absent import is_installed
 from verl_bridge.recipes._compose import external_modules
 from verl_bridge.recipes._finding import Finding, Missing, ok, problem, skipped, warning
@@ -204,9 +205,10 @@ def check_trainer_module(
     """Check whether run.sh has verl import the module that excludes faulted episodes."""
     if "verl_bridge.trainer" in script_modules:
         return
-    if settings.estimator == GIGPO or arguments.get("turn_rewards") is True:
+    needed = [*({settings.estimator} & BY_TURN), *turn_credit(arguments)]
+    if needed:
         text = (
-            f"run.sh does not load verl_bridge.trainer, without which verl has no {GIGPO} and no turn_rewards"
+            f"run.sh does not load verl_bridge.trainer, without which verl has no {' and no '.join(needed)}"
         )
         finding = problem
     elif arguments.get("horizon") is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_bridge._credit.estimators import GIGPO
 from verl_bridge.recipes._absent import is_installed
 from verl_bridge.recipes._finding import Finding, ok, problem, skipped, warning
 from verl_bridge.recipes._recipe import NO_SEPARATE_ADAPTERS
@@ -55,7 +56,7 @@ def size_errors(settings: RlSettings, verl: str) -> list[_Wrong]:
         text = f"{batch} prompts x {samples} samples cannot be divided among {gpus} GPUs"
         wrong.append(_Wrong(text, "change train_batch_size"))
     uneven = mini * samples // groups % micro or mini * samples < groups
-    if mini > batch:
+    if mini > batch and not settings.by_tokens:  # then verl does not compare them
         text = f"ppo_mini_batch_size={mini} is more than train_batch_size={batch}"
         wrong.append(_Wrong(text, "change ppo_mini_batch_size"))
     elif uneven:
@@ -67,7 +68,7 @@ def size_errors(settings: RlSettings, verl: str) -> list[_Wrong]:
     if batch * samples % settings.workers and verl.startswith("0.7."):
         text = f"{batch} x {samples} episodes cannot be divided among {settings.workers} workers"
         wrong.append(_Wrong(text, "change agent.num_workers"))
-    if str(settings.estimator) in {"grpo", "rloo", "gym_gigpo"} and samples < 2:  # noqa: PLR2004
+    if str(settings.estimator) in {"grpo", "rloo", GIGPO} and samples < 2:  # noqa: PLR2004
         text = f"{settings.estimator} compares the samples of a prompt, but n={samples}"
         wrong.append(_Wrong(text, "change rollout.n"))
     return wrong

@@ -40,7 +40,7 @@ __all__ = [
     "turn_limit_of",
 ]
 
-Algorithm: TypeAlias = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus", "remax", "gigpo"]
+Algorithm: TypeAlias = Literal["grpo", "ppo", "rloo", "reinforce_plus_plus", "remax", "gigpo", "turn_ppo"]
 Engine: TypeAlias = Literal["sglang", "vllm"]
 Integration: TypeAlias = Literal["agent-loop", "interaction"]
 
@@ -236,16 +236,33 @@ class Choices:
             default="by model name",
         ),
     ] = None
+    invalid_action_penalty: Annotated[
+        float | None,
+        Option(
+            "subtract from the reward of each turn without a valid action",
+            TRAINING,
+            default="from --like, else 0",
+            least=0,
+        ),
+    ] = None
+    format_penalty: Annotated[
+        float,
+        Option("subtract from the reward of each reply without an action, too", TRAINING, least=0),
+    ] = 0.0
     rows: Annotated[
-        Rows,
-        Option("rows of a batch: whole episodes, or single turns", EPISODES),
-    ] = "episode"
+        Rows | None,
+        Option(
+            "rows of a batch: whole episodes, or single turns",
+            EPISODES,
+            default="from --like, else episode",
+        ),
+    ] = None
     history: Annotated[
         str | None,
         Option(
             "with --rows turn: all, turns:K, tokens:N, with or without summary",
             EPISODES,
-            default="all",
+            default="from --like, else all",
         ),
     ] = None
     tool_calls: bool = False

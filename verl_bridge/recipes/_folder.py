@@ -106,6 +106,8 @@ def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
     left_out = {"actor_rollout_ref.actor.kl_loss_coef", "actor_rollout_ref.actor.kl_loss_type"}
     if recipe.algorithm != "gigpo":
         left_out.add("algorithm.gamma")  # a discount of turns there, and of tokens in other algorithms
+    if recipe.algorithm not in {"gigpo", "grpo"}:
+        left_out.add("algorithm.norm_adv_by_std_in_grpo")
     if recipe.preset == "test":
         left_out.add("trainer.total_training_steps")
     return {
@@ -121,11 +123,14 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
     train = size.mini_batch is not None
     sized = size.sized
     known = sized and recipe.model_size is not None
+    update = scalar(recipe.mini_batch * recipe.samples)
     return {
         **{name: recipe.algorithm == name for name in ALGORITHMS},
         "about_batch": _ABOUT_BATCH[recipe.samples > 1],
         "about_offload": _ABOUT_OFFLOAD[sizing.offload] if known else _ABOUT_OFFLOAD[None],
         "about_thinking": recipe.thinks.reason,
+        "about_update": "" if paper is None else paper.cite(LOOP_KEYS + "rows_of_update", update),
+        "about_validation": _about_validation(recipe),
         "activation_offload": sizing.activation_offload,
         "all_gpus": recipe.nodes * recipe.gpus,
         "adv_estimator": recipe.estimator,
@@ -134,6 +139,7 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "checkpointing": recipe.checkpointing,
         "asynchronous": recipe.trainer != "sync",
         "correction": recipe.corrects,
+        "critic": recipe.sizing.critic,
         "dynamic": sized,
         "engine": recipe.engine,
         "epochs": size.epochs,
@@ -204,6 +210,19 @@ def _experts(recipe: RlRecipe) -> dict[str, Any]:
     }
 
 
+def _about_validation(recipe: RlRecipe) -> str:
+    """Return the reason for the number of episodes of a validation."""
+    paper = recipe.published
+    if paper is not None and (least := paper.get("agent_loop.val_episodes")):
+        return f"Episodes of each task: together at least {least}. " + paper.cite(
+            LOOP_KEYS + "val_episodes", scalar(least)
+        )
+    return (
+        "Episodes of each task: together at least 385, so that the 95 % interval of a success rate of one "
+        "half is ± 0.05 (1.96 x 0.5 / 0.05, squared) on these tasks. Our own choice."
+    )
+
+
 def _loop(recipe: RlRecipe) -> dict[str, Any]:
     """Return the values and conditions of ``agent_loop.yaml`` and ``interaction.yaml``."""
     paper, reply, stages = recipe.published, recipe.lengths.reply, list(recipe.stages)
@@ -217,6 +236,9 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
         "env_id": one and one.env_id,
         "env_kwargs": one and dict(one.env_kwargs),
         "by_turn": recipe.rows == "turn",
+        "format_penalty": recipe.format_penalty or None,
+        "invalid_action_penalty": recipe.invalid_action_penalty or None,
+        "turn_rewards": recipe.algorithm == "turn_ppo",
         "every": recipe.turns_every,
         "fault_budget": int(FAULT_BUDGET),
         "hide_reasoning": recipe.thinks.mode == "hide",
@@ -226,6 +248,8 @@ def _loop(recipe: RlRecipe) -> dict[str, Any]:
         "more_reply": recipe.thinks.mode in {"hide", "keep"},
         "reply": reply,
         "several": recipe.several,
+        "source_of_history": source("history", recipe.history) if recipe.history else "",
+        "source_of_penalty": source("invalid_action_penalty", recipe.invalid_action_penalty),
         "source_of_every": source("every", recipe.turns_every) if horizon else "",
         "source_of_reply": source("max_tokens_per_turn", reply),
         "source_of_turns": source("turns", stages),
@@ -241,7 +265,18 @@ def _texts(recipe: RlRecipe, shares: Sequence[Share], notes: Sequence[str]) -> d
         "algorithm": recipe.algorithm,
         "env_ids": ", ".join(env.env_id for env in recipe.environments),
         "environments": " and ".join(f"`{env.env_id}`" for env in recipe.environments),
-        "like": recipe.published and recipe.published.about,
+        "like": recipe.published
+        and recipe.published.about(
+            by_turn=recipe.rows == "turn",
+            rows=recipe.mini_batch * recipe.samples,
+            published_rows=recipe.published.get("agent_loop.rows_of_update"),
+            other_update=recipe.mini_batch * recipe.samples
+            != recipe.published.get("agent_loop.rows_of_update"),
+            penalty=recipe.invalid_action_penalty or None,
+            gigpo=recipe.algorithm == "gigpo",
+            similarity=recipe.published.get("agent_loop.similarity"),
+            divides=recipe.published.get("algorithm.norm_adv_by_std_in_grpo", True),
+        ),
         "of_nodes": f" of {recipe.nodes} nodes" if recipe.nodes > 1 else "",
         "notes": "\n".join(f"- {note}" for note in notes),
         "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),

@@ -49,7 +49,7 @@ def problem_of(verl: str, sequence_parallel: int) -> str:
     """
     if verl == "0.7" and sequence_parallel > 1:
         return (
-            "verl 0.7 shifts the labels of each GPU's part of a sequence on its own, so its fused kernels give "
-            "wrong probabilities with `sequence_parallel`: use verl 0.8 or 0.9"
+            "gives wrong probabilities with `sequence_parallel` in verl 0.7, which shifts the labels of each "
+            "GPU's part of a sequence on its own: use verl 0.8 or 0.9"
         )
     return ""

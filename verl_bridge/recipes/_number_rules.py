@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from verl_bridge._credit.estimators import GIGPO, GROUPED
+from verl_bridge._credit.estimators import BY_TURN, GIGPO, GROUPED, WITH_CRITIC
 from verl_bridge.recipes._finding import Finding
 from verl_bridge.recipes._numbers import LABELS, Numbers
 
@@ -74,7 +74,7 @@ _LOAD_FORMATS = frozenset(
 _BY_TOKEN = frozenset({"gae", "reinforce_plus_plus"})
 """The estimators that discount at each token."""
 
-_DISCOUNTING = _BY_TOKEN | {GIGPO}
+_DISCOUNTING = _BY_TOKEN | BY_TURN
 _WITHOUT_DISCOUNT = (GROUPED - {GIGPO}) | {"remax"}
 _LENGTHS = "max_prompt_length={prompt} + max_response_length={response}"
 _ASSERTED = "verl stops at the first row that is longer, after its rollout"
@@ -120,7 +120,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
         _problem(
             lambda s: (
                 s.by_tokens
-                and s.estimator == "gae"
+                and s.estimator in WITH_CRITIC
                 and s.critic_tokens * max(s.critic_parallel, s.critic_parallel_0_7) < s.prompt + s.response
             ),
             f"critic.ppo_max_token_len_per_gpu={{critic_tokens}} is below {_LENGTHS}",
@@ -130,7 +130,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
         _problem(
             lambda s: (
                 s.by_tokens
-                and s.estimator == "gae"
+                and s.estimator in WITH_CRITIC
                 and s.critic_forward_tokens is not None
                 and s.critic_forward_tokens * max(s.critic_parallel, s.critic_parallel_0_7)
                 < s.prompt + s.response
@@ -203,7 +203,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "delete rollout.log_prob_use_dynamic_bsz, which verl sets to actor.use_dynamic_bsz",
         ),
         _warning(
-            lambda s: s.mini < s.batch and s.batch % s.mini > 0,
+            lambda s: s.mini < s.batch and s.batch % s.mini > 0 and not s.turn_rows,
             "train_batch_size={batch} is not a multiple of ppo_mini_batch_size={mini}",
             "the last update of each step is filled up with padding, or its prompts are left out",
             "change ppo_mini_batch_size to a divisor of train_batch_size",
@@ -373,8 +373,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "set it to 3e-5",
         ),
         _problem(
-            lambda s: s.estimator == "gae" and not 0 < s.critic_rate <= 1e-2,
-            "critic.optim.lr={critic_rate} is not above 0 and at most 1e-2, with adv_estimator: gae",
+            lambda s: s.estimator in WITH_CRITIC and not 0 < s.critic_rate <= 1e-2,
+            "critic.optim.lr={critic_rate} is not above 0 and at most 1e-2, with adv_estimator={estimator}",
             "the critic does not learn, or diverges",
             "set it to 1e-5, verl's default",
         ),
@@ -484,7 +484,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "algorithm.gamma={discount} over max_response_length={response} tokens is close to 0, with "
             "adv_estimator={estimator}, which discounts at each token",
             "early turns get no credit for the reward at the end",
-            "set it to 1.0, verl's default; gym_gigpo discounts at each turn",
+            "set it to 1.0, verl's default; gym_gigpo and gym_turn_gae discount at each turn",
         ),
         _warning(
             lambda s: s.estimator in _WITHOUT_DISCOUNT and s.discount != 1,
@@ -493,8 +493,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "delete it, or choose gym_gigpo, gae or reinforce_plus_plus",
         ),
         _problem(
-            lambda s: s.estimator == "gae" and not 0 <= s.lam <= 1,
-            "algorithm.lam={lam} is not from 0 to 1, with adv_estimator: gae",
+            lambda s: s.estimator in WITH_CRITIC and not 0 <= s.lam <= 1,
+            "algorithm.lam={lam} is not from 0 to 1, with adv_estimator={estimator}",
             "advantages grow with the length of the episode",
             "set it to 1.0, verl's default",
         ),
@@ -588,8 +588,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "lower trainer.critic_warmup",
         ),
         _warning(
-            lambda s: s.critic_warmup > 0 and s.estimator != "gae",
-            "trainer.critic_warmup={critic_warmup} is above 0, with adv_estimator={estimator}, not gae",
+            lambda s: s.critic_warmup > 0 and s.estimator not in WITH_CRITIC,
+            "trainer.critic_warmup={critic_warmup} is above 0, with adv_estimator={estimator}",
             "there is no critic, so the episodes of these steps train nothing",
             "set it to 0",
         ),

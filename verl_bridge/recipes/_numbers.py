@@ -25,7 +25,6 @@ class Numbers(RlSettings):
     A setting is None if it is null, or if verl composes its default and did not do so here.
     """
 
-    by_tokens: Annotated[bool, f"{_ACTOR}.use_dynamic_bsz"] = False
     forward_by_tokens: Annotated[bool | None, f"{_ROLLOUT}.log_prob_use_dynamic_bsz"] = None
     tokens: Annotated[int, Number(f"{_ACTOR}.ppo_max_token_len_per_gpu")] = 16384
     forward_tokens: Annotated[int | None, Number(f"{_ROLLOUT}.log_prob_max_token_len_per_gpu")] = None
@@ -101,6 +100,7 @@ class Numbers(RlSettings):
     train_rows: Annotated[int | None, Fact("the rows of `data.train_files`")] = None
     context: Annotated[int | None, Fact("the context of the model")] = None
     own_loop: Annotated[bool, Fact("the agent loop of verl_bridge")] = False
+    turn_rows: Annotated[bool, Fact("`rows` of the agent loop")] = False
     loop_turns: Annotated[int | None, Fact("`max_turns` of the agent loop")] = None
     env_turns: Annotated[int | None, Fact("`max_turns` of the environments")] = None
     observation: Annotated[int | None, Fact("`max_observation_tokens` of the agent loop")] = None

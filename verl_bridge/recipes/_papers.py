@@ -35,14 +35,14 @@ class Published:
         source: The paper and its script.
         settings: The settings by their dotted keys.
         named: Their names in the source, by the same keys.
-        about: The differences from the paper and the agreements with it, in Markdown.
+        template: The differences from the paper and the agreements with it, in Markdown with conditions.
         tasks: The tasks of the paper, in a sentence.
     """
 
     source: str
     settings: Mapping[str, Any]
     named: Mapping[str, str]
-    about: str
+    template: str
     tasks: str
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -53,6 +53,14 @@ class Published:
     def turns(self) -> tuple[int, ...]:
         """Turn limits of the stages, in order."""
         return tuple(self.settings["agent_loop.turns"])
+
+    def about(self, **values: Any) -> str:
+        """Return the differences from the paper and the agreements with it, in Markdown.
+
+        Args:
+            values: The values of the conditions.
+        """
+        return fill(self.template, {"source": self.source, **values})
 
     def cite(self, key: str, value: str) -> str:
         """Return the source of a setting; empty if its value differs from the published one.
@@ -88,7 +96,7 @@ def published_by(like: str) -> Mapping[str, Published]:
             source,
             settings,
             overlay["named"],
-            fill(overlay["about"].rstrip("\n"), {"source": source}),
+            overlay["about"].rstrip("\n"),
             " ".join(overlay["tasks"].split()),
         )
     return made

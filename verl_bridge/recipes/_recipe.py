@@ -13,6 +13,7 @@ from pathlib import Path
 from agentgym_gym.errors import BadOption
 from agentgym_gym.options import check_options
 from agentgym_gym.rollout import History
+from verl_bridge._credit.estimators import BY_TURN, WITH_CRITIC
 from verl_bridge.recipes._choices import (
     EVERY,
     KL_COEF,
@@ -40,6 +41,7 @@ ALGORITHMS: Mapping[Algorithm, str] = {
     "reinforce_plus_plus": "reinforce_plus_plus",
     "remax": "remax",
     "gigpo": "gym_gigpo",
+    "turn_ppo": "gym_turn_gae",
 }
 """``algorithm.adv_estimator`` by the name of the algorithm."""
 
@@ -111,9 +113,13 @@ class RlRecipe(Choices):
         loop = "use `integration`='agent-loop'"
         if self.verl != "0.7":
             raise BadOption(named(f"verl {self.verl} has no interactions (deleted in 0.8): {loop}"))
-        if self.algorithm == "gigpo":
+        if self.estimator in BY_TURN:
             problem = f"needs the turns of each episode, which interactions do not record: {loop}"
-            raise BadOption("algorithm", "gigpo", problem=named(problem))
+            raise BadOption("algorithm", self.algorithm, problem=named(problem))
+        for name in ("invalid_action_penalty", "format_penalty"):
+            if getattr(self, name):
+                problem = f"needs this library's agent loop: {loop}"
+                raise BadOption(name, getattr(self, name), problem=named(problem))
         if mode == "hide":
             problem = (
                 "needs this library's agent loop: verl's loop sends the environment whole replies; "
@@ -277,9 +283,16 @@ class RlRecipe(Choices):
                 "turns_every": paper.get("agent_loop.every", EVERY),
                 "kl_coef": paper.get("actor_rollout_ref.actor.kl_loss_coef"),
             }
+        usual |= {"rows": "episode", "invalid_action_penalty": 0.0}
+        if paper is not None and self.integration == "agent-loop":
+            usual["invalid_action_penalty"] = paper.get("agent_loop.invalid_action_penalty", 0.0)
+            if self.verl == "0.9" and self.algorithm != "remax":
+                usual["rows"] = paper.get("agent_loop.rows", "episode")
         for name, value in usual.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
+        if paper is not None and self.rows == "turn" and self.history is None:
+            object.__setattr__(self, "history", paper.get("agent_loop.history"))
 
     @property
     def published(self) -> Published | None:
@@ -326,12 +339,21 @@ class RlRecipe(Choices):
             rate=_rate_of(paper),
             steps=paper.get("trainer.total_training_steps"),
             keep=usual.keep,
+            # Their own micro-batches are for their machines; without these, the estimate of memory decides.
+            sized=usual.sized
+            and "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu" not in paper.settings,
         )
 
     @property
     def mini_batch(self) -> int:
-        """Prompts in an update."""
+        """Prompts in an update; times `samples`, its rows."""
         size, paper = self.size, self.published
+        if paper is not None and self.rows == "turn":
+            rows = paper.get("agent_loop.rows_of_update", size.batch * self.samples)
+            whole = self.training_gpus // math.gcd(self.training_gpus, self.samples)
+            prompts = max(whole, rows // self.samples // whole * whole)
+            # verl allows more than a batch only if it fills micro-batches by tokens.
+            return int(prompts if size.sized else min(prompts, size.batch))
         if paper is None:
             # With a row for each turn a step has many more rows, and verl allows no larger mini-batch.
             return size.batch if self.rows == "turn" else size.mini_batch or size.batch
@@ -399,7 +421,13 @@ class RlRecipe(Choices):
     @property
     def val_samples(self) -> int | None:
         """Episodes of each task in a validation; None for verl's default."""
-        return math.ceil(MAX_VALIDATION / self.val_tasks) if self.preset == "train" else None
+        return math.ceil(self.val_episodes / self.val_tasks) if self.preset == "train" else None
+
+    @property
+    def val_episodes(self) -> int:
+        """The least episodes of a validation."""
+        paper = self.published
+        return MAX_VALIDATION if paper is None else int(paper.get("agent_loop.val_episodes", MAX_VALIDATION))
 
     @property
     def thinks(self) -> Thinking:
@@ -425,7 +453,7 @@ class RlRecipe(Choices):
             activation_offload=state and self.checkpointing,
             checkpointing=self.checkpointing,
             reference=bool(self.kl_coef),
-            critic=self.algorithm == "ppo",
+            critic=self.estimator in WITH_CRITIC,
             lora=self.lora,
             separate_gpus=self.separate_gpus,
             engine_gpus=math.gcd(training.gpus, separate.gpus),
@@ -548,6 +576,7 @@ class RlRecipe(Choices):
             self.policy_loss if self.policy_loss != "vanilla" else None,
             "tools" if self.tool_calls else None,
             "turns" if self.rows == "turn" else None,
+            "penalized" if self.invalid_action_penalty or self.format_penalty else None,
         ]
         parts += ["corrected" if self.rollout_correction else None]
         parts += ["filtered" if self.filter_groups else None]

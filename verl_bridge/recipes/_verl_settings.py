@@ -184,6 +184,7 @@ class RlSettings(_Settings):
     batch: Annotated[int, Count("data.train_batch_size")] = 1024
     prompt: Annotated[int, Count("data.max_prompt_length")] = 512
     response: Annotated[int, Count("data.max_response_length")] = 512
+    by_tokens: Annotated[bool, f"{_ACTOR}.use_dynamic_bsz"] = False
     samples: Annotated[int, Count(f"{_ROLLOUT}.n")] = 1
     mini: Annotated[int, Count(f"{_ACTOR}.ppo_mini_batch_size")] = 256
     micro: Annotated[int, Count(f"{_ACTOR}.ppo_micro_batch_size_per_gpu", nullable=True)] = 1
@@ -205,6 +206,8 @@ class RlSettings(_Settings):
 
     estimator: Annotated[str, "algorithm.adv_estimator"] = "gae"
     gamma: Annotated[Any, "algorithm.gamma"] = 1.0
+    lam: Annotated[Any, "algorithm.lam"] = 1.0
+    critic_enabled: Annotated[Any, "critic.enable"] = None
     omega: Annotated[Any, f"algorithm.{OMEGA}"] = None
     filters_groups: Annotated[bool, "algorithm.filter_groups.enable"] = False
     filter_metric: Annotated[str | None, Name("algorithm.filter_groups.metric")] = "reward"
