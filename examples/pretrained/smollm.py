@@ -5,7 +5,7 @@ training tasks, fine-tunes the model on these games with verl, trains it further
 verl, and evaluates it before and after each of these on tasks that were never played. Each stage has a
 folder, and is skipped if it has ended. A stage that was interrupted is resumed: games and evaluations by
 their episodes, fine-tuning and GRPO from their last checkpoint. ``--recipe smollm-alfworld`` does the same in
-ALFWorld, without GRPO.
+ALFWorld, without GRPO, and ``--recipe smollm-sqlgym`` in SQLGym, with GRPO on groups with signal.
 """
 
 from __future__ import annotations
@@ -123,13 +123,7 @@ class Stages(Commands):
         """Let the oracles play training tasks, and write the games as rows, in one file."""
         at = self.folder / "games"
         for env, count in self.recipe.games:
-            kept_out = {
-                task
-                for each in self.recipe.evaluations
-                if each.env == env
-                for task in tasks_of(each, self.recipe)
-            }
-            tasks = [task for task in find(env).splits["train"] if task not in kept_out]
+            tasks = self.training_tasks(env)
             if count is not None:
                 tasks = random.Random(self.recipe.kept_out_seed).sample(tasks, count)  # noqa: S311
             self.agentgym(
@@ -148,6 +142,27 @@ class Stages(Commands):
             f"--max-length={self.max_length}",
             f"--out={at}",
         )
+
+    def training_tasks(self, env: str) -> list[int]:
+        """Return the training tasks of an environment that no evaluation keeps out."""
+        kept_out = {
+            task
+            for each in self.recipe.evaluations
+            if each.env == env
+            for task in tasks_of(each, self.recipe)
+        }
+        return [task for task in find(env).splits["train"] if task not in kept_out]
+
+    def tasks_to_learn(self, env: str) -> list[int]:
+        """Return the tasks of GRPO."""
+        recipe, games = self.recipe, read_run(self.path / "games" / env).records
+        if recipe.new_tasks is None:
+            return sorted(
+                game.task_id for game in games if recipe.least_turns <= game.turns <= recipe.most_turns
+            )
+        played = {game.task_id for game in games}
+        new = [task for task in self.training_tasks(env) if task not in played]
+        return sorted(random.Random(recipe.kept_out_seed).sample(new, recipe.new_tasks))  # noqa: S311
 
     @property
     def max_length(self) -> int:
@@ -188,12 +203,8 @@ class Stages(Commands):
         name, recipe = f"grpo-{seed}", self.recipe
         out, loop = self.folder / name, self.path / name / "loop.yaml"
         loop.parent.mkdir(exist_ok=True)
-        games = read_run(self.path / "games" / env).records
-        tasks = sorted(
-            game.task_id for game in games if recipe.least_turns <= game.turns <= recipe.most_turns
-        )
         self.agentgym(
-            *("data", "rl", env, f"--tasks={joined(tasks)}"),
+            *("data", "rl", env, f"--tasks={joined(self.tasks_to_learn(env))}"),
             *("--val=0", f"--out={out}/tasks", "--force"),
             *(f"--system-prompt=prompts/{env}.txt", f"--max-turns={recipe.max_turns}"),
         )
@@ -214,6 +225,8 @@ class Stages(Commands):
             "trainer.save_freq": 2,
             "trainer.resume_mode": "auto",
         }
+        if recipe.filter_groups:
+            replaced |= {"algorithm.filter_groups.enable": True, "algorithm.filter_groups.metric": "reward"}
         self.python(
             *("-m", "verl.trainer.main_ppo", *cpu_overrides()),
             *(each for each in settings if each.partition("=")[0] not in replaced),

@@ -81,6 +81,9 @@ class SmolLM(Training):
         least_turns: Turns that the oracle needs in the tasks of GRPO, at least: of easier tasks, the
             fine-tuned model wins nearly all.
         most_turns: The same, at most: of harder tasks, it wins none.
+        new_tasks: The number of tasks of GRPO, none of which fine-tuning has, of any number of turns; None
+            for the tasks of fine-tuning.
+        filter_groups: Whether GRPO drops and replaces groups whose episodes all have the same score.
         max_turns: Turn limit of GRPO.
         reply_tokens: Maximum tokens of a reply.
         micro_batch: Episodes in one forward pass of GRPO.
@@ -119,6 +122,8 @@ class SmolLM(Training):
     response_length: int = 576
     least_turns: int = 3
     most_turns: int = 5
+    new_tasks: int | None = None
+    filter_groups: bool = False
     max_turns: int = 8
     reply_tokens: int = 120
     micro_batch: int = 4
@@ -142,6 +147,19 @@ RECIPES = {
         response_length=704,
         evaluation_turns=20,
         evaluation_tokens=100,
+    ),
+    "smollm-sqlgym": SmolLM(
+        games=(("SQLGym", 400),),
+        evaluations=(
+            Evaluation("SQLGym", "train", 200, samples=2, kept_out=True, zero_shot=False),
+            # Questions about databases that no training task has.
+            Evaluation("SQLGym", "dev", 200, samples=2),
+        ),
+        learns="SQLGym",
+        new_tasks=800,
+        filter_groups=True,
+        sft_every=25,
+        steps=24,
     ),
 }
 """The recipes by name."""
