@@ -14,7 +14,8 @@ from verl_bridge.recipes import RlRecipe
 from verl_bridge.recipes._amount import amount_of, describe
 from verl_bridge.recipes._check_episodes import PlayedEpisode
 from verl_bridge.recipes._check_lengths import percentile_tokens
-from verl_bridge.recipes._gpu_memory import GB, ModelSize, Sizing, choose, estimate, model_size
+from verl_bridge.recipes._gpu_memory import GB, Sizing, choose, estimate
+from verl_bridge.recipes._model_size import ModelSize, model_size
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/training/memory.md"
 SMALL = ModelSize(1e9, 10, 1_000, 100_000, 250, "a test")

@@ -13,7 +13,7 @@ pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import torch
 from verl.trainer.ppo.core_algos import get_policy_loss_fn
-from verl.workers.config import FSDPActorConfig
+from verl.workers.config import FSDPActorConfig, PolicyLossConfig
 
 from verl_bridge._credit.joined_rows import weigh
 from verl_bridge.recipes._policy_losses import LOSSES
@@ -27,14 +27,13 @@ def loss_of(name, *, mode=None, clip=None):
     made = LOSSES.get(name)
     low, high = clip or (made and made.clip) or (0.2, 0.2)
     config = FSDPActorConfig(
+        policy_loss=PolicyLossConfig(**({"dro_beta": 0.1} if mode == "dro" else {})),
         clip_ratio_low=low,
         clip_ratio_high=high,
         clip_ratio_c=(made and made.dual) or 3.0,
         rollout_n=1,
         ppo_micro_batch_size_per_gpu=1,
     )
-    if mode == "dro":
-        config.policy_loss.dro_beta = 0.1
     function = get_policy_loss_fn(mode or (made and made.mode) or "vanilla")
     generator = torch.Generator().manual_seed(7)
     old = -torch.rand(ROWS, WIDTH, generator=generator, dtype=torch.float64)

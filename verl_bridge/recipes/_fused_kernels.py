@@ -5,8 +5,8 @@ chunks of 512 tokens, in fp32, and again for the gradient. To an update with rec
 8 P operations for each token, this adds 2 V h: 2 to 3 % for a model of 3B. The peak of memory was measured
 with verl's own functions on a CPU (tests/verl/test_fused_kernels.py).
 
-verl's chunked entropy (``entropy_from_logits_with_chunking``) is no alternative. It saves memory only where
-verl computes an entropy without its gradient, and the logits themselves remain.
+verl's chunked entropy (``entropy_from_logits_with_chunking``) is no alternative. It saves much memory only
+where verl computes an entropy without its gradient, and the logits themselves remain.
 """
 
 from __future__ import annotations

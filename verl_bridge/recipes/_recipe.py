@@ -26,11 +26,13 @@ from verl_bridge.recipes._choices import (
     turn_limit_of,
 )
 from verl_bridge.recipes._fused_kernels import problem_of, supports
-from verl_bridge.recipes._gpu_memory import ModelSize, Sizing, choose, model_size
-from verl_bridge.recipes._nodes import Pool, loopback_server, pools
+from verl_bridge.recipes._gpu_memory import Sizing, choose
+from verl_bridge.recipes._model_size import ModelSize, model_size
+from verl_bridge.recipes._nodes import Pool, check_pools, check_servers, pools
 from verl_bridge.recipes._options import DEFAULT_MODEL, named
 from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
+from verl_bridge.recipes._sequence_parallel import check_sequence_parallel
 
 __all__ = ["ALGORITHMS", "NO_SEPARATE_ADAPTERS", "RlRecipe"]
 
@@ -101,7 +103,7 @@ class RlRecipe(Choices):
         self._check_groups()
         self._check_engine()
         self._check_trainer()
-        self._check_nodes()
+        check_servers(self.nodes, (env.env_kwargs for env in self.environments))
         self._check_sequences()
         self._check_numbers()
 
@@ -206,20 +208,7 @@ class RlRecipe(Choices):
             return
         if self.lora:
             raise BadOption(named(f"{NO_SEPARATE_ADAPTERS}: use `trainer`='colocate_async' with lora"))
-        if not 0 < self.separate_gpus < self.nodes * self.gpus:
-            every = (
-                f"`gpus`={self.gpus}" if self.nodes == 1 else f"`nodes`={self.nodes} of `gpus`={self.gpus}"
-            )
-            problem = (
-                f"divides {every} into `rollout_gpus`={self.separate_gpus} and the others, which "
-                "train: both need at least 1"
-            )
-            raise BadOption("trainer", self.trainer, problem=named(problem))
-        if self.nodes > 1 and self.separate_gpus % self.gpus:
-            problem = (
-                f"should be a multiple of `gpus`={self.gpus}: of several nodes, each trains or generates"
-            )
-            raise BadOption("rollout_gpus", self.separate_gpus, problem=named(problem))
+        check_pools(self.nodes, self.gpus, self.separate_gpus)
         batch, mini_batch = self.size.batch, self.mini_batch
         if batch % mini_batch:
             problem = (
@@ -228,30 +217,11 @@ class RlRecipe(Choices):
             )
             raise BadOption("trainer", self.trainer, problem=named(problem))
 
-    def _check_nodes(self) -> None:
-        """Check whether all nodes reach the servers of the environments."""
-        servers = (loopback_server(env.env_kwargs) for env in self.environments)
-        server = next(filter(None, servers), None)
-        if self.nodes > 1 and server is not None:
-            problem = (
-                f"is a loopback address, which other nodes do not reach, with `nodes`={self.nodes}: start "
-                "the server with an address that all nodes reach, and give that one"
-            )
-            raise BadOption("server", server, problem=named(problem))
-
     def _check_sequences(self) -> None:
         """Check what sequence parallelism and fused kernels require."""
-        share, heads = self.sequence_parallel, self.model_size.heads if self.model_size else None
-        if self.training_gpus % share:
-            problem = f"does not divide the {self.training_gpus} GPUs that train"
-            raise BadOption("sequence_parallel", share, problem=problem)
-        if heads is not None and (heads[0] % share or (heads[1] % share and share % heads[1])):
-            problem = (
-                f"does not fit the model's {heads[0]} attention heads and {heads[1]} key heads: verl needs "
-                "a divisor of the first, and a divisor or a multiple of the second"
-            )
-            raise BadOption("sequence_parallel", share, problem=problem)
-        problem = problem_of(self.verl, share)
+        heads = self.model_size.heads if self.model_size else None
+        check_sequence_parallel(self.sequence_parallel, self.training_gpus, heads)
+        problem = problem_of(self.verl, self.sequence_parallel)
         if self.fused_kernels and problem:
             raise BadOption("fused_kernels", self.fused_kernels, problem=named(problem))
 
@@ -460,20 +430,18 @@ class RlRecipe(Choices):
             fused=bool(self.fused_kernels),
         )
         if self.size.sized:
-            fused = self._kernels
+            kernels = (False, True) if self.can_fuse else (False,)
             return choose(
-                self.model_size, part, least, memory=self.gpu_memory, offload=self.offload, fused=fused
+                self.model_size,
+                part,
+                least,
+                memory=self.gpu_memory,
+                offload=self.offload,
+                fused=kernels if self.fused_kernels is None else (self.fused_kernels,),
             )
         paper, tokens = self.published, self.micro_batch * part
         share = paper.get("actor_rollout_ref.rollout.gpu_memory_utilization") if paper else None
         return replace(least, tokens=tokens, forward_tokens=tokens, utilization=share)
-
-    @property
-    def _kernels(self) -> tuple[bool, ...]:
-        """Whether to use fused kernels: the choice, or the choices of the estimate."""
-        if self.fused_kernels is not None:
-            return (self.fused_kernels,)
-        return (False, True) if self.can_fuse else (False,)
 
     @property
     def can_fuse(self) -> bool:

@@ -22,10 +22,12 @@ if [[ -n "${WANDB_API_KEY:-}" ]]; then
 fi
 
 #if several_nodes
-# Ray's processes on other nodes get no variables of this shell.
-for name in PYTHONPATH VERL_USE_EXTERNAL_MODULES; do
-  value="${!name}"
-  set -- "++ray_kwargs.ray_init.runtime_env.env_vars.$name='${value//\'/\\\'}'" "$@"
+# Ray's processes on other nodes get only these variables of this shell: modules, and servers of the environments.
+for name in PYTHONPATH VERL_USE_EXTERNAL_MODULES ${!AGENTGYM_@}; do
+  if [[ "$name" != AGENTGYM_* || "$name" == *_URL ]]; then
+    value="${!name}"
+    set -- "++ray_kwargs.ray_init.runtime_env.env_vars.$name='${value//\'/\\\'}'" "$@"
+  fi
 done
 
 #end

@@ -22,7 +22,8 @@ ulimit -n 65535 2>/dev/null || echo "slurm.sh: 'ulimit -n 65535' failed; $(ulimi
 
 mapfile -t hosts < <(scontrol show hostnames "$SLURM_JOB_NODELIST")
 head="${hosts[0]}"
-on() { srun --overlap --nodes=1 --ntasks=1 --nodelist="$1" "${@:2}"; }
+# Steps share the node, and all its cores: by default Slurm binds a task to one.
+on() { srun --overlap --cpu-bind=none --nodes=1 --ntasks=1 --nodelist="$1" "${@:2}"; }
 
 ip="$(on "$head" hostname --ip-address)"
 ip="${ip%% *}"

@@ -5,5 +5,13 @@ set -euo pipefail
 
 folder="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
+# The job gets only these variables of this shell: Python, and servers of the environments.
+variables=("PYTHON=${PYTHON:-python}")
+for name in ${!AGENTGYM_@}; do
+  if [[ "$name" == *_URL ]]; then
+    variables+=("$name=${!name}")
+  fi
+done
+
 exec "${RAY:-ray}" job submit --address "${RAY_API_SERVER_ADDRESS:-http://127.0.0.1:8265}" \
-  -- env "PYTHON=${PYTHON:-python}" bash "$folder/run.sh" "$@"
+  -- env "${variables[@]}" bash "$folder/run.sh" "$@"
