@@ -135,7 +135,9 @@ def _memory(recipe: RlRecipe, made: Estimate) -> Iterator[str]:
     if made.host:
         yield f"  offloaded to main memory: {made.host / GB:.0f} GB"
     if not made.fits:
-        advice = ["more --gpus", "--lora 32", "--sequence-parallel 2", "fewer --turns"]
+        advice = ["more --gpus", "--lora 32", "fewer --turns"]
+        more = 2 * recipe.sequence_parallel
+        advice += [] if recipe.training_gpus % more else [f"--sequence-parallel {more}"]
         advice += [] if sizing.offload else ["--offload"]
         yield f"  warning: it does not fit by this estimate; use {', '.join(advice)}, or a smaller model"
 
