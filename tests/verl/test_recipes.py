@@ -173,6 +173,19 @@ def test_an_option_is_composed(composed, name):
         assert rollout["standalone_gpu_memory_utilization"] > rollout["gpu_memory_utilization"]
     elif "nodes" in choices:
         assert config["trainer"]["nnodes"] == choices["nodes"]
+    thinking = choices.get("thinking", "off") if "model" in choices else None
+    switch = {"enable_thinking": False} if thinking == "off" else {}
+    assert config["data"]["apply_chat_template_kwargs"] == switch
+    loop = (folder / "agent_loop.yaml").read_text()
+    assert ("hide_reasoning: true" in loop) is (thinking == "hide")
+    assert ("max_tokens_per_turn: 2048" in loop) is (thinking in {"hide", "keep"})
+    assert config["data"]["seed"] == choices.get("seed")
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_loss_and_the_lengths_on_gpus_are_composed(composed, name):
+    choices, config = DEFAULTS | CHOICES[name], composed[name][1]["config"]
+    actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
     loss = choices.get("policy_loss", "vanilla")
     assert actor["policy_loss"]["loss_mode"] == ("vanilla" if loss == "clip-higher" else loss)
     low, high = {"gspo": (3e-4, 4e-4), "clip-higher": (0.2, 0.28), "cispo": (10, 0.2)}.get(loss, (0.2, 0.2))
@@ -184,16 +197,9 @@ def test_an_option_is_composed(composed, name):
             config["critic"]["model"]["fsdp_config"] if MINOR == "0.7" else config["critic"]["fsdp"]
         )
     assert [group["ulysses_sequence_parallel_size"] for group in sharing] == [share] * len(sharing)
-    assert choices.get("fused_kernels") in {None, model["use_fused_kernels"]}
+    assert choices.get("fused_kernels") in {None, config["actor_rollout_ref"]["model"]["use_fused_kernels"]}
     needed = config["data"]["max_prompt_length"] + config["data"]["max_response_length"]
     assert rollout["max_model_len"] == needed + (choices["engine"] == "sglang")
-    thinking = choices.get("thinking", "off") if "model" in choices else None
-    switch = {"enable_thinking": False} if thinking == "off" else {}
-    assert config["data"]["apply_chat_template_kwargs"] == switch
-    loop = (folder / "agent_loop.yaml").read_text()
-    assert ("hide_reasoning: true" in loop) is (thinking == "hide")
-    assert ("max_tokens_per_turn: 2048" in loop) is (thinking in {"hide", "keep"})
-    assert config["data"]["seed"] == choices.get("seed")
 
 
 @pytest.mark.parametrize("name", PAPERS, ids="-".join)

@@ -53,7 +53,7 @@ LOSSES: Mapping[PolicyLoss, LossSettings] = {
     "cispo": LossSettings(
         (10.0, 0.2),
         "CISPO (arXiv 2506.13585): the ratio is clipped from above and no token loses its gradient; a lower "
-        "limit of 10 never applies. As in verl's examples/cispo_trainer/run_qwen3_8b_fsdp.sh.",
+        "limit of 10 never applies. As in the scripts of verl's examples/cispo_trainer.",
         mode="cispo",
     ),
 }
