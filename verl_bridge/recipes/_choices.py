@@ -239,7 +239,7 @@ class Choices:
     invalid_action_penalty: Annotated[
         float | None,
         Option(
-            "subtract from the reward of each turn without a valid action",
+            "subtract from the reward of turns without a valid action",
             TRAINING,
             default="from --like, else 0",
             least=0,
