@@ -3,7 +3,8 @@
 ``VERL_USE_EXTERNAL_MODULES=verl_bridge.trainer`` makes verl import this in each of its processes. verl has no
 hooks for either, so these functions of its trainer are wrapped when their module is imported (in
 ``verl.trainer.ppo``, except for ``PPOTrainer`` in ``v1.trainer_base``, ``ReplayBuffer`` in
-``v1.replay_buffer``, and ``AgentLoopWorker`` in ``verl.experimental.agent_loop.agent_loop``):
+``v1.replay_buffer``, ``AgentLoopWorker`` in ``verl.experimental.agent_loop.agent_loop``, and
+``LLMServerManager`` in ``verl.workers.rollout.llm_server``):
 
 =====================================================  ==============  =====================================
 function                                               verl            what is added
@@ -43,6 +44,8 @@ function                                               verl            what is a
                                                                        groups that the filter looks at
 ``AgentLoopWorker._run_agent_loop``                    0.7.1 to 0.9.1  passes the training step to the agent
                                                                        loop
+``LLMServerManager._initialize_llm_servers``           0.9.1           the engine's share of GPUs that only
+                                                                       generate
 =====================================================  ==============  =====================================
 
 After the import of ``core_algos``, the estimators ``gym_gigpo`` and ``gym_turn_gae`` are registered.
@@ -69,6 +72,7 @@ from verl_bridge._credit.estimators import EPISODE_WEIGHT
 from verl_bridge._credit.sessions import last_rows
 from verl_bridge._credit.turn_rewards import COLUMN
 from verl_bridge._run import masked_rows, run_checks
+from verl_bridge._run.engine_share import start_engines
 from verl_bridge._run.group_filter import filter_of
 from verl_bridge._run.metrics import (
     by_environment,
@@ -355,6 +359,9 @@ async def _at(moment: Moment | None, call: Callable[[], Any]) -> Any:
 _WRAPS: Mapping[str, Sequence[_Wrap]] = {
     "verl.experimental.agent_loop.agent_loop": (
         _Wrap("AgentLoopWorker._run_agent_loop", ("trajectory",), _run_agent_loop),
+    ),
+    "verl.workers.rollout.llm_server": (
+        _Wrap("LLMServerManager._initialize_llm_servers", ("self",), start_engines),
     ),
     "verl.trainer.ppo.metric_utils": (
         _Wrap("compute_data_metrics", ("batch",), _data_metrics),

@@ -14,7 +14,8 @@ from verl_bridge.recipes import RlRecipe
 from verl_bridge.recipes._amount import amount_of, describe
 from verl_bridge.recipes._check_episodes import PlayedEpisode
 from verl_bridge.recipes._check_lengths import percentile_tokens
-from verl_bridge.recipes._gpu_memory import GB, ModelSize, Sizing, choose, estimate, model_size
+from verl_bridge.recipes._gpu_memory import GB, Sizing, choose, estimate
+from verl_bridge.recipes._model_size import ModelSize, model_size
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/training/memory.md"
 SMALL = ModelSize(1e9, 10, 1_000, 100_000, 250, "a test")
@@ -102,10 +103,13 @@ def test_a_size_is_read_from_config_json(tmp_path):
         "num_key_value_heads": 2,
         "vocab_size": 1_000,
         "intermediate_size": 128,
+        "model_type": "llama",
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     layer = 2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128
-    assert model_size(str(tmp_path)) == ModelSize(2 * layer + 2 * 64_000, 2, 64, 1_000, 32, "its config.json")
+    assert model_size(str(tmp_path)) == ModelSize(
+        2 * layer + 2 * 64_000, 2, 64, 1_000, 32, "its config.json", heads=(4, 2), type="llama"
+    )
     (tmp_path / "config.json").write_text("{")
     assert model_size(str(tmp_path)) is None
 

@@ -41,6 +41,16 @@ OPTIONS: list[dict[str, Any]] = [
     {"filter_groups": True, "algorithm": "gigpo"},
     {"filter_groups": True, "trainer": "colocate_async"},
     {"filter_groups": True, "trainer": "separate_async"},
+    {"policy_loss": "clip-higher"},
+    {"policy_loss": "gspo", "engine": "vllm"},
+    {"policy_loss": "cispo", "algorithm": "rloo"},
+    {"policy_loss": "gspo", "rows": "turn"},
+    {"sequence_parallel": 2},
+    {"sequence_parallel": 4, "algorithm": "ppo", "gpus": 8},
+    {"fused_kernels": True, "engine": "vllm"},
+    {"fused_kernels": False, "gpu_memory": 24},
+    {"nodes": 2, "gpus": 8},
+    {"nodes": 4, "trainer": "separate_async"},
 ]
 PUBLISHED: list[dict[str, Any]] = [
     {"like": "agentgym-rl"},
@@ -56,7 +66,7 @@ def versions(choices: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the versions of verl for which there is such a recipe, the newest last."""
     if choices.get("integration") == "interaction":
         return VERSIONS[:1]
-    if {"trainer", "filter_groups"} & {*choices}:
+    if {"trainer", "filter_groups", "rows"} & {*choices}:
         return VERSIONS[-1:]
     adapters = "lora" in choices and choices.get("engine") != "vllm"
     return VERSIONS[1:] if adapters or choices.get("algorithm") == "remax" else VERSIONS

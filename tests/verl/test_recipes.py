@@ -166,9 +166,13 @@ def test_an_option_is_composed(composed, name):
     if trainer == "separate_async":
         updates = config["trainer"]["v1"][trainer]["parameter_sync_step"]
         assert config["data"]["train_batch_size"] == updates * actor["ppo_mini_batch_size"]
-        split = (choices.get("gpus", 4) // 2,) * 2
-        assert (config["trainer"]["n_gpus_per_node"], rollout["n_gpus_per_node"]) == split
-        assert rollout["nnodes"] == 1
+        nodes, gpus = choices.get("nodes", 1), choices.get("gpus", 4)
+        split = (1, gpus // 2) if nodes == 1 else (nodes // 2, gpus)  # the same for both kinds of GPUs
+        for group in (config["trainer"], rollout):
+            assert (group["nnodes"], group["n_gpus_per_node"]) == split
+        assert rollout["standalone_gpu_memory_utilization"] > rollout["gpu_memory_utilization"]
+    elif "nodes" in choices:
+        assert config["trainer"]["nnodes"] == choices["nodes"]
     thinking = choices.get("thinking", "off") if "model" in choices else None
     switch = {"enable_thinking": False} if thinking == "off" else {}
     assert config["data"]["apply_chat_template_kwargs"] == switch
@@ -176,6 +180,26 @@ def test_an_option_is_composed(composed, name):
     assert ("hide_reasoning: true" in loop) is (thinking == "hide")
     assert ("max_tokens_per_turn: 2048" in loop) is (thinking in {"hide", "keep"})
     assert config["data"]["seed"] == choices.get("seed")
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_loss_and_the_lengths_on_gpus_are_composed(composed, name):
+    choices, config = DEFAULTS | CHOICES[name], composed[name][1]["config"]
+    actor, rollout = config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
+    loss = choices.get("policy_loss", "vanilla")
+    assert actor["policy_loss"]["loss_mode"] == ("vanilla" if loss == "clip-higher" else loss)
+    low, high = {"gspo": (3e-4, 4e-4), "clip-higher": (0.2, 0.28), "cispo": (10, 0.2)}.get(loss, (0.2, 0.2))
+    assert (actor["clip_ratio_low"], actor["clip_ratio_high"]) == (low, high)
+    share = choices.get("sequence_parallel", 1)
+    sharing = [actor, config["actor_rollout_ref"]["ref"]]
+    if choices["algorithm"] == "ppo":
+        sharing.append(
+            config["critic"]["model"]["fsdp_config"] if MINOR == "0.7" else config["critic"]["fsdp"]
+        )
+    assert [group["ulysses_sequence_parallel_size"] for group in sharing] == [share] * len(sharing)
+    assert choices.get("fused_kernels") in {None, config["actor_rollout_ref"]["model"]["use_fused_kernels"]}
+    needed = config["data"]["max_prompt_length"] + config["data"]["max_response_length"]
+    assert rollout["max_model_len"] == needed + (choices["engine"] == "sglang")
 
 
 @pytest.mark.parametrize("name", PAPERS, ids="-".join)

@@ -43,6 +43,7 @@ INSIDE = {
     "tests/bridge/test_check_numbers.py": "goes over the table of rules",
     "tests/bridge/test_gigpo.py": "exact arithmetic without torch",
     "tests/bridge/test_memory.py": "exact arithmetic of the estimate of memory",
+    "tests/bridge/test_recipe_hardware.py": "the lines about memory that `init` prints, without its tasks",
     "tests/bridge/test_shares.py": "exact arithmetic of shares",
     "tests/evaluate/test_figures.py": "exact arithmetic, with seeds and numbers of draws that no option sets",
     "tests/oracles/test_babyai.py": "proves from the grid of a level that a task cannot be won",
@@ -70,8 +71,10 @@ INSIDE = {
     "tests/support/verl_run.py": "composes settings as the check does, in verl's own process",
     "tests/test__deprecated.py": "no public name is deprecated yet",
     "tests/verl/test_cpu.py": "the parts of the plugin for CPUs have no public name",
+    "tests/verl/test_fused_kernels.py": "the estimate of logits beside the memory that verl needs",
     "tests/verl/test_joined_rows.py": "gives verl's estimators rows of turns without a training",
     "tests/verl/test_penalties.py": "the metrics of two episodes, without a training",
+    "tests/verl/test_policy_losses.py": "the table of losses, and the weights of rows, with verl's functions",
     "tests/verl/test_same_messages.py": "builds the prompts of turns without a model",
 }
 """The tests that look inside, each with the reason why its promise cannot be seen from outside."""

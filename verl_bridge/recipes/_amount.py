@@ -125,6 +125,10 @@ def _memory(recipe: RlRecipe, made: Estimate) -> Iterator[str]:
     for when, parts in phases.items():
         listed = ", ".join(f"{name} {value / GB:.1f}" for name, value in parts.items() if value >= 0.05 * GB)
         yield f"  {when}: {sum(parts.values()) / GB:.0f} = {listed}"
+    if made.separate:
+        listed = ", ".join(f"{name} {value / GB:.1f}" for name, value in made.separate.items())
+        yield f"  generation on the other GPUs: {sum(made.separate.values()) / GB:.0f} = {listed}"
+    yield f"  logits: {_about_logits(recipe)}"
     cached = made.cached // recipe.lengths.episode
     longest = "turns" if recipe.rows == "turn" else "episodes"
     yield f"  the engines' KV caches hold {cached:,} of the longest {longest} at once"
@@ -132,8 +136,25 @@ def _memory(recipe: RlRecipe, made: Estimate) -> Iterator[str]:
         yield f"  offloaded to main memory: {made.host / GB:.0f} GB"
     if not made.fits:
         advice = ["more --gpus", "--lora 32", "fewer --turns"]
+        more = 2 * recipe.sequence_parallel
+        advice += [] if recipe.training_gpus % more else [f"--sequence-parallel {more}"]
         advice += [] if sizing.offload else ["--offload"]
         yield f"  warning: it does not fit by this estimate; use {', '.join(advice)}, or a smaller model"
+
+
+def _about_logits(recipe: RlRecipe) -> str:
+    """Return whether the logits of all tokens are in memory, and why."""
+    fused = recipe.sizing.fused
+    kind = "in chunks by verl's fused kernels" if fused else "of all tokens of a micro-batch"
+    if recipe.fused_kernels is not None:
+        return f"{kind}: {'--fused-kernels' if fused else '--no-fused-kernels'}"
+    if fused:
+        return f"{kind}: whole ones would need offload, or micro-batches below two episodes"
+    if not recipe.size.sized:
+        return f"{kind}: verl's default"
+    if recipe.can_fuse:
+        return f"{kind}: two episodes fit"
+    return f"{kind}: verl's fused kernels are not known to fit {recipe.model}; --fused-kernels uses them"
 
 
 def _short(number: float) -> str:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from verl_bridge._run.loop_arguments import LOOP
 from verl_bridge.recipes._choices import turn_limit_of
 from verl_bridge.recipes._finding import Finding, ok
+from verl_bridge.recipes._nodes import loopback_server
 from verl_bridge.recipes._number_rules import RULES
 from verl_bridge.recipes._numbers import Numbers
 from verl_bridge.recipes._verl_settings import Settings, read_settings
@@ -80,7 +80,7 @@ def read_numbers(
         loop_turns=loops.turn_limit,
         env_turns=_longest(played),
         observation=observation if type(observation) is int else None,
-        loopback=_loopback(played),
+        loopback=next(filter(None, (loopback_server(task.env_kwargs) for task in played)), ""),
         misspelt=misspelt,
         unused=unused,
         no_checkpoints=_unwritable(numbers.checkpoints),
@@ -104,17 +104,6 @@ def _longest(tasks: Collection[EnvTask]) -> int | None:
     limits = [turn_limit_of(task.env_kwargs) for task in tasks]
     given = [limit for limit in limits if limit is not None]
     return max(given) if given and len(given) == len(limits) else None
-
-
-def _loopback(tasks: Collection[EnvTask]) -> str:
-    """Return a server of the tasks that only its own machine reaches, or an empty text."""
-    for task in tasks:
-        servers = task.env_kwargs.get("server")
-        for server in servers if isinstance(servers, list) else [servers]:
-            host = urlsplit(server).hostname if isinstance(server, str) else None
-            if host is not None and (host in {"localhost", "::1"} or host.startswith("127.")):
-                return str(server)
-    return ""
 
 
 def _template_errors(options: Mapping[str, Any] | None, template: Any) -> tuple[str, str]:

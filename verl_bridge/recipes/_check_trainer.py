@@ -50,11 +50,12 @@ def size_errors(settings: RlSettings, verl: str) -> list[_Wrong]:
     """
     batch, samples, gpus = settings.batch, settings.samples, settings.all_gpus
     mini, micro, tensor = settings.mini, settings.micro, settings.tensor_parallel
+    groups = max(1, gpus // max(1, settings.sequence_parallel))  # GPUs that share a sequence count as one
     wrong = []
     if batch * samples % gpus:
         text = f"{batch} prompts x {samples} samples cannot be divided among {gpus} GPUs"
         wrong.append(_Wrong(text, "change train_batch_size"))
-    uneven = mini * samples // gpus % micro or mini * samples < gpus
+    uneven = mini * samples // groups % micro or mini * samples < groups
     if mini > batch and not settings.by_tokens:  # then verl does not compare them
         text = f"ppo_mini_batch_size={mini} is more than train_batch_size={batch}"
         wrong.append(_Wrong(text, "change ppo_mini_batch_size"))

@@ -20,10 +20,10 @@ from verl_bridge.recipes._options import (
     MODEL,
     TRAINING,
     Checkpointing,
-    Gpus,
     Verl,
 )
 from verl_bridge.recipes._papers import Like  # noqa: TC001 - read as an option
+from verl_bridge.recipes._policy_losses import PolicyLoss  # noqa: TC001 - read as an option
 from verl_bridge.recipes._presets import PresetName  # noqa: TC001 - read as an option
 
 __all__ = [
@@ -185,6 +185,7 @@ class Choices:
         Algorithm | None,
         Option("training algorithm", TRAINING, default="from --like, else grpo", usual=True),
     ] = None
+    policy_loss: Annotated[PolicyLoss, Option("policy loss, with its clipping", TRAINING)] = "vanilla"
     kl_coef: Annotated[
         float | None,
         Option(
@@ -270,10 +271,14 @@ class Choices:
     integration: Annotated[
         Integration, Option("integration with verl; interaction is for verl 0.7 only", MACHINE)
     ] = "agent-loop"
-    gpus: Gpus = 4
+    nodes: Annotated[int, Option("number of nodes", MACHINE, least=1)] = 1
+    gpus: Annotated[int, Option("GPUs of each node", MACHINE, least=1)] = 4
     rollout_gpus: Annotated[
         int | None, Option("GPUs that only generate, for separate_async", MACHINE, default="half", least=1)
     ] = None
+    sequence_parallel: Annotated[
+        int, Option("GPUs that share each sequence in training (Ulysses)", MACHINE, least=1)
+    ] = 1
     gpu_memory: Annotated[
         float, Option("memory of a GPU, for the memory estimate", MACHINE, metavar="GB", least=1)
     ] = GPU_MEMORY
@@ -287,6 +292,15 @@ class Choices:
         ),
     ] = None
     checkpointing: Checkpointing = True
+    fused_kernels: Annotated[
+        bool | None,
+        Option(
+            "compute log-probabilities without the logits of all tokens",
+            MACHINE,
+            default="by the memory estimate for train, else off",
+            flag="--fused-kernels/--no-fused-kernels",
+        ),
+    ] = None
     seed: Annotated[
         int | None, Option("seed of the order of tasks", "Environments and tasks", default="verl's", least=0)
     ] = None

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from verl_bridge._credit.estimators import EPISODE_WEIGHT, OMEGA
+from verl_bridge._run.engine_share import SEPARATE_SHARE
 from verl_bridge._run.loop_arguments import ARGUMENTS, LOOP, loop_errors, unknown_arguments
 from verl_bridge.recipes._absent import absent_package
 from verl_bridge.recipes._compose_values import wrong_values
@@ -38,7 +39,11 @@ TRIED = 16
 EXTERNAL = "VERL_USE_EXTERNAL_MODULES"
 """The variable with the modules that verl imports in each of its processes."""
 
-_OWN_KEYS = (f"algorithm.{OMEGA}", f"algorithm.{EPISODE_WEIGHT}")
+_OWN_KEYS = (
+    f"algorithm.{OMEGA}",
+    f"algorithm.{EPISODE_WEIGHT}",
+    f"actor_rollout_ref.rollout.{SEPARATE_SHARE}",
+)
 """Settings of this library in verl's configuration."""
 
 _ASSIGNED = re.compile(rf"^[^#\n]*\b{EXTERNAL}=(?P<mark>[\"']?)(?P<names>.*?)(?P=mark)\s*$", re.MULTILINE)

@@ -13,6 +13,7 @@ from verl_bridge._run.replays import FAULT_BUDGET
 from verl_bridge.recipes._check_earlier import last_step
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
 from verl_bridge.recipes._papers import LOOP_KEYS
+from verl_bridge.recipes._policy_losses import LOSSES
 from verl_bridge.recipes._recipe import ALGORITHMS
 from verl_bridge.recipes._verl_settings import lookup
 
@@ -28,7 +29,10 @@ __all__ = ["RELEASES", "render", "write", "write_files"]
 
 RELEASES: Mapping[str, str] = {"0.7": "0.7.1", "0.8": "0.8.0", "0.9": "0.9.1"}
 
-_NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", "README.md")
+_SCRIPTS = ("submit.sh", "slurm.sh")
+"""Written for several nodes."""
+
+_NAMES = ("config.yaml", "agent_loop.yaml", "interaction.yaml", "run.sh", *_SCRIPTS, "README.md")
 _DATA = ("data/train.parquet", "data/val.parquet")
 
 _QUOTED_ID = re.compile(r"`([\w.]+:[\w.-]+/[\w.-]+-v\d+)`")
@@ -85,7 +89,15 @@ def render(recipe: RlRecipe, *, shares: Sequence[Share] = (), notes: Sequence[st
     }
     if recipe.integration == "interaction":
         templates |= {"agent_loop.yaml": "tool_agent_loop.yaml", "interaction.yaml": "interaction.yaml"}
-    values = {**_settings(recipe), **_loop(recipe), **_texts(recipe, shares, notes)}
+    if recipe.nodes > 1:
+        templates |= {name: name for name in _SCRIPTS}
+    values = {
+        **_settings(recipe),
+        **_hardware(recipe),
+        **_loss(recipe),
+        **_loop(recipe),
+        **_texts(recipe, shares, notes),
+    }
     files = {name: fill(read_template(template), values) for name, template in templates.items()}
     paper = recipe.published
     if paper is None:
@@ -112,34 +124,24 @@ def _overlay(recipe: RlRecipe, paper: Published) -> dict[str, Any]:
 
 
 def _settings(recipe: RlRecipe) -> dict[str, Any]:
-    """Return the values and conditions of ``config.yaml``."""
-    size, lengths, paper, sizing = recipe.size, recipe.lengths, recipe.published, recipe.sizing
+    """Return the values and conditions of ``config.yaml`` about the algorithm and the amount of training."""
+    size, lengths, paper = recipe.size, recipe.lengths, recipe.published
     train = size.mini_batch is not None
-    sized = size.sized
-    known = sized and recipe.model_size is not None
     update = scalar(recipe.mini_batch * recipe.samples)
     return {
         **{name: recipe.algorithm == name for name in ALGORITHMS},
         "about_batch": _ABOUT_BATCH[recipe.samples > 1],
-        "about_offload": _ABOUT_OFFLOAD[sizing.offload] if known else _ABOUT_OFFLOAD[None],
         "about_thinking": recipe.thinks.reason,
         "about_update": "" if paper is None else paper.cite(LOOP_KEYS + "rows_of_update", update),
         "about_validation": _about_validation(recipe),
-        "activation_offload": sizing.activation_offload,
-        "all_gpus": recipe.gpus,
         "adv_estimator": recipe.estimator,
         "assistant_turns": lengths.turns + 1,
         "batch": size.batch,
-        "checkpointing": recipe.checkpointing,
         "asynchronous": recipe.trainer != "sync",
         "correction": recipe.corrects,
         "critic": recipe.sizing.critic,
-        "dynamic": sized,
-        "engine": recipe.engine,
         "epochs": size.epochs,
         "filtered": recipe.filter_groups,
-        "forward_tokens": sizing.forward_tokens,
-        "gpus": recipe.training_gpus,
         "group": recipe.samples,
         "in_groups": train and recipe.samples > 1,
         "interaction": recipe.integration == "interaction",
@@ -147,12 +149,10 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "kl_coef": recipe.kl_coef,
         "learning_rate": recipe.rate,
         "lora": recipe.lora or None,
-        "micro_batch": recipe.micro_batch,
         "mini_batch": recipe.mini_batch,
         "model": recipe.model,
         "name": recipe.name,
         "no_thinking": recipe.thinks.mode == "off",
-        "offload": sizing.offload,
         "on_policy": recipe.mini_batch == size.batch and recipe.passes == 1 and recipe.trainer == "sync",
         "prompt": lengths.prompt,
         "reference": bool(recipe.kl_coef),
@@ -160,21 +160,67 @@ def _settings(recipe: RlRecipe) -> dict[str, Any]:
         "samples_of_val": recipe.val_samples,
         "save_freq": size.save_freq,
         "seed": recipe.seed,
-        "separate": recipe.separate_gpus > 0,
-        "separate_gpus": recipe.separate_gpus,
-        "sized": sized,
         "source_of_rate": _SOURCE_OF_RATE[bool(recipe.lora)] if train else "",
         "steps": size.steps if train else None,
-        "tensor_parallel": sizing.tensor_parallel,
         "test_freq": size.test_freq,
-        "tokens": sizing.tokens,
         "train": train,
         "trainer": recipe.trainer,
         "turns": lengths.turns,
         "updates": size.batch // recipe.mini_batch,
-        "utilization": sizing.utilization if known else None,
         "val_before_train": size.test_freq > 0,
         "val_temperature": 1.0 if paper is None else paper.get(_VAL_TEMPERATURE, 1.0),
+    }
+
+
+def _hardware(recipe: RlRecipe) -> dict[str, Any]:
+    """Return the values and conditions of ``config.yaml`` about GPUs and their memory."""
+    sizing, sized = recipe.sizing, recipe.size.sized
+    known = sized and recipe.model_size is not None
+    training, separate = recipe.pools
+    chosen = recipe.fused_kernels is None
+    return {
+        "about_kernels": "Chosen by the estimate of memory." if chosen else "Selected with --fused-kernels.",
+        "about_offload": _ABOUT_OFFLOAD[sizing.offload] if known else _ABOUT_OFFLOAD[None],
+        "activation_offload": sizing.activation_offload,
+        "all_gpus": recipe.nodes * recipe.gpus,
+        "all_nodes": recipe.nodes,
+        "checkpointing": recipe.checkpointing,
+        "dynamic": sized,
+        "engine": recipe.engine,
+        "engine_length": recipe.engine_length,
+        "forward_tokens": sizing.forward_tokens,
+        "fused": sizing.fused,
+        "gpus": training.gpus,
+        "micro_batch": recipe.micro_batch,
+        "node_gpus": recipe.gpus,
+        "nodes": training.nodes,
+        "offload": sizing.offload,
+        "one_more": recipe.engine == "sglang",
+        "parallel": recipe.sequence_parallel if recipe.sequence_parallel > 1 else None,
+        "separate": recipe.separate_gpus > 0,
+        "separate_gpus": separate.gpus,
+        "separate_nodes": separate.nodes,
+        "separate_utilization": sizing.separate_utilization if known else None,
+        "several_nodes": recipe.nodes > 1,
+        "sized": sized,
+        "tensor_parallel": sizing.tensor_parallel,
+        "tokens": sizing.tokens,
+        "utilization": sizing.utilization if known else None,
+    }
+
+
+def _loss(recipe: RlRecipe) -> dict[str, Any]:
+    """Return the values and conditions of ``config.yaml`` about the policy loss."""
+    loss = LOSSES[recipe.policy_loss]
+    low, high = loss.clip or (None, None)
+    return {
+        "about_loss": loss.source,
+        "clip_dual": loss.dual,
+        "clip_high": high,
+        "clip_low": low,
+        "loss_mode": loss.mode,
+        # Preset train has the same mean for each loss.
+        "row_mean": loss.row_mean and recipe.size.mini_batch is None,
     }
 
 
@@ -245,6 +291,7 @@ def _texts(recipe: RlRecipe, shares: Sequence[Share], notes: Sequence[str]) -> d
             similarity=recipe.published.get("agent_loop.similarity"),
             divides=recipe.published.get("algorithm.norm_adv_by_std_in_grpo", True),
         ),
+        "of_nodes": f" of {recipe.nodes} nodes" if recipe.nodes > 1 else "",
         "notes": "\n".join(f"- {note}" for note in notes),
         "package": shlex.quote(f"verl=={RELEASES[recipe.verl]}"),
         "shares": "\n".join(
@@ -310,7 +357,9 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
         (folder / name).unlink()
     for name, text in files.items():
         (folder / name).write_text(text, "utf-8")
-    (folder / "run.sh").chmod(0o755)
+    for name in files:
+        if name.endswith(".sh"):
+            (folder / name).chmod(0o755)
     return [folder / name for name in files]
 
 

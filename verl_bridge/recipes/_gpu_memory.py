@@ -21,32 +21,36 @@ activations, stored    34 h L n                               without recomputat
 logits                 8 V n, without gradients 6 V n         bf16: the logits, their gradients, and the
                                                               softmax and product of the entropy
                                                               (utils/torch_functional.py)
+logits, fused kernels  20 V c + 2 V h, without gradients      fp32, of a chunk of c = 512 tokens, and a
+                       12 V c                                 chunk's gradient of the output layer
+                                                              (``verl_bridge.recipes._fused_kernels``)
 other                  6 GB                                   CUDA, NCCL, and what a sleeping engine keeps:
                                                               our own choice
 engine's weights       2 P / tensor_model_parallel_size       bf16
 KV cache               4 L k a token                          bf16 keys and values of width k
 =====================  =====================================  ==========================================
 
-h is the hidden size, L the number of layers, V the vocabulary, and n the tokens of a micro-batch. Adapters of
-rank r on all linear layers have about 18 h L r parameters.
+h is the hidden size, L the number of layers, V the vocabulary, and n the tokens of a micro-batch on each GPU:
+with sequence parallelism, a GPU has its part of each sequence. Adapters of rank r on all linear layers have
+about 18 h L r parameters.
 
 Training and generation take turns: with offload, the actor's weights and Adam's moments are in main memory
 while the engine generates, and the engine is asleep while the model trains. 5 % of the memory is left free.
+GPUs that only generate have the engine and nothing of the trainer.
 
 The estimate was compared with published configurations (docs/training/memory.md); it was not run on a GPU.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
-__all__ = ["GB", "GPU_MEMORY", "Estimate", "ModelSize", "Sizing", "choose", "estimate", "model_size"]
+from verl_bridge.recipes._fused_kernels import CHUNK
+from verl_bridge.recipes._model_size import ModelSize  # noqa: TC001 - of public signatures
+
+__all__ = ["GB", "GPU_MEMORY", "Estimate", "Sizing", "choose", "estimate"]
 
 GB = 2**30
 
@@ -55,71 +59,12 @@ GPU_MEMORY = 80.0
 
 _FREE = 0.05
 _OTHER = 6 * GB
-_VOCABULARY = 151_936  # of Qwen2 and Qwen3: the default of transformers' Qwen3Config
-_WIDTH_TO_DEPTH = 96  # hidden size by layers, between the 71 and 114 of Qwen3-4B and Qwen3-8B
 _LAYER = 34
 _FILLED = 0.85  # of the memory, at most, by micro-batches of more than one episode: our own choice
 _STEP = 1_024  # token limits are multiples of it
 _SHARES = (0.5, 0.7)  # of the engine: verl's docs/perf/perf_tuning.rst
+_SEPARATE_SHARE = 0.9  # of an engine on GPUs of its own, at most: vLLM's default
 _ENGINE_WEIGHTS = 0.35  # of the memory of a GPU, at most: our own choice
-_IN_NAME = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class ModelSize:
-    """The size of a model.
-
-    Attributes:
-        parameters: Number of parameters.
-        layers: Number of layers.
-        hidden: Hidden size.
-        vocabulary: Number of tokens.
-        key_width: Key heads by their size: the width of the keys in the KV cache.
-        source: How the size is known.
-    """
-
-    parameters: float
-    layers: int
-    hidden: int
-    vocabulary: int
-    key_width: int
-    source: str
-
-
-def model_size(model: str) -> ModelSize | None:
-    """Return the size of a model, from its ``config.json`` or from its name; None if neither has it.
-
-    Args:
-        model: A local folder, or a name such as ``Qwen/Qwen3-4B``.
-    """
-    try:
-        config = json.loads((Path(model) / "config.json").read_text("utf-8"))
-        return _from_config(config)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass  # no folder, or not of a dense language model
-    match = _IN_NAME.search(model.rstrip("/").rpartition("/")[2])
-    if match is None or not float(match[1]):
-        return None
-    parameters = float(match[1]) * 1e9
-    layers = max(1, round((parameters / (12 * _WIDTH_TO_DEPTH**2)) ** (1 / 3)))
-    hidden = round(math.sqrt(parameters / (12 * layers)))
-    source = f"{match[1]}B in its name; layers, hidden size and vocabulary are assumed"
-    return ModelSize(parameters, layers, hidden, _VOCABULARY, hidden // 4, source)
-
-
-def _from_config(config: Mapping[str, Any]) -> ModelSize:
-    config = config.get("text_config") or config  # of a model that also sees images
-    hidden, layers, heads = (
-        int(config[key]) for key in ("hidden_size", "num_hidden_layers", "num_attention_heads")
-    )
-    vocabulary, inner = int(config["vocab_size"]), int(config["intermediate_size"])
-    head = int(config.get("head_dim") or hidden // heads)
-    keys = head * int(config.get("num_key_value_heads") or heads)
-    experts = int(config.get("num_experts") or config.get("num_local_experts") or 1)
-    inner = int(config.get("moe_intermediate_size") or inner) if experts > 1 else inner
-    layer = 2 * hidden * heads * head + 2 * hidden * keys + 3 * hidden * inner * experts
-    embeddings = vocabulary * hidden * (1 if config.get("tie_word_embeddings") else 2)
-    return ModelSize(layer * layers + embeddings, layers, hidden, vocabulary, keys, "its config.json")
 
 
 @dataclass(frozen=True)
@@ -128,8 +73,8 @@ class Sizing:
 
     Attributes:
         gpus: Number of GPUs that train.
-        tokens: Tokens of a micro-batch of an update.
-        forward_tokens: Tokens of a micro-batch without gradients.
+        tokens: Tokens of a micro-batch of an update, on each GPU.
+        forward_tokens: Tokens of a micro-batch without gradients, on each GPU.
         offload: Whether weights and Adam's moments go to main memory.
         activation_offload: Whether stored activations go to main memory.
         checkpointing: Whether activations are recomputed.
@@ -139,6 +84,10 @@ class Sizing:
         critic: Whether there is a critic.
         lora: Rank of the adapters, 0 for none.
         separate_gpus: Number of further GPUs that only generate.
+        separate_utilization: The engine's share of these.
+        engine_gpus: GPUs that the copies of the model in the engine divide: of one node, of either kind; None
+            for all.
+        fused: Whether verl's fused kernels replace the logits.
     """
 
     gpus: int
@@ -153,6 +102,9 @@ class Sizing:
     critic: bool = False
     lora: int = 0
     separate_gpus: int = 0
+    separate_utilization: float | None = None
+    engine_gpus: int | None = None
+    fused: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,7 +116,8 @@ class Estimate:
         forward: While it computes log-probabilities.
         generation: While the engine generates.
         host: Main memory of the machine for offloaded state.
-        cached: Tokens that fit into the engine's KV caches, on all GPUs.
+        separate: The same on a GPU that only generates.
+        cached: Tokens that fit into the KV caches of all engines: with GPUs that only generate, of theirs.
         limit: Bytes that may be used.
     """
 
@@ -172,6 +125,7 @@ class Estimate:
     forward: Mapping[str, float]
     generation: Mapping[str, float]
     host: float
+    separate: Mapping[str, float]
     cached: int
     limit: float
 
@@ -211,27 +165,43 @@ def estimate(size: ModelSize, sizing: Sizing, memory: float = GPU_MEMORY) -> Est
         **resident,
         "gathered layers": gathered,
         "activations": _activations(size, sizing) * sizing.tokens,
-        "logits": 8 * size.vocabulary * sizing.tokens,
+        "logits": _logits(size, sizing),
         "other": _OTHER,
     }
+    chunks = 12 * size.vocabulary * CHUNK
     forward = update | {
         "gradients": 0,
         "activations": _LAYER * size.hidden * sizing.forward_tokens,
-        "logits": 6 * size.vocabulary * sizing.forward_tokens,
+        "logits": chunks if sizing.fused else 6 * size.vocabulary * sizing.forward_tokens,
     }
-    engine = (0.5 if sizing.utilization is None else sizing.utilization) * whole
+    engine = _engine(sizing.utilization, whole)
     generation = {"engine": engine, **({} if sizing.offload else state | others), "other": _OTHER}
-    room = engine - 2 * size.parameters / sizing.tensor_parallel
-    copies = sizing.gpus // sizing.tensor_parallel
+    separate = {"engine": _engine(sizing.separate_utilization, whole), "other": _OTHER}
+    playing = separate["engine"] if sizing.separate_gpus else engine
+    room = playing - 2 * size.parameters / sizing.tensor_parallel
+    copies = (sizing.separate_gpus or sizing.gpus) // sizing.tensor_parallel
     cached = room * sizing.tensor_parallel / (4 * size.layers * size.key_width)
     return Estimate(
         update,
         forward,
         generation,
         sum((*state.values(), *others.values())) * sizing.gpus if sizing.offload else 0,
+        separate if sizing.separate_gpus else {},
         max(0, int(cached) * copies),
         (1 - _FREE) * whole,
     )
+
+
+def _engine(share: float | None, memory: float) -> float:
+    """Return the bytes of an engine."""
+    return (0.5 if share is None else share) * memory
+
+
+def _logits(size: ModelSize, sizing: Sizing) -> float:
+    """Return the bytes of the logits in an update."""
+    if sizing.fused:
+        return 20 * size.vocabulary * CHUNK + 2 * size.vocabulary * size.hidden
+    return 8 * size.vocabulary * sizing.tokens
 
 
 def _activations(size: ModelSize, sizing: Sizing) -> float:
@@ -249,34 +219,58 @@ def choose(
     *,
     memory: float = GPU_MEMORY,
     offload: bool | None = None,
+    fused: Sequence[bool] = (False,),
 ) -> Sizing:
     """Return the fastest settings that fit, or the ones with the least memory if none fit.
 
     Args:
         size: Of the model; None if it is unknown, which leaves `least` as it is.
-        episode: Tokens of the longest episode, the least of a micro-batch.
+        episode: Tokens of the longest episode on each GPU, the least of a micro-batch.
         least: The settings that need the least memory.
         memory: Of a GPU, in GB.
         offload: The choice of the user; None to choose.
+        fused: Whether to use fused kernels; with both, the first unless the run would then need offload, or
+            micro-batches below two episodes.
     """
     forced = replace(least, offload=least.offload if offload is None else offload)
     if size is None:
-        return forced
-    # Engines of the same size run on both kinds of GPUs.
-    shared = math.gcd(forced.gpus, forced.separate_gpus)
-    forced = replace(forced, tensor_parallel=_tensor_parallel(size, shared, memory))
+        return replace(forced, fused=fused[0])
+    forced = replace(forced, tensor_parallel=_tensor_parallel(size, forced, memory))
+    if forced.separate_gpus:
+        # Engines of the same size run on both kinds of GPUs.
+        forced = replace(forced, separate_utilization=_separate_utilization(memory))
+    tried = [_fitting(size, episode, replace(forced, fused=kernels), memory, offload) for kernels in fused]
+    return next((made for made in tried if _has_room(size, made, episode, memory, offload)), tried[-1])
+
+
+def _has_room(size: ModelSize, sizing: Sizing, episode: int, memory: float, offload: bool | None) -> bool:
+    """Return whether settings fit with two episodes in a micro-batch, and offload nothing unasked."""
+    spills = sizing.activation_offload or (sizing.offload and offload is None)
+    whole = sizing.tokens >= 2 * episode // _STEP * _STEP
+    return whole and not spills and estimate(size, sizing, memory).fits
+
+
+def _fitting(size: ModelSize, episode: int, least: Sizing, memory: float, offload: bool | None) -> Sizing:
+    """Return the fastest settings that fit, as :func:`choose` does."""
     offloads = (False, True) if offload is None else (offload,)
     spills = (False, True) if least.activation_offload else (False,)
     for state, activations in ((state, spill) for state in offloads for spill in spills):
-        tried = replace(forced, offload=state, activation_offload=activations)
+        tried = replace(least, offload=state, activation_offload=activations)
         tried = replace(tried, utilization=_utilization(size, tried, memory))
         if estimate(size, tried, memory).fits and (tried.utilization or 0) >= _SHARES[0]:
             return _with_tokens(size, tried, episode, memory)
-    return replace(forced, utilization=max(0.1, min(_SHARES[0], _utilization(size, forced, memory))))
+    return replace(least, utilization=max(0.1, min(_SHARES[0], _utilization(size, least, memory))))
 
 
-def _tensor_parallel(size: ModelSize, gpus: int, memory: float) -> int:
+def _separate_utilization(memory: float) -> float:
+    """Return the engine's share of a GPU that only generates, in steps of 0.05."""
+    left = 1 - _FREE - _OTHER / (memory * GB)
+    return min(_SEPARATE_SHARE, max(0.1, math.floor(left * 20) / 20))
+
+
+def _tensor_parallel(size: ModelSize, sizing: Sizing, memory: float) -> int:
     """Return the least number of GPUs for a copy of the model that leaves room for the KV cache."""
+    gpus = sizing.engine_gpus or math.gcd(sizing.gpus, sizing.separate_gpus)
     divisors = [number for number in (1, 2, 4, 8, 16, 32, 64) if gpus % number == 0]
     most = _ENGINE_WEIGHTS * memory * GB
     return next((each for each in divisors if 2 * size.parameters / each <= most), divisors[-1])

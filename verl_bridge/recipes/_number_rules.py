@@ -118,7 +118,11 @@ RULES: Mapping[str, Sequence[Rule]] = {
             _AS_LONG,
         ),
         _problem(
-            lambda s: s.by_tokens and s.estimator in WITH_CRITIC and s.critic_tokens < s.prompt + s.response,
+            lambda s: (
+                s.by_tokens
+                and s.estimator in WITH_CRITIC
+                and s.critic_tokens * max(s.critic_parallel, s.critic_parallel_0_7) < s.prompt + s.response
+            ),
             f"critic.ppo_max_token_len_per_gpu={{critic_tokens}} is below {_LENGTHS}",
             _ASSERTED,
             _AS_LONG,
@@ -128,7 +132,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
                 s.by_tokens
                 and s.estimator in WITH_CRITIC
                 and s.critic_forward_tokens is not None
-                and s.critic_forward_tokens < s.prompt + s.response
+                and s.critic_forward_tokens * max(s.critic_parallel, s.critic_parallel_0_7)
+                < s.prompt + s.response
             ),
             f"critic.forward_max_token_len_per_gpu={{critic_forward_tokens}} is below {_LENGTHS}",
             _ASSERTED,
@@ -147,7 +152,12 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "add 1 to max_model_len",
         ),
         _problem(
-            lambda s: s.model_len is not None and s.context is not None and s.model_len > s.context,
+            # With a context below prompt + response, check_context reports that.
+            lambda s: (
+                s.model_len is not None
+                and s.context is not None
+                and s.model_len > s.context >= s.prompt + s.response
+            ),
             "rollout.max_model_len={model_len} is above the context={context} of the model",
             "the engine does not start",
             "set it to null, or use a model with a longer context",

@@ -31,7 +31,8 @@ class Numbers(RlSettings):
     ref_tokens: Annotated[int | None, Number(f"{_REF}.log_prob_max_token_len_per_gpu")] = None
     critic_tokens: Annotated[int, Number("critic.ppo_max_token_len_per_gpu")] = 32768
     critic_forward_tokens: Annotated[int | None, Number("critic.forward_max_token_len_per_gpu")] = None
-    sequence_parallel: Annotated[int, Number(f"{_ACTOR}.ulysses_sequence_parallel_size")] = 1
+    critic_parallel: Annotated[int, Number("critic.fsdp.ulysses_sequence_parallel_size")] = 1
+    critic_parallel_0_7: Annotated[int, Number("critic.model.fsdp_config.ulysses_sequence_parallel_size")] = 1
     rollout_prompt: Annotated[int | None, Number(f"{_ROLLOUT}.prompt_length")] = None
     rollout_response: Annotated[int | None, Number(f"{_ROLLOUT}.response_length")] = None
     gen_batch: Annotated[int | None, Number("data.gen_batch_size")] = None

@@ -25,10 +25,14 @@ from verl_bridge.recipes._choices import (
     thinking_of,
     turn_limit_of,
 )
-from verl_bridge.recipes._gpu_memory import ModelSize, Sizing, choose, model_size
+from verl_bridge.recipes._fused_kernels import problem_of, supports
+from verl_bridge.recipes._gpu_memory import Sizing, choose
+from verl_bridge.recipes._model_size import ModelSize, model_size
+from verl_bridge.recipes._nodes import Pool, check_pools, check_servers, pools
 from verl_bridge.recipes._options import DEFAULT_MODEL, named
 from verl_bridge.recipes._papers import Published, algorithm_of, published
 from verl_bridge.recipes._presets import LENGTHS, PRESETS, USUAL_LENGTHS, Lengths, Preset
+from verl_bridge.recipes._sequence_parallel import check_sequence_parallel
 
 __all__ = ["ALGORITHMS", "NO_SEPARATE_ADAPTERS", "RlRecipe"]
 
@@ -57,6 +61,8 @@ LORA_RATE = 3e-5
 NO_SEPARATE_ADAPTERS = "verl 0.9 sends separate engines the base model without the adapters"
 
 _MICRO_BATCH = 2
+
+_ENGINE_LENGTH = "actor_rollout_ref.rollout.max_model_len"
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,8 @@ class RlRecipe(Choices):
         self._check_groups()
         self._check_engine()
         self._check_trainer()
+        check_servers(self.nodes, (env.env_kwargs for env in self.environments))
+        self._check_sequences()
         self._check_numbers()
 
     def _check_interaction(self) -> None:
@@ -200,12 +208,7 @@ class RlRecipe(Choices):
             return
         if self.lora:
             raise BadOption(named(f"{NO_SEPARATE_ADAPTERS}: use `trainer`='colocate_async' with lora"))
-        if not 0 < self.separate_gpus < self.gpus:
-            problem = (
-                f"divides `gpus`={self.gpus} into `rollout_gpus`={self.separate_gpus} and the others, which "
-                "train: both need at least 1"
-            )
-            raise BadOption("trainer", self.trainer, problem=named(problem))
+        check_pools(self.nodes, self.gpus, self.separate_gpus)
         batch, mini_batch = self.size.batch, self.mini_batch
         if batch % mini_batch:
             problem = (
@@ -213,6 +216,14 @@ class RlRecipe(Choices):
                 "`trainer`='colocate_async'"
             )
             raise BadOption("trainer", self.trainer, problem=named(problem))
+
+    def _check_sequences(self) -> None:
+        """Check what sequence parallelism and fused kernels require."""
+        heads = self.model_size.heads if self.model_size else None
+        check_sequence_parallel(self.sequence_parallel, self.training_gpus, heads)
+        problem = problem_of(self.verl, self.sequence_parallel)
+        if self.fused_kernels and problem:
+            raise BadOption("fused_kernels", self.fused_kernels, problem=named(problem))
 
     def _check_numbers(self) -> None:
         for name, counts in (("val_tasks", [self.val_tasks]), ("turns", self.stages)):
@@ -228,7 +239,9 @@ class RlRecipe(Choices):
                 )
                 if self.training_gpus == self.gpus:
                     raise BadOption("gpus", self.gpus, problem=named(problem))
-                raise BadOption(named(f"`gpus` minus `rollout_gpus`={self.training_gpus} {problem}"))
+                every = "`gpus`" if self.nodes == 1 else "`nodes` times `gpus`"
+                less = " minus `rollout_gpus`" if self.separate_gpus else ""
+                raise BadOption(named(f"{every}{less}={self.training_gpus} {problem}"))
 
     def _set_defaults(self) -> None:
         """Fill in the defaults."""
@@ -324,13 +337,20 @@ class RlRecipe(Choices):
     @property
     def separate_gpus(self) -> int:
         """GPUs that only generate."""
-        half = self.gpus // 2 if self.trainer == "separate_async" else 0
+        if self.trainer != "separate_async":
+            return 0
+        half = self.gpus // 2 if self.nodes == 1 else self.nodes // 2 * self.gpus
         return half if self.rollout_gpus is None else self.rollout_gpus
 
     @property
     def training_gpus(self) -> int:
         """GPUs that train, and also generate."""
-        return self.gpus - self.separate_gpus
+        return self.nodes * self.gpus - self.separate_gpus
+
+    @property
+    def pools(self) -> tuple[Pool, Pool]:
+        """The GPUs that train, and those that only generate."""
+        return pools(self.nodes, self.gpus, self.separate_gpus)
 
     @property
     def corrects(self) -> bool:
@@ -354,8 +374,9 @@ class RlRecipe(Choices):
 
     @property
     def micro_batch(self) -> int:
-        """Episodes in a micro-batch of a GPU during training."""
-        of_a_gpu, paper = self.mini_batch * self.samples // self.training_gpus, self.published
+        """Episodes in a micro-batch of a GPU, or of the GPUs that share a sequence, during training."""
+        groups, paper = self.training_gpus // self.sequence_parallel, self.published
+        of_a_gpu = self.mini_batch * self.samples // groups
         usual = _MICRO_BATCH if of_a_gpu % _MICRO_BATCH == 0 else 1
         if paper is None:
             return usual
@@ -392,10 +413,12 @@ class RlRecipe(Choices):
     def sizing(self) -> Sizing:
         """The settings that decide the memory."""
         episode, state = self.lengths.episode, self.offload is not False
+        part = math.ceil(episode / self.sequence_parallel)
+        training, separate = self.pools
         least = Sizing(
             gpus=self.training_gpus,
-            tokens=episode,
-            forward_tokens=episode,
+            tokens=part,
+            forward_tokens=part,
             offload=state,
             activation_offload=state and self.checkpointing,
             checkpointing=self.checkpointing,
@@ -403,12 +426,35 @@ class RlRecipe(Choices):
             critic=self.estimator in WITH_CRITIC,
             lora=self.lora,
             separate_gpus=self.separate_gpus,
+            engine_gpus=math.gcd(training.gpus, separate.gpus),
+            fused=bool(self.fused_kernels),
         )
         if self.size.sized:
-            return choose(self.model_size, episode, least, memory=self.gpu_memory, offload=self.offload)
-        paper, tokens = self.published, self.micro_batch * episode
+            kernels = (False, True) if self.can_fuse else (False,)
+            return choose(
+                self.model_size,
+                part,
+                least,
+                memory=self.gpu_memory,
+                offload=self.offload,
+                fused=kernels if self.fused_kernels is None else (self.fused_kernels,),
+            )
+        paper, tokens = self.published, self.micro_batch * part
         share = paper.get("actor_rollout_ref.rollout.gpu_memory_utilization") if paper else None
         return replace(least, tokens=tokens, forward_tokens=tokens, utilization=share)
+
+    @property
+    def can_fuse(self) -> bool:
+        """Whether verl's fused kernels are known to compute this model's probabilities."""
+        model_type = self.model_size.type if self.model_size else ""
+        return supports(str(self.model), model_type) and not problem_of(self.verl, self.sequence_parallel)
+
+    @property
+    def engine_length(self) -> int:
+        """Tokens of the longest sequence in the engine; sglang needs one more than it generates."""
+        needed = self.lengths.episode + (self.engine == "sglang")
+        paper = self.published
+        return needed if paper is None else max(needed, paper.get(_ENGINE_LENGTH, needed))
 
     @property
     def stages(self) -> tuple[int, ...]:
@@ -495,6 +541,7 @@ class RlRecipe(Choices):
         parts += [
             self.thinks.mode and f"thinking-{self.thinks.mode}",
             f"lora{self.lora}" if self.lora else None,
+            self.policy_loss if self.policy_loss != "vanilla" else None,
             "tools" if self.tool_calls else None,
             "turns" if self.rows == "turn" else None,
             "penalized" if self.invalid_action_penalty or self.format_penalty else None,

@@ -193,6 +193,7 @@ class RlSettings(_Settings):
     forward_micro: Annotated[
         int | None, Count(f"{_ROLLOUT}.log_prob_micro_batch_size_per_gpu", nullable=True)
     ] = None
+    sequence_parallel: Annotated[int, Number(f"{_ACTOR}.ulysses_sequence_parallel_size")] = 1
     workers: Annotated[int, Count(f"{_ROLLOUT}.agent.num_workers")] = 8
     gpus: Annotated[int, Count("trainer.n_gpus_per_node")] = 8
 

@@ -21,5 +21,15 @@ if [[ -n "${WANDB_API_KEY:-}" ]]; then
   set -- 'trainer.logger=[console,wandb]' "$@"
 fi
 
+#if several_nodes
+# Ray's processes on other nodes get only these variables of this shell: modules, and servers of the environments.
+for name in PYTHONPATH VERL_USE_EXTERNAL_MODULES ${!AGENTGYM_@}; do
+  if [[ "$name" != AGENTGYM_* || "$name" == *_URL ]]; then
+    value="${!name}"
+    set -- "++ray_kwargs.ray_init.runtime_env.env_vars.$name='${value//\'/\\\'}'" "$@"
+  fi
+done
+
+#end
 exec "${PYTHON:-python}" -m verl.trainer.main_ppo \
   --config-path "$folder" --config-name config "folder='$folder'" "$@"
