@@ -17,7 +17,7 @@ from agentgym_gym.catalogue import find
 from agentgym_gym.data import Item, Seeds, SourceFormat, Trajectory
 from agentgym_gym.data._split import parse_val
 from agentgym_gym.data._trajectories import as_system, as_turns, with_prompt
-from agentgym_gym.data._turns import parse_policy
+from agentgym_gym.data._turns import parse_policy, per_turn
 from agentgym_gym.errors import BadOption, UnknownEnvironment
 from agentgym_gym.options import Option
 
@@ -117,9 +117,7 @@ class FineTuningOptions(EpisodeOptions):
         PerEnvironment(file_text),
         Option("file with a system prompt to replace the recorded one", metavar="[NAME=]FILE"),
     ] = None
-    history: Annotated[
-        str, Option("messages before each reply: all, turns:K, tokens:N; a row per turn unless all")
-    ] = "all"
+    history: Annotated[str, Option("messages before each reply: all, turns:K, or tokens:N")] = "all"
     force: Force = False
 
     def with_prompts(self, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
@@ -154,7 +152,7 @@ class FineTuningOptions(EpisodeOptions):
         for trajectory in trajectories:
             item = _item(trajectory)
             items[item.key] = item
-            turns = library.per_turn(as_system(trajectory), policy)
+            turns = per_turn(as_system(trajectory), policy)
             by_task.setdefault(item.key, []).extend(map(change, turns))
         division = library.divide(items.values(), val=size, seed=self.seed)
         return {
@@ -204,7 +202,18 @@ class SftRowsOptions(FineTuningOptions):
     as_json: Json = False
 
 
-@command(SftRowsOptions)
+@command(
+    SftRowsOptions,
+    groups={
+        "Trajectories": ("successful", "min_score", "best", "split", "val", "seed"),
+        "Conversations": ("prompt", "system_prompt", "history"),
+        "Output": ("out_", "force", "as_json"),
+    },
+    examples=(
+        "agentgym data sft runs/oracle --successful --out data/sft",
+        "agentgym data sft runs/oracle --history turns:2 --out data/turns",
+    ),
+)
 def sft(options: SftRowsOptions) -> None:
     """Write episodes as rows for fine-tuning with verl.
 
@@ -214,6 +223,9 @@ def sft(options: SftRowsOptions) -> None:
 
     With --prompt turns, the prompt is a user message that is answered by OK, as in AgentGym's training. With
     several environments, put NAME= before the value of --system-prompt, and repeat it for each of them.
+
+    With --history, unless it is all, each turn becomes a row: the messages that an evaluation with the same
+    --history sends, and the reply.
     """
     selected = options.select(options.sources)
     parts = options.divide(options.with_prompts(selected.kept), options.val)

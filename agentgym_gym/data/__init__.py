@@ -47,7 +47,6 @@ from agentgym_gym.data._trajectories import (
     Trajectory,
     select,
 )
-from agentgym_gym.data._turns import per_turn
 from agentgym_gym.evaluate._items import (
     Item,
     Seeds,
@@ -75,7 +74,6 @@ __all__ = [
     "items_of",
     "own_prompt",
     "parse_val",
-    "per_turn",
     "read_items",
     "read_prompts",
     "read_trajectories",

@@ -34,10 +34,11 @@ def sft_rows(
     Args:
         trajectories: The trajectories.
         history: The part of the conversation before each reply: a `History`, or its text. With ``"all"``, a
-            row is a whole trajectory; otherwise it is a turn, as `per_turn` returns it.
+            row is a whole trajectory; otherwise it is a turn: the messages that the model gets at it, and
+            its reply.
 
     Raises:
-        BadOption: A fault ended a trajectory, or `per_turn` cannot apply the policy.
+        BadOption: A fault ended a trajectory, or it lacks what the policy requires.
     """
     for each in (turn for trajectory in trajectories for turn in per_turn(trajectory, history)):
         if each.fault is not None:

@@ -88,8 +88,8 @@ class Trajectory:
         item_id: AgentGym's item id of the task, if the source has one.
         fault: Kind of the fault of the environment or agent that ended the episode. Such a trajectory is not
             training data: `select` drops it, and it cannot be written to a file.
-        extra: Other values from the source, as JSON values. A conversation of one turn, as `per_turn` makes
-            it, has the policy as ``history``, and the number of the ``turn``, from 1.
+        extra: Other values from the source, as JSON values. A conversation of one turn, as a history policy
+            makes it, has the policy as ``history``, and the number of the ``turn``, from 1.
         source: The file and entry that it was read from. It is ignored when trajectories are compared.
         counts: The token counts of the requests, if the source has them and the messages are unchanged. They
             are not written to files, and ignored when trajectories are compared.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,6 @@ import torch
 from transformers import AutoTokenizer, GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
 from chat_templates import Family, tokenizer_of
-from verl_bridge.cpu.tiny import _support_transformers_4
 
 CONTEXT = 2048
 STEPS, BATCH, RATE = 300, 8, 3e-3
@@ -29,7 +29,7 @@ def teach(folder: Path, family: Family, prompts: Sequence[str], replies: Sequenc
     tokenizer = tokenizer_of(family)
     tokenizer.pad_token = family.eos
     tokenizer.save_pretrained(folder)
-    _support_transformers_4(folder)
+    _support_transformers_4(folder / "tokenizer_config.json")
     loaded = AutoTokenizer.from_pretrained(folder)
     text = prompts[0] + replies[0]
     assert loaded.encode(text, add_special_tokens=False) == tokenizer.encode(text, add_special_tokens=False)
@@ -58,6 +58,13 @@ def teach(folder: Path, family: Family, prompts: Sequence[str], replies: Sequenc
     model.generation_config = GenerationConfig(eos_token_id=stops, pad_token_id=ends[1])
     model.save_pretrained(folder)
     return loaded
+
+
+def _support_transformers_4(file: Path) -> None:
+    config = json.loads(file.read_text())
+    for name in ("backend", "extra_special_tokens"):
+        config.pop(name, None)
+    file.write_text(json.dumps({**config, "tokenizer_class": "PreTrainedTokenizerFast"}))
 
 
 def _train(model: Any, tokenizer: Any, prompts: Sequence[str], replies: Sequence[str]) -> None:
