@@ -205,7 +205,7 @@ def commands(text):
 def test_the_commands_of_the_page_run(run, capsys):
     save("maze_train.json", ENTRY)
     printed = [run(*command) for block in blocks("console") for command in commands(block)]
-    assert [result.exit_code for result in printed] == [0] * 10, [result.stderr for result in printed]
+    assert [result.exit_code for result in printed] == [0] * 11, [result.stderr for result in printed]
     assert "8 rows for training and 2 for validation" in printed[2].stdout
     assert "Left out, not successful: " in printed[2].stdout
     assert "10 trajectories." in printed[3].stdout

@@ -216,6 +216,8 @@ def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch, t
         "bash",
         "init",
         "init",
+        "cd",
+        "init",
     ]
     monkeypatch.chdir(tmp_path)
     assert run(*commands[0][1:]).exit_code == 0
@@ -230,6 +232,9 @@ def test_the_commands_of_the_document_run(run, checked, tmp_path, monkeypatch, t
     rows = parquet.read_table(tmp_path / "runs/mine/data/train.parquet").to_pylist()
     assert (len(rows), rows[0]["prompt"][0]["content"]) == (450, "Echo!" * 4)
     assert run(*commands[4][1:]).exit_code == 0
+    assert commands[5] == ["cd", "runs/nodes", "&&", "sbatch", "slurm.sh"]
+    assert Path("runs/nodes/slurm.sh").is_file()
+    assert run(*commands[6][1:]).exit_code == 0
     rows = parquet.read_table(tmp_path / "runs/joint/data/train.parquet").to_pylist()
     assert Counter(row["data_source"] for row in rows) == {
         "agentgym/Maze-v0": 128,
