@@ -68,6 +68,8 @@ def versions(choices: Mapping[str, Any]) -> tuple[str, ...]:
         return VERSIONS[:1]
     if {"trainer", "filter_groups", "rows"} & {*choices}:
         return VERSIONS[-1:]
+    if choices.get("fused_kernels"):
+        return VERSIONS[1:]
     adapters = "lora" in choices and choices.get("engine") != "vllm"
     return VERSIONS[1:] if adapters or choices.get("algorithm") == "remax" else VERSIONS
 

@@ -78,9 +78,8 @@ class Replayed(gymnasium.Env[str, str]):
 
     observation_space = action_space = gymnasium.spaces.Text(1 << 16)
 
-    def __init__(self, file: str, *, native: bool = False):
+    def __init__(self, file: str):
         self._log = json.loads(Path(file).read_text())
-        self.tools = [SAY] if native else []
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
         super().reset(seed=seed)

@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, GenerationConfig, Qwen2Config, Qwen2ForC
 from chat_templates import Family, tokenizer_of
 
 CONTEXT = 2048
-STEPS, BATCH, RATE = 300, 8, 3e-3
+STEPS, BATCH, RATE = 300, 8, 2e-3
 
 
 def teach(folder: Path, family: Family, prompts: Sequence[str], replies: Sequence[str]) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from importlib import metadata
 
 import pytest
 
 import needs
 
 pytest.importorskip("verl", reason=needs.reason("verl"))
+if metadata.version("verl").startswith("0.7."):
+    pytest.skip("verl 0.7 rounds their log-probabilities, and no recipe uses them", allow_module_level=True)
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode

@@ -31,7 +31,7 @@ import tally_game
 from agentgym_gym.evaluate import ChatAgent, evaluate
 from chat_templates import FAMILIES, Family, tokenizer_of
 from credit_formulas import gae, gigpo, grpo, reinforce_plus_plus, rloo
-from fake_model import asked, call, completion
+from fake_model import asked, completion
 from fake_server import FakeServer
 from taught_model import teach
 from tool_templates import TOOL_FAMILIES
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.slow  # a minute or two for each template: `make traini
 
 STEPS, TASKS, SAMPLES = 2, 8, 4
 GAMMA, LAMBDA = 0.9, 0.8
-PROMPT, REPLY = 300, 48
+PROMPT, REPLY = 600, 48
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def settings(form: Form, folder: Path) -> list[str]:
         f"actor_rollout_ref.model.path={folder}/model",
         f"{actor}.ppo_mini_batch_size={TASKS if grouped else TASKS * SAMPLES}",
         f"{actor}.ppo_micro_batch_size_per_gpu=8",
-        f"{actor}.optim.lr=1e-3",
+        f"{actor}.optim.lr=1e-4",
         f"{actor}.checkpoint.save_contents=[hf_model]",
         f"actor_rollout_ref.rollout.n={SAMPLES if grouped else 1}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
@@ -280,20 +280,8 @@ def episodes_of(
     return episodes, padding
 
 
-def as_served(form: Form, text: str) -> dict[str, Any]:
+def as_served(text: str) -> dict[str, Any]:
     """A reply as the message that a model's server makes of it."""
-    if form.native:
-        calls = []
-        for part in re.findall(r"<tool_call>(.*?)</tool_call>", text, re.DOTALL):
-            try:
-                value = json.loads(part)
-            except ValueError:
-                continue
-            if isinstance(value, dict) and isinstance(value.get("arguments"), dict):
-                calls.append(call(value["name"], value["arguments"], f"c{len(calls)}"))
-        if calls:
-            return completion(text.partition("<tool_call>")[0].rstrip(), *calls)
-        return completion(text)
     for begin, end in (
         ("<think>", "</think>"),
         ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
@@ -308,7 +296,7 @@ def as_served(form: Form, text: str) -> dict[str, Any]:
 def requests_of(trained: Trained, episode: Episode) -> list[list[dict[str, Any]]]:
     """The messages that `ChatAgent` sends in the same episode, turn by turn."""
     form, tokenizer = trained.form, trained.tokenizer
-    kept = {"<think>", "</think>", "<tool_call>", "</tool_call>", "<|channel|>", "<|message|>"}
+    kept = {"<think>", "</think>", "<|channel|>", "<|message|>"}
     dropped = {*tokenizer.all_special_ids} - {*tokenizer.convert_tokens_to_ids(sorted(kept))}
     texts = [
         tokenizer.decode([token for token in each["responses"] if token not in dropped])
@@ -318,12 +306,11 @@ def requests_of(trained: Trained, episode: Episode) -> list[list[dict[str, Any]]
 
     def reply(_: Any) -> dict[str, Any]:
         text, each = left.pop(0)
-        return {**as_served(form, text), "usage": {"prompt_tokens": len(each["prompts"])}}
+        return {**as_served(text), "usage": {"prompt_tokens": len(each["prompts"])}}
 
     env = gymnasium.make(
         "tally_game:test/Replayed-v0",
         file=str(episode.file),
-        native=form.native,
         disable_env_checker=True,
         max_episode_steps=len(texts),
     )
@@ -333,7 +320,6 @@ def requests_of(trained: Trained, episode: Episode) -> list[list[dict[str, Any]]
             base_url=f"{server.url}/v1",
             history=form.history,
             system_prompt=tally_game.SYSTEM,
-            **({"tools": "native"} if form.native else {}),
         )
         (played,) = evaluate(env, agent, [0])
         env.close()
@@ -366,6 +352,8 @@ def test_there_are_episodes_of_each_kind(trained, report_at_end):
 def test_each_prompt_is_what_chat_agent_sends(trained, report_at_end):
     """Text of the game stays text: of the control tokens in it, none is a token of the prompt."""
     form, tokenizer = trained.form, trained.tokenizer
+    if form.native:
+        pytest.skip("ChatAgent calls functions in AgentGym's environments only: test_same_messages.py")
     marks = {*tokenizer.get_added_vocab().values()}
     compared = left_out = 0
     for episode in played([*itertools.chain(*trained.steps)]):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from verl_bridge.recipes._fused_kernels import problem_of
 from verl_bridge.recipes._gpu_memory import GB, Estimate, estimate
 from verl_bridge.recipes._presets import PRESETS
 
@@ -154,6 +155,8 @@ def _about_logits(recipe: RlRecipe) -> str:
         return f"{kind}: verl's default"
     if recipe.can_fuse:
         return f"{kind}: two episodes fit"
+    if problem_of(recipe.verl):
+        return f"{kind}: verl {recipe.verl} has no exact fused kernels"
     return f"{kind}: verl's fused kernels are not known to fit {recipe.model}; --fused-kernels uses them"
 
 

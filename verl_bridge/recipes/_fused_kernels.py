@@ -40,16 +40,12 @@ def supports(model: str, model_type: str = "") -> bool:
     return _MODELS.search(model.rstrip("/").rpartition("/")[2]) is not None
 
 
-def problem_of(verl: str, sequence_parallel: int) -> str:
+def problem_of(verl: str) -> str:
     """Return why a version of verl cannot use them, or an empty text.
 
     Args:
         verl: The version of verl.
-        sequence_parallel: GPUs that share a sequence.
     """
-    if verl == "0.7" and sequence_parallel > 1:
-        return (
-            "gives wrong probabilities with `sequence_parallel` in verl 0.7, which shifts the labels of each "
-            "GPU's part of a sequence on its own: use verl 0.8 or 0.9"
-        )
+    if verl == "0.7":
+        return "rounds log-probabilities to bfloat16 in verl 0.7: use verl 0.8 or 0.9"
     return ""

@@ -221,7 +221,7 @@ class RlRecipe(Choices):
         """Check what sequence parallelism and fused kernels require."""
         heads = self.model_size.heads if self.model_size else None
         check_sequence_parallel(self.sequence_parallel, self.training_gpus, heads)
-        problem = problem_of(self.verl, self.sequence_parallel)
+        problem = problem_of(self.verl)
         if self.fused_kernels and problem:
             raise BadOption("fused_kernels", self.fused_kernels, problem=named(problem))
 
@@ -447,7 +447,7 @@ class RlRecipe(Choices):
     def can_fuse(self) -> bool:
         """Whether verl's fused kernels are known to compute this model's probabilities."""
         model_type = self.model_size.type if self.model_size else ""
-        return supports(str(self.model), model_type) and not problem_of(self.verl, self.sequence_parallel)
+        return supports(str(self.model), model_type) and not problem_of(self.verl)
 
     @property
     def engine_length(self) -> int:
