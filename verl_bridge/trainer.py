@@ -69,7 +69,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from verl_bridge._credit.estimators import EPISODE_WEIGHT
-from verl_bridge._credit.sessions import last_rows
+from verl_bridge._credit.sessions import ROW_PER_TURN, last_rows
 from verl_bridge._credit.turn_rewards import COLUMN
 from verl_bridge._run import masked_rows, run_checks
 from verl_bridge._run.engine_share import start_engines
@@ -216,7 +216,7 @@ def _advantage_of_sessions(
     with _warned("which episodes faulted"):
         extras, numpy = _by_key.get() or {}, importlib.import_module("numpy")
         own = [extras.get(key, {}) for key in keys]  # padding has none
-        in_rows = any(COLUMN in extra and not key.endswith("_0") for key, extra in extras.items())
+        in_rows = any(extra.get(ROW_PER_TURN) for extra in extras.values())
         turns = numpy.empty(len(own), dtype=object)
         turns[:] = [extra.get(COLUMN) for extra in own]
         if extras:

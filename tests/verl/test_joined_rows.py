@@ -24,6 +24,7 @@ from verl.trainer.ppo import core_algos as algorithms
 
 from verl_bridge import trainer
 from verl_bridge._credit.joined_rows import ROW_MEAN, JoinedRows, weigh
+from verl_bridge._credit.sessions import ROW_PER_TURN
 from verl_bridge._credit.turn_rewards import COLUMN, split_turns
 
 trainer.install()
@@ -149,7 +150,7 @@ def by_rows(episodes, monkeypatch, **options):
     """Advantages by verl's own function for several rows, as `verl_bridge.trainer` wraps it."""
     data = batch_of(episodes.rows)
     extras = {
-        key: {"reward_extra_info": {"fault": float(row["fault"])}, COLUMN: row["turns"]}
+        key: {"reward_extra_info": {"fault": float(row["fault"])}, COLUMN: row["turns"], ROW_PER_TURN: True}
         for key, row in zip(episodes.keys, episodes.rows, strict=True)
     }
     token = trainer._by_key.set(extras)

@@ -414,7 +414,7 @@ def test_advantages_are_those_of_whole_episodes(trained, report_at_end):
         lost = [each for episode in episodes if episode.log["fault"] for each in episode.rows]
         assert not any(any(each["advantages"]) for each in lost)
     assert biggest > 0.1
-    assert largest < 1e-6
+    assert largest < 1e-6 * max(1.0, biggest)  # verl computes in float32
     report_at_end(f"advantages of {trained.form.algorithm}: {largest:.1e} from float64 at most")
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-__all__ = ["last_rows", "sessions_of"]
+__all__ = ["ROW_PER_TURN", "last_rows", "sessions_of"]
+
+ROW_PER_TURN = "gym_row_per_turn"
+"""The column that tells whether a row is one turn of an episode."""
 
 
 def sessions_of(keys: Sequence[str]) -> list[list[int]]:

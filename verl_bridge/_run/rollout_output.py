@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput
 
+from verl_bridge._credit.sessions import ROW_PER_TURN
 from verl_bridge._credit.turn_rewards import COLUMN, split_turns
 from verl_bridge._run.labels import labels_of
 from verl_bridge.numbers import numbers_of
@@ -208,6 +209,7 @@ class RolloutOutput:
                 **self.server_fields,
                 "turn_scores": self.rewards,
                 COLUMN: turns,
+                ROW_PER_TURN: self.row_per_turn,
                 "tool_rewards": [],
                 "reward_extra_info": self.record,
                 "env_fault": self.fault,
