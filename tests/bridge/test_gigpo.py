@@ -56,7 +56,8 @@ def test_they_match_the_formulas(episodes, gamma, by_std):
     expected = by_formulas(scores, groups, rewards, states, penalties, gamma, by_std=by_std)
     for part, expected_part in zip(given, expected, strict=True):
         for own, expected_own in zip(part, expected_part, strict=True):
-            np.testing.assert_allclose(own, expected_own, rtol=1e-9, atol=1e-9)
+            # The formulas divide the rounding of equal returns by 1e-6.
+            np.testing.assert_allclose(own, expected_own, rtol=1e-9, atol=1e-7)
 
 
 def test_a_case_with_numbers():
