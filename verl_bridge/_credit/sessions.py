@@ -8,7 +8,7 @@ from collections.abc import Sequence
 __all__ = ["ROW_PER_TURN", "last_rows", "sessions_of"]
 
 ROW_PER_TURN = "gym_row_per_turn"
-"""The column that tells whether a row is one turn of an episode."""
+"""The column with whether a row is one turn of an episode."""
 
 
 def sessions_of(keys: Sequence[str]) -> list[list[int]]:
