@@ -24,7 +24,7 @@ def parse_policy(history: History | str) -> History:
         BadOption: The text is not a policy, its function cannot be imported, or it requires summaries of the
             environment, which no source has.
     """
-    policy = History.parse(history) if isinstance(history, str) else history
+    policy = History.parse(history)
     if policy.summary is not None and policy.summarizer() is None:
         problem = (
             "requires the summaries of the environment, which are not recorded: use summary:module:function, "

@@ -93,7 +93,7 @@ class Episode:
         self.task, self.seed, self.options = task, seed, dict(options) if options else None
         self._success_at = success_at
         self._max_turns = max_turns
-        self._history = History.parse(history) if isinstance(history, str) else history
+        self._history = History.parse(history)
         self._conversation: Conversation | None = None  # made by the first `chat`
         self._worker: Worker | None = None
         self.facts: EnvFacts | None = None

@@ -108,16 +108,19 @@ class History:
         return ",".join(parts) or "all"
 
     @classmethod
-    def parse(cls, text: str) -> History:
+    def parse(cls, text: str | History) -> History:
         """Parse a policy.
 
         Args:
             text: ``all``, or parts separated by commas: ``turns:4``, ``tokens:8000`` or both, and ``summary``
                 for a summary of the environment or ``summary:module:function`` for the summary of a function.
+                A policy is returned unchanged.
 
         Raises:
             BadOption: The text is not a policy.
         """
+        if isinstance(text, History):
+            return text
         parts: dict[str, Any] = {}
         if text.strip() == "all":
             return cls()

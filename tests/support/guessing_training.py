@@ -4,30 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from guessing_env import TEXTS
+from training_rows import training_row
 
 ROWS, ROLLOUTS = 4, 4
 
 
-def row(number: int, integration: str) -> dict[str, object]:
-    return {
-        "prompt": [{"role": "system", "content": TEXTS[0]}],
-        "agent_name": "gym_env" if integration == "agent_loop" else "tool_agent",
-        "data_source": "test/Guessing-v0",
-        "ability": "agent",
-        "reward_model": {"style": "rule", "ground_truth": ""},
-        "extra_info": {
-            "index": number,
-            "interaction_kwargs": {
-                "name": "gym_env",
-                "env_id": "guessing_env:test/Guessing-v0",
-                "env_kwargs": "{}",
-                "reset_options": json.dumps({"secret": number % 9 + 1}),
-                "seed": number,
-            },
-        },
-    }
+def row(number: int, integration: str) -> dict[str, Any]:
+    return training_row(
+        number,
+        "guessing_env:test/Guessing-v0",
+        system=TEXTS[0],
+        options={"secret": number % 9 + 1},
+        agent="gym_env" if integration == "agent_loop" else "tool_agent",
+    )
 
 
 def by_integration(folder: Path | str, integration: str) -> list[str]:

@@ -23,6 +23,7 @@ import torch
 
 from credit_formulas import gae, gigpo, grpo, reinforce_plus_plus, remax, rloo, turn_gae
 from guessing_env import TEXTS
+from training_rows import training_row
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.cpu.tiny import make_tiny
 from verl_bridge.recipes import ALGORITHMS
@@ -57,28 +58,12 @@ LOOP = """\
 Batch = dict[str, Any]
 
 
-def row(number: int, algorithm: str) -> dict[str, object]:
+def row(number: int, algorithm: str) -> dict[str, Any]:
     """A task; those of ReMax are all the same but for the first, in which the environment always fails."""
     kind, options = "Guessing", {"secret": 5 if algorithm == "remax" else number % 9 + 1}
     if (algorithm, number) == ("remax", 0):
         kind, options = "Failing", {"fails": "step"}
-    return {
-        "prompt": [{"role": "system", "content": TEXTS[0]}],
-        "agent_name": "gym_env",
-        "data_source": f"test/{kind}-v0",
-        "ability": "agent",
-        "reward_model": {"style": "rule", "ground_truth": ""},
-        "extra_info": {
-            "index": number,
-            "interaction_kwargs": {
-                "name": "gym_env",
-                "env_id": f"guessing_env:test/{kind}-v0",
-                "env_kwargs": "{}",
-                "reset_options": json.dumps(options),
-                "seed": number,
-            },
-        },
-    }
+    return training_row(number, f"guessing_env:test/{kind}-v0", system=TEXTS[0], options=options)
 
 
 def settings(algorithm: str, folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Real steps of verl with a row for each turn, and every number of their rows computed anew."""
+"""Real steps of verl with a row for each turn, and every number of their rows computed again in float64."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from fake_model import asked, completion
 from fake_server import FakeServer
 from taught_model import teach
 from tool_templates import TOOL_FAMILIES
+from training_rows import training_row
 from verl_bridge.cpu.overrides import cpu_overrides
 from verl_bridge.recipes import ALGORITHMS
 from verl_run import Run
@@ -136,25 +137,9 @@ def settings(form: Form, folder: Path) -> list[str]:
     ]
 
 
-def row(number: int, form: Form, folder: Path) -> dict[str, object]:
+def row(number: int, form: Form, folder: Path) -> dict[str, Any]:
     kwargs = {"folder": f"{folder}/games", "control": form.control, "faults": 0.05, "native": form.native}
-    return {
-        "prompt": [{"role": "system", "content": tally_game.SYSTEM}],
-        "agent_name": "gym_env",
-        "data_source": "test/Tally-v0",
-        "ability": "agent",
-        "reward_model": {"style": "rule", "ground_truth": ""},
-        "extra_info": {
-            "index": number,
-            "interaction_kwargs": {
-                "name": "gym_env",
-                "env_id": "tally_game:test/Tally-v0",
-                "env_kwargs": json.dumps(kwargs),
-                "reset_options": "{}",
-                "seed": number,
-            },
-        },
-    }
+    return training_row(number, "tally_game:test/Tally-v0", system=tally_game.SYSTEM, kwargs=kwargs)
 
 
 def loop(form: Form) -> str:

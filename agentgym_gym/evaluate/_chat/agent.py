@@ -140,7 +140,7 @@ class ChatAgent:
         self._native = tools == "native"
         self._system_prompt = None if system_prompt is None else scrub(system_prompt)
         self._prompt = ChatPrompt() if prompt is None else prompt
-        self._history = History.parse(history) if isinstance(history, str) else history
+        self._history = History.parse(history)
         self._history.summarizer()  # a function that cannot be imported is an error before the first episode
         self._sampling = _request_fields(sampling or {}, max_tokens=max_tokens, stop=stop)
         self._seed = seed
