@@ -26,7 +26,9 @@ from agentgym_gym.evaluate import ChatOptions, Run, RunLimits
 from agentgym_gym.options import Option, members_of, options_of
 from verl_bridge._run.loop_arguments import LoopOptions
 from verl_bridge.recipes import RlRecipe, SftRecipe
-from verl_bridge.recipes._number_rules import RULES
+from verl_bridge.recipes._numbers import RlNumbers, SftNumbers, labels
+from verl_bridge.recipes._rl_rules import RL_RULES
+from verl_bridge.recipes._sft_rules import SFT_RULES
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -227,11 +229,14 @@ def number_rules_page() -> str:
         "Below each table are the full names of the settings that its rules read."
     )
     parts = [f"# Rules about numbers\n\n{introduction}"]
-    for subject, rules in RULES.items():
+    of_trainers = ((RL_RULES, labels(RlNumbers)), (SFT_RULES, labels(SftNumbers)))
+    for subject, rules, labelled in (
+        (subject, rules, labelled) for every, labelled in of_trainers for subject, rules in every.items()
+    ):
         cells = ((rule.status, *map(_settings, (rule.condition, rule.reason, rule.advice))) for rule in rules)
         rows = [f"| {' | '.join(row)} |" for row in cells]
         table = "\n".join(["| kind | settings | effect | advice |", "|---|---|---|---|", *rows])
-        read = sorted({setting for rule in rules for setting in rule.settings})
+        read = sorted({setting for rule in rules for setting in rule.settings(labelled)})
         parts.append(f"## {subject}\n\n{table}\n\nThe rules read {', '.join(read)}.")
     return "\n\n".join(parts) + "\n"
 

@@ -10,39 +10,65 @@ import pytest
 from checked import checked
 from number_mistakes import FIELD_TEST, FURTHER, NUMBER_MISTAKES, TEXTCRAFT
 from recipe_choices import CHOICES, versions
-from verl_bridge.recipes import LIKE, PRESETS, VERSIONS, RlRecipe, published_by, write
-from verl_bridge.recipes._number_rules import RULES
+from sft_number_mistakes import SFT_MISTAKES
+from verl_bridge.recipes import (
+    LIKE,
+    PRESETS,
+    SFT_PRESETS,
+    VERSIONS,
+    RlRecipe,
+    SftRecipe,
+    published_by,
+    write,
+    write_sft,
+)
+from verl_bridge.recipes._numbers import RlNumbers, SftNumbers, labels
+from verl_bridge.recipes._rl_rules import RL_RULES
+from verl_bridge.recipes._sft_rules import SFT_RULES
 
-ALL_RULES = [rule for rules in RULES.values() for rule in rules]
+MISTAKES = ((RL_RULES, NUMBER_MISTAKES), (SFT_RULES, SFT_MISTAKES))
+RECORDS = ((RL_RULES, RlNumbers), (SFT_RULES, SftNumbers))
 
 
-@pytest.mark.parametrize("mistake", NUMBER_MISTAKES, ids=str)
+def rules_of(table):
+    """Return the rules of all subjects."""
+    return [rule for rules in table.values() for rule in rules]
+
+
+@pytest.mark.parametrize("mistake", [*NUMBER_MISTAKES, *SFT_MISTAKES], ids=str)
 def test_a_mistake_breaks_one_rule(tmp_path, mistake):
     (found,) = checked(mistake.make(tmp_path / "run"), "numbers", timeout=1)
     assert (found.status, mistake.finding in found.text) == (mistake.status, True), found
     assert found.advice
 
 
-def rule_of(mistake):
-    """Return the only rule whose finding, without values, contains the mistake's."""
-    finding = re.sub(r"=[^ ,]*", "", mistake.finding)
-    (rule,) = (each for each in ALL_RULES if each.status == mistake.status and finding in each.condition)
-    return rule
+@pytest.mark.parametrize(("table", "mistakes"), MISTAKES, ids=["rl", "sft"])
+def test_each_rule_is_broken_by_a_mistake(table, mistakes):
+    broken = []
+    for mistake in mistakes:
+        finding = re.sub(r"=[^ ,]*", "", mistake.finding)
+        (rule,) = (
+            each for each in rules_of(table) if each.status == mistake.status and finding in each.condition
+        )
+        broken.append(rule)
+    assert [rule.condition for rule in rules_of(table) if rule not in broken] == []
 
 
-def test_each_rule_is_broken_by_a_mistake():
-    broken = [rule_of(mistake) for mistake in NUMBER_MISTAKES]
-    assert [rule.condition for rule in ALL_RULES if rule not in broken] == []
+def test_the_mistakes_of_the_field_test_are_all_there():
     assert len(FIELD_TEST) >= 28  # the two others, of groups, are in check_mistakes
     assert len(FURTHER) >= 20
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.condition)
-def test_a_rule_reads_the_values_of_its_sentence(rule):
+@pytest.mark.parametrize(
+    ("rule", "record"),
+    [(rule, record) for table, record in RECORDS for rule in rules_of(table)],
+    ids=lambda each: getattr(each, "condition", each.__name__ if isinstance(each, type) else None),
+)
+def test_a_rule_reads_the_values_of_its_sentence(rule, record):
     fields = {name for _, name, _, _ in Formatter().parse(rule.text) if name}
     names = set(rule.wrong.__code__.co_names)
     assert fields <= names
-    assert rule.settings
+    assert rule.settings(labels(record))
 
 
 def recipes():
@@ -66,3 +92,13 @@ def test_no_recipe_breaks_a_rule(tmp_path, version):
         (found,) = checked(tmp_path / str(number), "numbers")
         assert found.status == "ok", (choices, found)
     assert number > 50
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_recipe_for_fine_tuning_breaks_a_rule(tmp_path, version):
+    for preset in SFT_PRESETS:
+        for validation in (False, True):
+            folder = tmp_path / f"{preset}-{validation}"
+            write_sft(SftRecipe(verl=version, preset=preset, validation=validation), folder)
+            (found,) = checked(folder, "numbers")
+            assert found.status == "ok", found

@@ -11,6 +11,8 @@ import subprocess
 import pytest
 import yaml
 
+from checked import checked
+from number_mistakes import NumberMistake
 from verl_bridge.recipes import VERSIONS, RlRecipe, write
 from verl_bridge.recipes._amount import amount_of, describe
 
@@ -121,6 +123,22 @@ def test_contradicting_choices_are_errors(choices, message):
 def test_one_node_reaches_its_loopback_address():
     recipe(env_kwargs={"server": "http://127.0.0.1:36001"})
     recipe(env_kwargs={"server": "http://10.0.0.1:36001"}, nodes=2)
+
+
+@pytest.mark.parametrize(
+    ("variable", "env_kwargs", "found"),
+    [
+        ("http://127.0.0.1:36001", {}, "http://127.0.0.1:36001 of AGENTGYM_TEXTCRAFT_URL"),
+        ("http://127.0.0.1:36001", {"server": "http://10.0.0.1:36001"}, ""),
+        ("http://10.0.0.1:36001", {}, ""),
+    ],
+)
+def test_a_variable_may_name_a_loopback_address(monkeypatch, tmp_path, variable, env_kwargs, found):
+    """`run.sh` sends the variable to all nodes."""
+    monkeypatch.setenv("AGENTGYM_TEXTCRAFT_URL", variable)
+    mistake = NumberMistake({"trainer.nnodes": 2}, "", env_kwargs=env_kwargs)
+    said = " ".join(each.text for each in checked(mistake.make(tmp_path / "run"), "numbers", timeout=1))
+    assert (f"server={found} is a loopback address" in said) == bool(found), said
 
 
 def test_sequences_are_divided_by_the_heads_of_the_model(model):

@@ -11,9 +11,27 @@ from typing import Any
 from check_mistakes import TEXTCRAFT, config, loop
 from verl_bridge.recipes import RlRecipe, seeded, write, write_rows
 
+SIZES = {
+    "hidden_size": 768,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "num_key_value_heads": 3,
+    "vocab_size": 32000,
+}
+"""A ``config.json`` with 12 attention heads and 3 key heads."""
+
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 CORRECTION = "algorithm.rollout_correction"
 LORA = {"actor_rollout_ref.model.lora_rank": 16}
+
+
+def write_model(folder: Path, model: Mapping[str, Any] | None, key: str) -> None:
+    """Write the ``config.json`` of a local model, if there is one, and name it by a setting."""
+    if model is not None:
+        (folder / "model").mkdir()
+        (folder / "model/config.json").write_text(json.dumps(dict(model)))
+        config({key: "model"})(folder)
 
 
 @dataclass(frozen=True)
@@ -28,7 +46,7 @@ class NumberMistake:
         algorithm: The algorithm of the recipe.
         preset: The preset of the recipe.
         env_kwargs: Arguments of the environment in each of 16 rows; None for a folder without rows.
-        context: The context of a local model; None for a model on the hub.
+        model: The ``config.json`` of a local model; None for a model on the hub.
     """
 
     settings: Mapping[str, Any]
@@ -38,7 +56,7 @@ class NumberMistake:
     algorithm: str = "grpo"
     preset: str = "train"
     env_kwargs: Mapping[str, Any] | None = None
-    context: int | None = None
+    model: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
         changed = {**self.settings, **self.loop, **(self.env_kwargs or {})}
@@ -56,11 +74,7 @@ class NumberMistake:
             for row in rows:
                 row["extra_info"]["interaction_kwargs"]["env_kwargs"] = json.dumps(dict(self.env_kwargs))
             write_rows(folder / "data/train.parquet", rows)
-        if self.context is not None:
-            (folder / "model").mkdir()
-            sizes = {"max_position_embeddings": self.context}
-            (folder / "model/config.json").write_text(json.dumps(sizes))
-            config({"actor_rollout_ref.model.path": "model"})(folder)
+        write_model(folder, self.model, "actor_rollout_ref.model.path")
         return folder
 
 
@@ -129,7 +143,7 @@ FIELD_TEST = (
     NumberMistake(
         {f"{ROLLOUT}.max_model_len": 65536},
         "max_model_len=65536 is above the context=32768 of the model",
-        context=32768,
+        model={"max_position_embeddings": 32768},
     ),
     # the same settings elsewhere
     _rollout("rollout.log_prob_max_token_len_per_gpu=4096", log_prob_max_token_len_per_gpu=4096),
@@ -162,6 +176,11 @@ FURTHER = (
     ),
     # sizes
     _actor("ulysses_sequence_parallel_size=3 does not divide", ulysses_sequence_parallel_size=3),
+    NumberMistake(
+        {f"{ACTOR}.ulysses_sequence_parallel_size": 2},
+        "size=2 does not fit the attention heads=12 and key heads=3",
+        model=SIZES,
+    ),
     _rollout("log_prob_use_dynamic_bsz=False differs", log_prob_use_dynamic_bsz=False),
     _actor("train_batch_size=32 is not a multiple of ppo_mini", "warning", ppo_mini_batch_size=24),
     NumberMistake({"data.gen_batch_size": 24}, "is not a multiple of data.gen_batch_size=24"),

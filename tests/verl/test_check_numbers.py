@@ -12,9 +12,11 @@ from number_mistakes import NUMBER_MISTAKES
 
 pytest.importorskip("verl", reason=needs.reason("verl"))
 
+from sft_number_mistakes import SFT_MISTAKES
 from verl_bridge.recipes import VERSIONS, check
 from verl_run import compose_all
 
+MISTAKES = (*NUMBER_MISTAKES, *SFT_MISTAKES)
 MINOR = ".".join(metadata.version("verl").split(".")[:2])
 pytestmark = [
     pytest.mark.slow,
@@ -26,13 +28,11 @@ pytestmark = [
 def composed(tmp_path_factory):
     """What verl makes of the folder of each mistake; one process composes all."""
     place = tmp_path_factory.mktemp("numbers")
-    folders = {
-        str(each): each.make(place / str(number), MINOR) for number, each in enumerate(NUMBER_MISTAKES)
-    }
+    folders = {str(each): each.make(place / str(number), MINOR) for number, each in enumerate(MISTAKES)}
     return compose_all(folders)
 
 
-@pytest.mark.parametrize("mistake", NUMBER_MISTAKES, ids=str)
+@pytest.mark.parametrize("mistake", MISTAKES, ids=str)
 def test_a_mistake_is_found_among_the_composed_settings(composed, monkeypatch, mistake):
     folder, answer = composed[str(mistake)]
     inside_bridge.take_composed(monkeypatch, {folder: answer})

@@ -32,6 +32,8 @@ from verl_bridge.recipes import (
 from verl_bridge.recipes._compose import NOT_COMPOSED, SFT, base_of
 from verl_bridge.recipes._finding import Finding, Missing, problem, skipped
 from verl_bridge.recipes._overrides import override_settings
+from verl_bridge.recipes._rl_rules import RL_RULES
+from verl_bridge.recipes._sft_rules import SFT_RULES
 from verl_bridge.recipes._verl_settings import (
     NotReadable,
     RlSettings,
@@ -77,11 +79,13 @@ _DATA: Mapping[str, Callable[..., Any]] = {
     "script_modules": _check_settings.script_modules,
     "models": _check_model.find_models,
     "context": _check_model.read_context,
+    "size": _check_model.read_size,
     "tokenizer": _check_model.load_tokenizer,
     "loops": _check_loop.read_loops,
     "arguments": lambda loops: loops.arguments,
     "turn_limit": lambda loops: loops.turn_limit,
     "numbers": _check_numbers.read_numbers,
+    "rules": lambda: RL_RULES,
     "earlier_run": _check_earlier.find_earlier_run,
     "rows": _check_data.read_rows,
     "row_errors": _check_data.row_errors,
@@ -98,6 +102,8 @@ _SFT_DATA: Mapping[str, Callable[..., Any]] = {
     **_DATA,
     "settings": lambda all_settings: read_settings(SftSettings, all_settings),
     "arguments": lambda settings: {},  # noqa: ARG005 - no loop plays
+    "numbers": _check_numbers.read_sft_numbers,
+    "rules": lambda: SFT_RULES,
     "row_errors": _check_sft.game_errors,
     "tasks": _check_data.read_games,
     "games": _check_sft.find_games,
@@ -151,6 +157,7 @@ _SFT = (
     Check("model", _check_model.check_models),
     Check("checkpoints", _check_earlier.check_earlier_run),
     Check("sizes", _check_sft.check_game_sizes),
+    Check("numbers", _check_numbers.check_numbers),
     Check("data", _check_data.check_rows, "not read"),
     Check("validation", _check_data.check_split_leakage),
     Check("dataset", _check_sft.check_dataset),

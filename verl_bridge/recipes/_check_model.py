@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_bridge._credit.estimators import WITH_CRITIC
 from verl_bridge.recipes._finding import Finding, Missing, problem
+from verl_bridge.recipes._model_size import ModelSize, model_size
 from verl_bridge.recipes._verl_settings import RlSettings, lookup
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ __all__ = [
     "find_models",
     "load_tokenizer",
     "read_context",
+    "read_size",
 ]
 
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
@@ -105,6 +107,11 @@ def read_context(folder: Path, settings: RlSettings | SftSettings) -> int | Miss
     except (OSError, ValueError, AttributeError):
         return Missing(f"{model} is not a folder with a model")
     return limit if isinstance(limit, int) else None
+
+
+def read_size(folder: Path, settings: RlSettings | SftSettings) -> ModelSize | None:
+    """Return the size of the model; None if neither its settings nor its name have it."""
+    return model_size(str(_local(folder, settings.model)))
 
 
 def load_tokenizer(folder: Path, settings: RlSettings | SftSettings) -> Any:

@@ -33,23 +33,25 @@ _ROLES = ("system", "user", "assistant", "tool")
 
 def check_game_sizes(settings: SftSettings) -> Iterator[Finding]:
     """Check whether the sizes divide each other as verl requires."""
-    batch, gpus, micro = settings.batch, settings.all_gpus, settings.micro
+    shared = settings.sequence_parallel
+    # With a share that does not divide the GPUs, check_numbers reports that.
+    ranks = settings.all_gpus // shared if 0 < shared <= settings.all_gpus else 1
+    batch, micro = settings.batch, settings.micro
+    gpus = f"{ranks} GPUs" if shared <= 1 else f"{ranks} groups of {shared} GPUs"
     wrong = []
-    if batch % gpus:
-        wrong.append(
-            (f"a batch of {batch} games cannot be divided among {gpus} GPUs", "data.train_batch_size")
-        )
-    elif not settings.packed and batch // gpus % micro:
-        text = f"{batch // gpus} games of a GPU cannot be divided into micro-batches of {micro}"
+    if batch % ranks:
+        wrong.append((f"a batch of {batch} games cannot be divided among {gpus}", "data.train_batch_size"))
+    elif not settings.packed and batch // ranks % micro:
+        text = f"{batch // ranks} games of a GPU cannot be divided into micro-batches of {micro}"
         wrong.append((text, "data.micro_batch_size_per_gpu"))
-    if settings.packed and settings.packed_tokens < settings.longest:
+    if settings.packed and settings.packed_tokens * max(1, shared) < settings.longest:
         most = f"a GPU gets at most {settings.packed_tokens} tokens at a time"
         text = f"{most}, and a game may have {settings.longest}"
         wrong.append((text, "data.max_token_len_per_gpu"))
     for text, setting in wrong:
         yield problem("sizes", text, f"change {setting}")
     if not wrong:
-        yield ok("sizes", f"{batch} games a step on {gpus} GPUs")
+        yield ok("sizes", f"{batch} games a step on {gpus}")
 
 
 def game_errors(rows: Rows, settings: SftSettings) -> dict[str, str]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agentgym_gym.errors import BadOption
 from verl_bridge.recipes._options import named
+
+if TYPE_CHECKING:
+    from verl_bridge.tasks import EnvTask
 
 __all__ = ["Pool", "check_pools", "check_servers", "loopback_server", "pools"]
 
@@ -72,7 +77,7 @@ def check_servers(nodes: int, env_kwargs: Iterable[Mapping[str, Any]]) -> None:
     Raises:
         BadOption: A server has a loopback address, and there are several nodes.
     """
-    server = next(filter(None, map(loopback_server, env_kwargs)), None)
+    server = next(filter(None, map(_first_loopback, env_kwargs)), None)
     if nodes > 1 and server is not None:
         problem = (
             f"is a loopback address, which other nodes do not reach, with `nodes`={nodes}: start the server "
@@ -81,12 +86,25 @@ def check_servers(nodes: int, env_kwargs: Iterable[Mapping[str, Any]]) -> None:
         raise BadOption("server", server, problem=named(problem))
 
 
-def loopback_server(env_kwargs: Mapping[str, Any]) -> str:
+def loopback_server(task: EnvTask) -> str:
     """Return a server of an environment that only its own machine reaches, or an empty text.
 
+    It is one of the argument ``server``, or of the variable ``AGENTGYM_NAME_URL``, which ``run.sh`` sends to
+    the other nodes; the text then has the name of the variable.
+
     Args:
-        env_kwargs: The arguments of the environment.
+        task: The environment.
     """
+    given = _first_loopback(task.env_kwargs)
+    if given or task.env_kwargs.get("server") is not None:
+        return given
+    name = re.sub(r"-v\d+$", "", task.env_id.rpartition("/")[2])
+    variable = f"AGENTGYM_{name.upper()}_URL"
+    set_here = _first_loopback({"server": os.environ.get(variable, "")})
+    return f"{set_here} of {variable}" if set_here else ""
+
+
+def _first_loopback(env_kwargs: Mapping[str, Any]) -> str:
     servers = env_kwargs.get("server")
     servers = servers.split(",") if isinstance(servers, str) else servers
     urls = servers if isinstance(servers, list | tuple) else ()

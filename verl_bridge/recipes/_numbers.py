@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
-from verl_bridge.recipes._verl_settings import Fact, Name, Number, RlSettings
+from verl_bridge.recipes._verl_settings import Fact, Name, Number, RlSettings, SftSettings
 
-__all__ = ["LABELS", "Numbers"]
+__all__ = ["RlNumbers", "SftNumbers", "labels"]
 
 _ACTOR = "actor_rollout_ref.actor"
 _MODEL = "actor_rollout_ref.model"
@@ -19,7 +19,25 @@ _SAMPLER = "trainer.v1.sampler"
 
 
 @dataclass(frozen=True)
-class Numbers(RlSettings):
+class _Shared:
+    """The settings and the facts that both trainers have in the same place."""
+
+    train_samples: Annotated[int, Number("data.train_max_samples")] = -1
+    save_freq: Annotated[int, Number("trainer.save_freq")] = -1
+    resume_path: Annotated[str | None, "trainer.resume_from_path"] = None
+
+    total: Annotated[int | None, Fact("the training steps")] = None
+    train_rows: Annotated[int | None, Fact("the rows of `data.train_files`")] = None
+    context: Annotated[int | None, Fact("the context of the model")] = None
+    heads: Annotated[int, Fact("the attention heads of the model")] = 0
+    key_heads: Annotated[int, Fact("the key heads of the model")] = 0
+    misspelt: Annotated[str, Fact("`data.apply_chat_template_kwargs`")] = ""
+    unused: Annotated[str, Fact("`data.apply_chat_template_kwargs`, and the model's chat template")] = ""
+    no_checkpoints: Annotated[str, Fact("`trainer.default_local_dir`")] = ""
+
+
+@dataclass(frozen=True)
+class RlNumbers(_Shared, RlSettings):
     """The settings that the rules compare, and facts about the folder.
 
     A setting is None if it is null, or if verl composes its default and did not do so here.
@@ -36,7 +54,6 @@ class Numbers(RlSettings):
     rollout_prompt: Annotated[int | None, Number(f"{_ROLLOUT}.prompt_length")] = None
     rollout_response: Annotated[int | None, Number(f"{_ROLLOUT}.response_length")] = None
     gen_batch: Annotated[int | None, Number("data.gen_batch_size")] = None
-    train_samples: Annotated[int, Number("data.train_max_samples")] = -1
 
     engine: Annotated[str, f"{_ROLLOUT}.name"] = ""
     model_len: Annotated[int | None, Number(f"{_ROLLOUT}.max_model_len")] = None
@@ -90,31 +107,38 @@ class Numbers(RlSettings):
     rejection_limit: Annotated[Any, f"{_CORRECTION}.rollout_rs_threshold"] = None
 
     critic_warmup: Annotated[int, Number("trainer.critic_warmup")] = 0
-    save_freq: Annotated[int, Number("trainer.save_freq")] = -1
-    resume_path: Annotated[str | None, "trainer.resume_from_path"] = None
     validates_first: Annotated[bool, "trainer.val_before_train"] = True
     only_validates: Annotated[bool, "trainer.val_only"] = False
 
-    verl: Annotated[str, Fact("the installed verl")] = ""
-    total: Annotated[int | None, Fact("the training steps")] = None
-    train_rows: Annotated[int | None, Fact("the rows of `data.train_files`")] = None
-    context: Annotated[int | None, Fact("the context of the model")] = None
     own_loop: Annotated[bool, Fact("the agent loop of verl_bridge")] = False
     turn_rows: Annotated[bool, Fact("`rows` of the agent loop")] = False
     loop_turns: Annotated[int | None, Fact("`max_turns` of the agent loop")] = None
     env_turns: Annotated[int | None, Fact("`max_turns` of the environments")] = None
     observation: Annotated[int | None, Fact("`max_observation_tokens` of the agent loop")] = None
     loopback: Annotated[str, Fact("`server` of the environments")] = ""
-    misspelt: Annotated[str, Fact("`data.apply_chat_template_kwargs`")] = ""
-    unused: Annotated[str, Fact("`data.apply_chat_template_kwargs`, and the model's chat template")] = ""
-    no_checkpoints: Annotated[str, Fact("`trainer.default_local_dir`")] = ""
     no_episodes: Annotated[str, Fact("`episodes_dir` of the agent loop")] = ""
     no_dumps: Annotated[str, Fact("`trainer.rollout_data_dir`")] = ""
 
 
-LABELS: Mapping[str, str] = {
-    name: where.text if isinstance(where, Fact) else f"`{where if isinstance(where, str) else where.key}`"
-    for name, hint in get_type_hints(Numbers, include_extras=True).items()
-    if (where := hint.__metadata__[0])
-}
-"""The setting or the fact of each field, as the docs have it."""
+@dataclass(frozen=True)
+class SftNumbers(_Shared, SftSettings):
+    """The same for fine-tuning."""
+
+    rate: Annotated[float, Number("optim.lr")] = 1e-3
+    warmup: Annotated[int, Number("optim.lr_warmup_steps")] = -1
+    warmup_ratio: Annotated[float, Number("optim.lr_warmup_steps_ratio")] = 0.0
+    decay: Annotated[float, Number("optim.weight_decay")] = 0.01
+    clip_grad: Annotated[float, Number("optim.clip_grad")] = 1.0
+    lora_rank: Annotated[int, "model.lora_rank"] = 0
+    lora_alpha: Annotated[float, Number("model.lora_alpha")] = 16.0
+    saved: Annotated[Any, "checkpoint.save_contents"] = None
+    test_freq: Annotated[int, Number("trainer.test_freq")] = -1
+
+
+def labels(kind: type[RlNumbers | SftNumbers]) -> Mapping[str, str]:
+    """Return the setting or the fact of each field, as the docs have it."""
+    places = {name: hint.__metadata__[0] for name, hint in get_type_hints(kind, include_extras=True).items()}
+    return {
+        name: where.text if isinstance(where, Fact) else f"`{where if isinstance(where, str) else where.key}`"
+        for name, where in places.items()
+    }

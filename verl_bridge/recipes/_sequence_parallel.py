@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from agentgym_gym.errors import BadOption
 
-__all__ = ["check_sequence_parallel"]
+__all__ = ["check_sequence_parallel", "shares_heads"]
+
+
+def shares_heads(share: int, heads: int, key_heads: int) -> bool:
+    """Return whether GPUs can share the heads of a model, as verl asserts.
+
+    Source: ``verl/models/transformers/monkey_patch.py``.
+
+    Args:
+        share: GPUs that share a sequence.
+        heads: Attention heads of the model.
+        key_heads: Its key heads.
+    """
+    return heads % share == 0 and (key_heads % share == 0 or share % key_heads == 0)
 
 
 def check_sequence_parallel(share: int, gpus: int, heads: tuple[int, int] | None) -> None:
@@ -21,8 +34,7 @@ def check_sequence_parallel(share: int, gpus: int, heads: tuple[int, int] | None
     if gpus % share:
         problem = f"does not divide the {gpus} GPUs that train"
         raise BadOption("sequence_parallel", share, problem=problem)
-    # As verl asserts in models/transformers/monkey_patch.py.
-    if heads is not None and (heads[0] % share or (heads[1] % share and share % heads[1])):
+    if heads is not None and not shares_heads(share, *heads):
         problem = (
             f"does not fit the model's {heads[0]} attention heads and {heads[1]} key heads: verl requires a "
             "divisor of the first, and a divisor or a multiple of the second"

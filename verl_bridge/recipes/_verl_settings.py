@@ -250,6 +250,7 @@ class SftSettings(_Settings):
     longest: Annotated[int, Count("data.max_length")] = 1024
     packed_tokens: Annotated[int, Count("data.max_token_len_per_gpu")] = 8192
     packed: Annotated[bool, "data.use_dynamic_bsz"] = True
+    sequence_parallel: Annotated[int, Number("engine.ulysses_sequence_parallel_size")] = 1
     messages: Annotated[str, "data.messages_key"] = "messages"
     truncation: Annotated[str, "data.truncation"] = "error"
     model: Annotated[str | None, Name("model.path")] = ""

@@ -1,4 +1,4 @@
-"""The rules of `agentgym verl check` about numbers: settings that verl accepts, and that spoil a training.
+"""The rules about numbers for reinforcement learning: settings that verl accepts, and that spoil a training.
 
 Settings that verl's own ``validate_config`` rejects have no rule here. docs/training/check_numbers.md is
 generated from this table.
@@ -6,60 +6,17 @@ generated from this table.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from verl_bridge._credit.estimators import BY_TURN, GIGPO, GROUPED, WITH_CRITIC
-from verl_bridge.recipes._finding import Finding
-from verl_bridge.recipes._numbers import LABELS, Numbers
+from verl_bridge.recipes import _shared_rules as shared
+from verl_bridge.recipes._rule import Rule, problem_if, warning_if
 
-__all__ = ["RULES", "Rule"]
+if TYPE_CHECKING:
+    from verl_bridge.recipes._numbers import RlNumbers
 
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule about settings.
-
-    Attributes:
-        status: The kind of its finding.
-        wrong: Whether the settings break it; without side effects.
-        text: The finding with the values, each as ``name={field}``.
-        reason: The effect on the training.
-        advice: The remedy.
-    """
-
-    status: Literal["problem", "warning"]
-    wrong: Callable[[Numbers], bool]
-    text: str
-    reason: str
-    advice: str
-
-    @property
-    def settings(self) -> list[str]:
-        """The settings and facts that the rule reads, as the docs have them."""
-        # They are the attributes in the code of the function, so that no second list can differ from it.
-        return [LABELS[name] for name in self.wrong.__code__.co_names if name in LABELS]
-
-    @property
-    def condition(self) -> str:
-        """The finding without values."""
-        return re.sub(r"=\{[^}]*\}", "", self.text)
-
-    def finding(self, numbers: Numbers) -> Finding:
-        """Return the finding about settings that break the rule."""
-        text = f"{self.text.format_map(vars(numbers))}: {self.reason}"
-        return Finding("numbers", self.status, text, self.advice)
-
-
-def _problem(wrong: Callable[[Numbers], bool], text: str, reason: str, advice: str) -> Rule:
-    return Rule("problem", wrong, text, reason, advice)
-
-
-def _warning(wrong: Callable[[Numbers], bool], text: str, reason: str, advice: str) -> Rule:
-    return Rule("warning", wrong, text, reason, advice)
-
+__all__ = ["RL_RULES"]
 
 _LOAD_FORMATS = frozenset(
     {
@@ -85,16 +42,16 @@ def _below_one(limit: Any) -> bool:
     return isinstance(limit, int | float) and 0 < limit < 1
 
 
-RULES: Mapping[str, Sequence[Rule]] = {
+RL_RULES: Mapping[str, Sequence[Rule[RlNumbers]]] = {
     "Lengths": (
-        _problem(
+        problem_if(
             lambda s: s.by_tokens and s.tokens * s.sequence_parallel < s.prompt + s.response,
             "actor.ppo_max_token_len_per_gpu={tokens} x ulysses_sequence_parallel_size="
             f"{{sequence_parallel}} is below {_LENGTHS}",
             _ASSERTED,
             _AS_LONG,
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.by_tokens
                 and s.forward_tokens is not None
@@ -105,7 +62,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             _ASSERTED,
             _AS_LONG,
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.by_tokens
                 and (s.uses_kl or s.rewards_kl)
@@ -117,7 +74,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             _ASSERTED,
             _AS_LONG,
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.by_tokens
                 and s.estimator in WITH_CRITIC
@@ -127,7 +84,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             _ASSERTED,
             _AS_LONG,
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.by_tokens
                 and s.estimator in WITH_CRITIC
@@ -139,19 +96,19 @@ RULES: Mapping[str, Sequence[Rule]] = {
             _ASSERTED,
             _AS_LONG,
         ),
-        _problem(
+        problem_if(
             lambda s: s.model_len is not None and s.model_len < s.prompt + s.response,
             f"rollout.max_model_len={{model_len}} is below {_LENGTHS}",
             "the engine cuts off long episodes, or rejects their prompts",
             "set it to null, or to max_prompt_length + max_response_length or more",
         ),
-        _warning(
+        warning_if(
             lambda s: s.engine == "sglang" and s.model_len == s.prompt + s.response,
             f"rollout.max_model_len={{model_len}} is just {_LENGTHS}, with rollout.name: sglang",
             "sglang needs one token more, and returns an empty last reply",
             "add 1 to max_model_len",
         ),
-        _problem(
+        problem_if(
             # With a context below prompt + response, check_context reports that.
             lambda s: (
                 s.model_len is not None
@@ -162,25 +119,25 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "the engine does not start",
             "set it to null, or use a model with a longer context",
         ),
-        _problem(
+        problem_if(
             lambda s: s.rollout_prompt is not None and s.rollout_prompt != s.prompt,
             "rollout.prompt_length={rollout_prompt} differs from data.max_prompt_length={prompt}",
             "rows are padded to the one, and prompts limited by the other",
             "delete rollout.prompt_length, which verl sets to data.max_prompt_length",
         ),
-        _problem(
+        problem_if(
             lambda s: s.rollout_response is not None and s.rollout_response != s.response,
             "rollout.response_length={rollout_response} differs from data.max_response_length={response}",
             "episodes end at the one, and everything else is computed for the other",
             "delete rollout.response_length, which verl sets to data.max_response_length",
         ),
-        _warning(
+        warning_if(
             lambda s: s.observation is not None and s.observation >= s.response,
             "max_observation_tokens={observation} is not below max_response_length={response}",
             "one observation can fill the episode, and the model gets no other turn",
             "lower max_observation_tokens in agent_loop.yaml, or raise data.max_response_length",
         ),
-        _warning(
+        warning_if(
             lambda s: s.loop_turns is not None and s.env_turns is not None and s.loop_turns > s.env_turns,
             "max_turns={loop_turns} of the loop is above max_turns={env_turns} of the environments",
             "the environments end each episode at their own limit",
@@ -188,27 +145,21 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
     ),
     "Sizes": (
-        _problem(
-            lambda s: s.sequence_parallel < 1 or s.gpus * s.nodes % s.sequence_parallel > 0,
-            "actor.ulysses_sequence_parallel_size={sequence_parallel} does not divide "
-            "trainer.n_gpus_per_node={gpus} x nnodes={nodes}",
-            "verl cannot form groups of GPUs for a sequence",
-            "set it to 1, or to a divisor of the number of GPUs",
-        ),
-        _problem(
+        *shared.sequence_parallel("actor"),
+        problem_if(
             lambda s: s.forward_by_tokens is not None and s.forward_by_tokens != s.by_tokens,
             "rollout.log_prob_use_dynamic_bsz={forward_by_tokens} differs from "
             "actor.use_dynamic_bsz={by_tokens}",
             "verl's workers stop at the start",
             "delete rollout.log_prob_use_dynamic_bsz, which verl sets to actor.use_dynamic_bsz",
         ),
-        _warning(
+        warning_if(
             lambda s: s.mini < s.batch and s.batch % s.mini > 0 and not s.turn_rows,
             "train_batch_size={batch} is not a multiple of ppo_mini_batch_size={mini}",
             "the last update of each step is filled up with padding, or its prompts are left out",
             "change ppo_mini_batch_size to a divisor of train_batch_size",
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.gen_batch is not None
                 and s.mode == "sync"
@@ -219,13 +170,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "verl's trainer stops at its first step",
             "delete data.gen_batch_size",
         ),
-        _problem(
-            lambda s: 0 < s.train_samples < s.batch,
-            "data.train_max_samples={train_samples} is below train_batch_size={batch}",
-            "verl drops incomplete batches, so there is no step",
-            "raise data.train_max_samples, or set it to -1 for all rows",
-        ),
-        _problem(
+        problem_if(
             lambda s: s.nodes > 1 and s.loopback != "",
             "trainer.nnodes={nodes} is more than 1, and server={loopback} is a loopback address",
             "episodes on the other machines reach no server, or one of their own",
@@ -233,51 +178,51 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
     ),
     "Engine": (
-        _problem(
+        problem_if(
             lambda s: not 0 < s.utilization <= 1,
             "rollout.gpu_memory_utilization={utilization} is not above 0 and at most 1",
             "it is a share of the GPU's memory, and the engine does not start",
             "set it to 0.5, verl's default",
         ),
-        _warning(
+        warning_if(
             lambda s: 0.9 < s.utilization <= 1,
             "rollout.gpu_memory_utilization={utilization} is above 0.9",
             "the trainer shares the GPU, and memory runs out when the engine wakes up",
             "set it to 0.5 to 0.7, as verl's documentation advises",
         ),
-        _warning(
+        warning_if(
             lambda s: not s.frees_cache and 0.5 < s.utilization <= 0.9 and s.mode != "separate_async",
             "rollout.free_cache_engine: false with gpu_memory_utilization={utilization} above 0.5",
             "the engine keeps this memory while the model is trained",
             "set free_cache_engine: true, or lower gpu_memory_utilization",
         ),
-        _problem(
+        problem_if(
             lambda s: s.sequences < 1,
             "rollout.max_num_seqs={sequences} is below 1",
             "the engine starts no request",
             "set it to 256, verl's default",
         ),
-        _warning(
+        warning_if(
             lambda s: 0 < s.sequences < 8 and s.batch * s.samples >= 8 * s.gpus * s.nodes,
             "rollout.max_num_seqs={sequences} is below 8, for train_batch_size={batch} x "
             "rollout.n={samples} episodes on n_gpus_per_node={gpus} x nnodes={nodes}",
             "the engine generates a few replies at a time, and a step takes many times longer",
             "set it to 256, verl's default",
         ),
-        _problem(
+        problem_if(
             lambda s: s.engine == "vllm" and s.batched_tokens < s.sequences,
             "rollout.max_num_batched_tokens={batched_tokens} is below max_num_seqs={sequences}, with "
             "rollout.name: vllm",
             "vLLM does not start",
             "set max_num_batched_tokens to 8192, verl's default",
         ),
-        _problem(
+        problem_if(
             lambda s: s.load_format not in _LOAD_FORMATS and "." not in str(s.load_format),
             "rollout.load_format={load_format} is not a format of vLLM or sglang",
             "the engine does not start",
             "set it to dummy, verl's default, or to safetensors, which LoRA requires",
         ),
-        _problem(
+        problem_if(
             lambda s: s.ignores_eos,
             "rollout.ignore_eos: true",
             "no reply ends before its limit, and the model writes the environment's turns itself",
@@ -285,61 +230,61 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
     ),
     "Sampling": (
-        _problem(
+        problem_if(
             lambda s: s.temperature <= 0 and not s.val_do_sample,
             "rollout.temperature={temperature} is not above 0, with val_kwargs.do_sample: false",
             "the trainer divides by it, and all samples of a task are the same",
             "set it to 1.0",
         ),
-        _warning(
+        warning_if(
             lambda s: s.temperature > 1.5,
             "rollout.temperature={temperature} is above 1.5",
             "most replies are noise, without an action",
             "set it to 1.0",
         ),
-        _problem(
+        problem_if(
             lambda s: s.samples > 1 and s.top_k == 1,
             "rollout.top_k: 1 with rollout.n={samples} above 1",
             "only the likeliest token is drawn, so all samples of a task are the same",
             "set top_k to -1",
         ),
-        _problem(
+        problem_if(
             lambda s: not 0 < s.top_p <= 1 or s.top_k < -1,
             "rollout.top_p={top_p} is not above 0 and at most 1, or top_k={top_k} is below -1",
             "the engine rejects each request",
             "set top_p to 1.0 and top_k to -1",
         ),
-        _warning(
+        warning_if(
             lambda s: 0 < s.top_p < 1 or s.top_k > 1,
             "rollout.top_p={top_p} or top_k={top_k} leaves out tokens",
             "the trainer computes probabilities over all tokens, so the ratios of the loss are wrong",
             "set top_p to 1.0 and top_k to -1 for training; val_kwargs has its own",
         ),
-        _warning(
+        warning_if(
             lambda s: s.val_samples > 1 and (s.val_temperature == 0 or s.val_top_k == 1),
             "val_kwargs.n={val_samples} is above 1, with val_kwargs.temperature: 0 or top_k: 1",
             "greedy episodes of a task are copies of each other",
             "set val_kwargs.n to 1, or val_kwargs.temperature to 1.0",
         ),
-        _problem(
+        problem_if(
             lambda s: s.val_samples < 1,
             "val_kwargs.n={val_samples} is below 1",
             "a validation has no episode, and verl stops",
             "set it to 1",
         ),
-        _warning(
+        warning_if(
             lambda s: s.val_do_sample and s.val_temperature == 0,
             "val_kwargs.do_sample: true with val_kwargs.temperature: 0",
             "validations are greedy: agent loops use the temperature only",
             "set val_kwargs.temperature, or val_kwargs.do_sample: false",
         ),
-        _warning(
+        warning_if(
             lambda s: not s.val_do_sample and s.val_temperature > 0,
             "val_kwargs.do_sample: false with val_kwargs.temperature={val_temperature} above 0",
             "validations sample: agent loops use the temperature only",
             "set val_kwargs.temperature to 0, or val_kwargs.do_sample: true",
         ),
-        _problem(
+        problem_if(
             lambda s: s.val_temperature < 0 or not 0 < s.val_top_p <= 1,
             "val_kwargs.temperature={val_temperature} is below 0, or val_kwargs.top_p={val_top_p} is not "
             "above 0 and at most 1",
@@ -348,68 +293,44 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
     ),
     "Learning": (
-        _problem(
+        problem_if(
             lambda s: not s.rate > 0,
             "actor.optim.lr={rate} is not above 0",
             "the model does not learn, or unlearns",
             "set it to 1e-6, or 3e-5 with LoRA",
         ),
-        _problem(
+        problem_if(
             lambda s: s.rate > 1e-3,
             "actor.optim.lr={rate} is above 1e-3",
             "the first updates destroy a pretrained model",
             "set it to 1e-6, or 3e-5 with LoRA",
         ),
-        _warning(
+        warning_if(
             lambda s: 1e-5 < s.rate <= 1e-3 and s.lora_rank == 0 and s.megatron_rank == 0,
             "actor.optim.lr={rate} is above 1e-5, without LoRA",
             "published trainings of all parameters use about 1e-6, and larger rates collapse",
             "set it to 1e-6",
         ),
-        _warning(
+        warning_if(
             lambda s: 3e-4 < s.rate <= 1e-3 and (s.lora_rank > 0 or s.megatron_rank > 0),
             "actor.optim.lr={rate} is above 3e-4, with LoRA",
             "larger rates collapse, also with adapters",
             "set it to 3e-5",
         ),
-        _problem(
+        problem_if(
             lambda s: s.estimator in WITH_CRITIC and not 0 < s.critic_rate <= 1e-2,
             "critic.optim.lr={critic_rate} is not above 0 and at most 1e-2, with adv_estimator={estimator}",
             "the critic does not learn, or diverges",
             "set it to 1e-5, verl's default",
         ),
-        _problem(
-            lambda s: s.total is not None and s.warmup >= s.total > 1,
-            "actor.optim.lr_warmup_steps={warmup} is not below the training steps={total}",
-            "the training ends before its learning rate is reached",
-            "lower lr_warmup_steps, or set it to -1 for lr_warmup_steps_ratio",
-        ),
-        _problem(
-            lambda s: s.warmup <= 0 and not 0 <= s.warmup_ratio < 1,
-            "actor.optim.lr_warmup_steps_ratio={warmup_ratio} is not from 0 to below 1, with "
-            "lr_warmup_steps={warmup} not above 0",
-            "it is a share of the training steps",
-            "set it to 0.0, verl's default, or to a share such as 0.05",
-        ),
-        _problem(
-            lambda s: not s.clip_grad > 0,
-            "actor.optim.clip_grad={clip_grad} is not above 0",
-            "all gradients are scaled to 0 or reversed",
-            "set it to 1.0, verl's default",
-        ),
-        _problem(
-            lambda s: not 0 <= s.decay < 1,
-            "actor.optim.weight_decay={decay} is not from 0 to below 1",
-            "the weights grow, or decay to 0",
-            "set it to 0.01, verl's default",
-        ),
-        _problem(
+        *shared.optimizer("actor.optim"),
+        problem_if(
             lambda s: s.loss == "vanilla" and not s.clip_dual > 1,
             "actor.clip_ratio_c={clip_dual} is not above 1, with policy_loss.loss_mode: vanilla",
             "verl's loss stops the training at the first update",
             "set it to 3.0, verl's default",
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.clip < 0
                 or (s.clip_low is not None and s.clip_low < 0)
@@ -419,7 +340,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "the clipped range of ratios leaves out 1, where each update begins",
             "set them to 0.2, verl's default",
         ),
-        _warning(
+        warning_if(
             lambda s: (
                 s.loss == "vanilla"
                 and ((s.clip_low is not None and s.clip_low >= 1) or (s.clip_high or 0) > 1)
@@ -429,88 +350,82 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "the loss clips next to nothing, and one update may go too far",
             "set clip_ratio_low to 0.2, and clip_ratio_high to 0.2 to 0.3",
         ),
-        _problem(
+        problem_if(
             lambda s: s.uses_kl and s.kl < 0,
             "actor.kl_loss_coef={kl} is below 0, with use_kl_loss: true",
             "the loss rewards distance from the reference",
             "set it to 0.001",
         ),
-        _warning(
+        warning_if(
             lambda s: s.uses_kl and s.kl == 0,
             "actor.kl_loss_coef: 0 with use_kl_loss: true",
             "the reference is computed for each step, and has no effect",
             "set use_kl_loss: false",
         ),
-        _warning(
+        warning_if(
             lambda s: s.uses_kl and s.kl > 0.5,
             "actor.kl_loss_coef={kl} is above 0.5, with use_kl_loss: true",
             "the distance from the reference outweighs the rewards, and the model stays as it is",
             "set it to 0.001 to 0.1",
         ),
-        _problem(
+        problem_if(
             lambda s: s.entropy > 0.1,
             "actor.entropy_coeff={entropy} is above 0.1",
             "entropy outweighs the rewards, and the replies become noise",
             "set it to 0, verl's default, or to about 0.001",
         ),
-        _warning(
+        warning_if(
             lambda s: s.entropy < 0,
             "actor.entropy_coeff={entropy} is below 0",
             "the loss rewards low entropy, and the samples of a task become the same",
             "set it to 0, verl's default",
         ),
-        _warning(
+        warning_if(
             lambda s: s.passes is not None and s.passes > 8,
             "actor.ppo_epochs={passes} is above 8",
             "each episode is trained on so often that most of its tokens are clipped",
             "set it to 1 to 4",
         ),
-        _problem(
-            lambda s: s.lora_rank > 0 and not s.lora_alpha > 0,
-            "model.lora_alpha={lora_alpha} is not above 0, with lora_rank={lora_rank}",
-            "the adapters are scaled by it, and have no effect or a reversed one",
-            "set it to the rank",
-        ),
     ),
     "Rewards and advantages": (
-        _problem(
+        problem_if(
             lambda s: not 0 <= s.discount <= 1 and s.estimator in _DISCOUNTING,
             "algorithm.gamma={discount} is not from 0 to 1, with adv_estimator={estimator}, which discounts",
             "returns grow with each turn, or change their sign",
             "set it to 1.0, verl's default",
         ),
-        _warning(
+        warning_if(
             lambda s: s.estimator in _BY_TOKEN and 0 <= s.discount < 1 and s.discount**s.response < 0.05,
             "algorithm.gamma={discount} over max_response_length={response} tokens is close to 0, with "
             "adv_estimator={estimator}, which discounts at each token",
             "early turns get no credit for the reward at the end",
             "set it to 1.0, verl's default; gym_gigpo and gym_turn_gae discount at each turn",
         ),
-        _warning(
+        warning_if(
             lambda s: s.estimator in _WITHOUT_DISCOUNT and s.discount != 1,
             "algorithm.gamma={discount} is not 1, with adv_estimator={estimator}, which does not discount",
             "it has no effect",
             "delete it, or choose gym_gigpo, gae or reinforce_plus_plus",
         ),
-        _problem(
+        problem_if(
             lambda s: s.estimator in WITH_CRITIC and not 0 <= s.lam <= 1,
             "algorithm.lam={lam} is not from 0 to 1, with adv_estimator={estimator}",
             "advantages grow with the length of the episode",
             "set it to 1.0, verl's default",
         ),
-        _warning(
+        warning_if(
             lambda s: not s.divides and not str(s.estimator).startswith(("grpo", GIGPO, "gdpo")),
             "algorithm.norm_adv_by_std_in_grpo: false with adv_estimator={estimator}, which is not GRPO",
             "only GRPO and its variants read it",
             "delete it",
         ),
-        _problem(
+        problem_if(
             lambda s: s.rewards_kl and s.reward_kl < 0,
             "algorithm.kl_ctrl.kl_coef={reward_kl} is below 0, with use_kl_in_reward: true",
             "distance from the reference is rewarded",
             "set it to 0.001, verl's default",
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.rewards_kl and s.kl_control == "adaptive" and not (s.kl_horizon > 0 and s.target_kl > 0)
             ),
@@ -519,7 +434,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "the adaptive coefficient divides by both",
             "set horizon to 10000 and target_kl to 0.1, verl's defaults",
         ),
-        _warning(
+        warning_if(
             lambda s: s.rewards_kl and s.uses_kl,
             "algorithm.use_kl_in_reward: true with actor.use_kl_loss: true",
             "the distance from the reference is penalized twice",
@@ -527,7 +442,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
     ),
     "Rollout correction": (
-        _problem(
+        problem_if(
             lambda s: (
                 s.returns_log_probs is False
                 and (s.bypass or s.weighted_by is not None or s.rejected_by is not None)
@@ -537,7 +452,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "the correction needs the engine's probabilities; without them verl skips it, or stops",
             "set rollout.calculate_log_probs: true",
         ),
-        _problem(
+        problem_if(
             lambda s: (
                 s.weighted_by is not None
                 and isinstance(s.weight_limit, int | float)
@@ -548,20 +463,20 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "verl stops at the first step",
             "set it to 2.0, verl's default",
         ),
-        _warning(
+        warning_if(
             lambda s: s.weighted_by is not None and _below_one(s.weight_limit),
             "rollout_correction.rollout_is_threshold={weight_limit} is below 1, with "
             "rollout_is={weighted_by}",
             "equal probabilities have the ratio 1, so each token gets a smaller weight",
             "set it to 2.0, verl's default",
         ),
-        _problem(
+        problem_if(
             lambda s: s.rejected_by is not None and s.rejection_limit is None,
             "rollout_correction.rollout_rs={rejected_by} without rollout_rs_threshold",
             "verl stops at the first step",
             "set rollout_correction.rollout_rs_threshold",
         ),
-        _warning(
+        warning_if(
             lambda s: s.rejected_by is None and s.rejection_limit is not None,
             "rollout_correction.rollout_rs_threshold={rejection_limit} without rollout_rs",
             "nothing is rejected",
@@ -569,69 +484,39 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
     ),
     "Steps and checkpoints": (
-        _warning(
-            lambda s: (
-                s.steps is not None
-                and s.epochs is not None
-                and s.train_rows is not None
-                and 0 < s.train_rows // s.batch * s.epochs < s.steps
-            ),
-            "trainer.total_training_steps={steps} is more than total_epochs={epochs} of "
-            "train_files={train_rows} / train_batch_size={batch} steps",
-            "verl stops after the last epoch",
-            "raise trainer.total_epochs, which is an upper limit",
-        ),
-        _problem(
+        *shared.steps(),
+        *shared.checkpoints("actor.checkpoint"),
+        problem_if(
             lambda s: s.total is not None and s.critic_warmup >= s.total > 1,
             "trainer.critic_warmup={critic_warmup} is not below the training steps={total}",
             "the policy is never updated, or only at the last step",
             "lower trainer.critic_warmup",
         ),
-        _warning(
+        warning_if(
             lambda s: s.critic_warmup > 0 and s.estimator not in WITH_CRITIC,
             "trainer.critic_warmup={critic_warmup} is above 0, with adv_estimator={estimator}",
             "there is no critic, so the episodes of these steps train nothing",
             "set it to 0",
         ),
-        _warning(
+        warning_if(
             lambda s: s.save_freq < 1 and s.total is not None and s.total >= 100,
             "trainer.save_freq={save_freq} is below 1, with the training steps={total}",
             "no checkpoint is written, also not at the end",
             "set it to 25",
         ),
-        _problem(
-            lambda s: (
-                s.save_freq > 0 and isinstance(s.saved, list) and not {"model", "hf_model"} & {*s.saved}
-            ),
-            "actor.checkpoint.save_contents={saved} has no model, with trainer.save_freq={save_freq} above 0",
-            "the checkpoints have no weights",
-            "add model",
-        ),
-        _problem(
-            lambda s: s.resume == "resume_path" and "global_step_" not in str(s.resume_path),
-            "trainer.resume_from_path={resume_path} is no global_step_N, with resume_mode: resume_path",
-            "verl stops after loading the models",
-            "set it to the folder of a step, global_step_N, or set resume_mode: auto",
-        ),
-        _problem(
+        problem_if(
             lambda s: s.only_validates and not s.validates_first,
             "trainer.val_only: true with val_before_train: false",
             "verl does not validate first, and then trains",
             "set trainer.val_before_train: true",
         ),
-        _problem(
-            lambda s: s.no_checkpoints != "",
-            "trainer.default_local_dir={no_checkpoints} cannot be written",
-            "verl stops at the first checkpoint",
-            "choose a folder that the training may write",
-        ),
-        _problem(
+        problem_if(
             lambda s: s.no_episodes != "",
             "episodes_dir={no_episodes} of the loop cannot be written",
             "no episode is recorded",
             "choose a folder that the training may write",
         ),
-        _problem(
+        problem_if(
             lambda s: s.no_dumps != "",
             "trainer.rollout_data_dir={no_dumps} cannot be written",
             "verl stops at the first step",
@@ -639,67 +524,50 @@ RULES: Mapping[str, Sequence[Rule]] = {
         ),
     ),
     "Settings without effect": (
-        _warning(
+        warning_if(
             lambda s: s.own_loop and s.assistant_turns > 0,
             "rollout.multi_turn.max_assistant_turns={assistant_turns} is set",
             "the agent loop of verl_bridge ignores it",
             "set max_turns in agent_loop.yaml, and delete it",
         ),
-        _warning(
+        warning_if(
             lambda s: s.own_loop and s.user_turns > 0,
             "rollout.multi_turn.max_user_turns={user_turns} is set",
             "the agent loop of verl_bridge ignores it",
             "set max_turns in agent_loop.yaml, and delete it",
         ),
-        _warning(
+        warning_if(
             lambda s: s.clip != 0.2 and s.clip_low == 0.2 and s.clip_high == 0.2,
             "actor.clip_ratio={clip} is changed, and clip_ratio_low={clip_low} and clip_ratio_high="
             "{clip_high} not",
             "the losses use clip_ratio only where the other two are null",
             "set clip_ratio_low and clip_ratio_high",
         ),
-        _warning(
+        warning_if(
             lambda s: s.old_clip_grad != 1 and s.clip_grad == 1,
             "actor.grad_clip={old_clip_grad} is changed, and actor.optim.clip_grad={clip_grad} not",
             "verl's engines read actor.optim.clip_grad only",
             "set actor.optim.clip_grad",
         ),
-        _warning(
-            lambda s: s.warmup > 0 and s.warmup_ratio > 0,
-            "actor.optim.lr_warmup_steps_ratio={warmup_ratio} and lr_warmup_steps={warmup} are both above 0",
-            "the number of steps replaces the share",
-            "delete one of them",
-        ),
-        _warning(
+        warning_if(
             lambda s: not s.uses_kl and s.kl not in {0, 0.001},
             "actor.kl_loss_coef={kl} is changed, with use_kl_loss: false",
             "the loss has no distance from the reference",
             "set use_kl_loss: true, or delete kl_loss_coef",
         ),
-        _warning(
+        warning_if(
             lambda s: not s.rewards_kl and s.reward_kl not in {0, 0.001},
             "algorithm.kl_ctrl.kl_coef={reward_kl} is changed, with use_kl_in_reward: false",
             "rewards have no distance from the reference",
             "set use_kl_in_reward: true, or actor.kl_loss_coef",
         ),
-        _warning(
+        warning_if(
             lambda s: s.loss_scale is not None and s.aggregation != "seq-mean-token-sum-norm",
             "actor.loss_scale_factor={loss_scale} is set, with another loss_agg_mode={aggregation}",
             "only seq-mean-token-sum-norm reads it",
             "delete it, or set loss_agg_mode: seq-mean-token-sum-norm",
         ),
-        _problem(
-            lambda s: s.misspelt != "",
-            "data.apply_chat_template_kwargs={misspelt} is a misspelt name",
-            "chat templates ignore unknown names, so thinking is not switched",
-            "correct the name, such as enable_thinking",
-        ),
-        _warning(
-            lambda s: s.unused != "",
-            "data.apply_chat_template_kwargs={unused} is not in the model's chat template",
-            "chat templates ignore unknown names",
-            "delete it, or correct its name",
-        ),
+        *shared.without_effect("actor.optim"),
     ),
 }
 """The rules, by their subject."""
