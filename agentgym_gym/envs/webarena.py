@@ -229,6 +229,7 @@ class Stop(_Browsing):
 
     template: ClassVar[str] = "stop [{answer}]"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"stop[{answer}]": {}, "stop": {"answer": ""}}
+    blind_answers: ClassVar[tuple[str, ...]] = ("", "N/A", "Yes", "No", "0", "1", "None")
     answer: Annotated[str, _OptionalText(["$42", "N/A"], without=_WITHOUT), "the answer, or nothing"]
 
 
