@@ -262,9 +262,7 @@ WEATHER = Environment(
             ("answer 'Yes'", "answer 'No'"),
             "some questions are answered by yes or no, as 45 of AgentGym's 343",
         ),
-        **dict.fromkeys(
-            ("answer 1", "answer 2", "answer 3"), "some questions ask for a small number or a count"
-        ),
+        **dict.fromkeys(("answer 1", "answer 2", "answer 3"), "some questions ask for a small number"),
     },
     on_unknown="refuse",
     agentgym_readers={"react": read_as_agentgym},

@@ -1,4 +1,4 @@
-"""No cheap policy wins the tasks of a local server: constant answers, the page as the answer, random actions."""
+"""No cheap policy wins the tasks of a local server: constant answers, the page, random actions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 
-import needs
 from agentgym_gym.aio import AsyncAgentGymEnv
 from agentgym_gym.catalogue import environments
 from agentgym_gym.evaluate import load_oracle, validate
@@ -32,7 +31,6 @@ MOST_TASKS = {
     ],
 )
 def test_no_cheap_policy_wins_more_than_it_may(environment, local_url):
-    needs.skip_without(*needs.needs_of_server(environment.name.lower()))
     split = environment.splits["test"]
     most = MOST_TASKS.get(environment.name, len(split))
     make = partial(AsyncAgentGymEnv, environment.name, server=local_url(environment.name.lower()))
