@@ -94,6 +94,8 @@ class ServerKind:
         check: Import path ``"module:function"`` of a function that returns a `SetupError` if a program is
             missing, such as Java, or None; called if all modules are installed.
         program: The name of that program, for a table.
+        most_envs: Import path ``"module:function"`` of a function that returns the default of ``max_envs``
+            for this machine; empty for a server whose environments take little memory.
     """
 
     title: str
@@ -103,6 +105,7 @@ class ServerKind:
     extra: str = ""
     check: str = ""
     program: str = ""
+    most_envs: str = ""
 
     def app(self, **options: Any) -> Any:
         """Return the ASGI application.
@@ -122,6 +125,8 @@ class ServerKind:
         refused = sorted(set(options) - {"max_envs", "max_body_bytes", "keep_seconds", *self.takes})
         if refused:
             raise BadOption(f"the {self.title} server takes no {', '.join(refused)}")
+        if self.most_envs and "max_envs" not in options:
+            options["max_envs"] = import_object(self.most_envs)()
         return import_object(self.create_app)(ServerOptions(**options))
 
     def missing(self) -> SetupError | None:

@@ -83,7 +83,8 @@ class Tabs:
 
     Args:
         context: The context; closing it ends the tabs.
-        settle_seconds: How long to wait after each action, for pages that change later by scripts.
+        settle_seconds: How long to wait after each action, whether or not a page is still loading; if it is
+            0, the page is awaited.
         detailed: Whether the text of a page is detailed, as for `page_text`.
     """
 
@@ -239,7 +240,10 @@ class Tabs:
         return self._watches[page]
 
     async def _settle(self) -> None:
-        """Wait until the page has loaded what an action requested."""
+        """Wait for the settle time, or until the page has loaded what an action requested."""
+        if self._settle_seconds:
+            await asyncio.sleep(self._settle_seconds)
+            return
         watch = await self._watch(self.shown)
         for _ in range(_TRIES):
             with contextlib.suppress(Error):  # the page was replaced meanwhile
@@ -248,8 +252,6 @@ class Tabs:
                 break
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(watch.loaded.wait(), _LOAD_SECONDS)
-        if self._settle_seconds:
-            await asyncio.sleep(self._settle_seconds)
 
     async def see(self) -> TabPage:
         """Read the current tab.

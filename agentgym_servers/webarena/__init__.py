@@ -12,9 +12,10 @@ __all__ = ["SERVER"]
 SERVER = ServerKind(
     "WebArena",
     "agentgym_servers.webarena._server:create_app",
-    needs=("playwright",),
+    needs=("playwright", "psutil"),
     takes=("seed", "data"),
     extra="servers-webarena",
     check="agentgym_servers._browser.executable:missing_chromium",
     program="Chromium",
+    most_envs="agentgym_servers._browser.memory:most_envs",
 )

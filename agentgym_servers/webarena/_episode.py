@@ -16,12 +16,12 @@ from agentgym_servers._browser.held_tabs import HeldTabs
 from agentgym_servers._browser.tabs import ActionFailed, TabPage, Tabs
 from agentgym_servers._browser.turns import Turns
 from agentgym_servers.webarena._evaluation import evaluate
-from agentgym_servers.webarena._site_server import HEADER
+from agentgym_servers.webarena._site_server import HEADER, SiteServer
 from agentgym_servers.webarena._sites import host_of
 from agentgym_servers.webarena._sites.web import COOKIE, signed_in_cookie
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena._site_server import SiteServer
+    from agentgym_servers._browser.wall import Wall
     from agentgym_servers.webarena._task import WebArenaTask, WebArenaWorld
 
 __all__ = ["NoPage", "WebArenaBrowser", "WebArenaEpisode", "fault"]
@@ -52,30 +52,23 @@ class WebArenaBrowser:
 
     Args:
         world: The tasks.
-        sites: The server of the sites; None if the sites are the user's.
+        sites: The server of the sites, or the wall around the user's.
     """
 
-    def __init__(self, world: WebArenaWorld, sites: SiteServer | None) -> None:
-        self.world, self.sites = world, sites
-        self.turns = Turns()
-        self.chromium: Chromium | None = None
-        self._starting = asyncio.Lock()
-
-    async def _started(self) -> Chromium:
-        async with self._starting:
-            if self.chromium is None:
-                self.chromium = Chromium(None if self.sites is None else await self.sites.start())
-            return self.chromium
+    def __init__(self, world: WebArenaWorld, sites: SiteServer | Wall) -> None:
+        self.world = world
+        self.sites = sites if isinstance(sites, SiteServer) else None
+        self.chromium = Chromium(sites.start)
+        self.turns = Turns(self.chromium)
 
     async def open(self, task: WebArenaTask) -> Tabs:
         """Open a context for a task, with its own state of the sites and its own accounts."""
-        chromium = await self._started()
         token, state = "", self.world.fresh_state(task)
         headers = None
         if self.sites is not None and state is not None:
             token = self.sites.add(state)
             headers = {HEADER: token}
-        context = await chromium.context(headers, None if task.storage is None else str(task.storage))
+        context = await self.chromium.context(headers, None if task.storage is None else str(task.storage))
         if self.sites is not None:
             sites = self.sites
             context.on("close", lambda _: sites.remove(token))

@@ -19,6 +19,7 @@ from playwright.async_api import Error
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.actions import NotAnAction
 from agentgym_servers._browser.tabs import ActionFailed
+from agentgym_servers._browser.wall import Wall
 from agentgym_servers._frame.app import CannotJudge, Failed, Full, judge_failure, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.webarena._data_folder import DataWorld
@@ -48,10 +49,14 @@ class _Server:
     """The environments and their routes."""
 
     def __init__(self, options: ServerOptions) -> None:
-        self._world: WebArenaWorld = (
-            world_of(options.seed) if options.data is None else DataWorld(options.data)
-        )
-        self.browser = WebArenaBrowser(self._world, SiteServer() if options.data is None else None)
+        self._world: WebArenaWorld
+        if options.data is None:
+            self._world = world_of(options.seed)
+            sites: SiteServer | Wall = SiteServer()
+        else:
+            self._world = data = DataWorld(options.data)
+            sites = Wall(data.allowed)
+        self.browser = WebArenaBrowser(self._world, sites)
         self.envs = HeldEnvs[WebArenaEpisode](options)
 
     def episode(self, env_idx: Any) -> WebArenaEpisode:
