@@ -396,7 +396,7 @@ _LOCAL_QUIRKS = """\
   requires that the answer has all words of the reference, and a reference `N/A` that the answer is the
   same.
 - `--data` takes a folder of WebArena's own task files with the addresses of the user's sites in
-  `sites.json`. These sites keep the changes of an episode.
+  `sites.json`; the browser reaches no others. These sites keep the changes of an episode.
 - A check that cannot be evaluated, such as one whose page does not load, is the fault `JudgeFailed`, with the
   reason. An element that is not on the page is the agent's failure.
 - Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. An
@@ -405,8 +405,8 @@ _LOCAL_QUIRKS = """\
 - After `stop` no action is executed, and the score is not paid again.
 - An address that is not one of the sites shows a page with the reason, where AgentGym's server stays on the
   page. Only addresses with `http://` or `https://` are opened.
-- Every character can be typed. A step waits for the page to load, not for a fixed 1.5 s (with `--data` it
-  does both). The message about a missing element has other words.
+- Every character can be typed. A step waits for the page to load, not for a fixed 1.5 s; with `--data` it
+  waits for 1.5 s, as there. The message about a missing element has other words.
 - `/list_envs` returns the ids, instead of an error."""
 
 WEBARENA = Environment(
