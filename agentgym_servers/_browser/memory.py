@@ -13,7 +13,7 @@ __all__ = ["most_envs"]
 _MB = 1_000_000
 _BROWSER = 500 * _MB  # the server and its browser with one environment
 _WITHOUT_WINDOWS, _WITH_WINDOWS = 25 * _MB, 75 * _MB
-"""Memory of each further environment: we measured 19 MB in chromium-headless-shell, up to 69 MB in chromium."""
+"""Memory of a further environment: we measured 19 MB in chromium-headless-shell, up to 69 MB in chromium."""
 
 _LEAST, _MOST = 8, 4096
 
