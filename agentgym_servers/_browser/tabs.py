@@ -83,7 +83,7 @@ class Tabs:
 
     Args:
         context: The context; closing it ends the tabs.
-        settle_seconds: How long to wait after each action, for pages that change later by scripts.
+        settle_seconds: How long `rest` waits for pages that change later by scripts.
         detailed: Whether the text of a page is detailed, as for `page_text`.
     """
 
@@ -248,6 +248,10 @@ class Tabs:
                 break
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(watch.loaded.wait(), _LOAD_SECONDS)
+        await self.rest()
+
+    async def rest(self) -> None:
+        """Wait for pages that change later by scripts."""
         if self._settle_seconds:
             await asyncio.sleep(self._settle_seconds)
 

@@ -22,12 +22,16 @@ class Turns:
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(_AT_ONCE)
 
-    async def take(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def take(self, work: Callable[[], Awaitable[T]], idle_seconds: float = 0.0) -> T:
         """Wait for a turn, and do the work.
+
+        Args:
+            work: The work.
+            idle_seconds: The part of the work that only waits; the time limit does not count it.
 
         Raises:
             TimeoutError: The work took longer than a turn may. The wait for the turn has no limit: it depends
                 on the other environments and not on this one.
         """
         async with self._free:
-            return await asyncio.wait_for(work(), TURN_SECONDS)
+            return await asyncio.wait_for(work(), TURN_SECONDS + idle_seconds)

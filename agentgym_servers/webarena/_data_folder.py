@@ -27,7 +27,8 @@ __all__ = ["SITES_FILE", "DataWorld"]
 SITES_FILE = "sites.json"
 """The file with the addresses."""
 
-_SETTLE_SECONDS = 1.5  # as AgentGym's server waits after each action
+_SETTLE_SECONDS = 1.5  # as AgentGym's server waits after a reset and after each action, including stop
+_CHECK_SECONDS = 3.0  # as WebArena waits after a check has opened a page
 _NEEDED = ("task_id", "sites", "intent", "start_url", "eval")
 _KINDS = {"string_match", "url_match", "program_html"}
 
@@ -44,7 +45,7 @@ class DataWorld:
 
     def __init__(self, folder: Path) -> None:
         self.addresses = _addresses(folder / SITES_FILE)
-        self.settle_seconds = _SETTLE_SECONDS
+        self.settle_seconds, self.check_seconds = _SETTLE_SECONDS, _CHECK_SECONDS
         self._tasks: dict[int, WebArenaTask] = {}
         for path, written in _written(folder):
             task = self._task(folder, path, written)

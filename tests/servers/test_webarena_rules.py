@@ -10,7 +10,8 @@ pytest.importorskip("playwright", reason=needs.reason("playwright"))
 
 from agentgym_servers._browser.actions import BrowserAction, NotAnAction, read_action
 from agentgym_servers._browser.tree import Numbers, page_text
-from agentgym_servers.webarena._evaluation import matches_answer, matches_url, problem_of
+from agentgym_servers.webarena._answers import matches_answer, matches_url
+from agentgym_servers.webarena._evaluation import problem_of
 from agentgym_servers.webarena._page_functions import is_agents_page, raised_by_page
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._world import world_of

@@ -89,8 +89,8 @@ def _find_agentgym() -> bool:
 
 _DEV = "pip install -e '.[dev]'"
 _PACKAGES = {
-    _DEV: "basedpyright fastapi furo gymnasium h2 httpx minigrid miniwob myst_parser numpy playwright proxy "
-    "py4j pyarrow requests rich scienceworld sphinx sphinx_copybutton tomli tomllib typer uvicorn yaml",
+    _DEV: "basedpyright fastapi furo gymnasium h2 httpx minigrid miniwob myst_parser nltk numpy playwright "
+    "proxy py4j pyarrow requests rich scienceworld sphinx sphinx_copybutton tomli tomllib typer uvicorn yaml",
     f"{_DEV} with Python 3.11 or newer": "check_jsonschema httpx2 openai",
     "make verl": "inspect_ai jinja2 ray tokenizers torch transformers verl",
     "make libraries": "gem reasoning_gym textarena textworld textworld_express",
