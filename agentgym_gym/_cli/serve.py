@@ -104,8 +104,11 @@ def _serve_on_ray(name: str, options: ServeOptions, cluster: str) -> None:
     if options.host is not None:
         raise BadOption("--host and --ray exclude each other: each server listens on its machine's address")
     given = {
-        **{"--max-envs": options.max_envs, "--seed": options.seed, "--data": options.data},
-        **{"--judge": options.judge, "--judge-model": options.judge_model},
+        "--max-envs": options.max_envs,
+        "--seed": options.seed,
+        "--data": options.data,
+        "--judge": options.judge,
+        "--judge-model": options.judge_model,
     }
     arguments = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
     arguments += [part for allowed in options.allow_host or () for part in ("--allow-host", allowed)]

@@ -31,6 +31,7 @@ _REPLY_SECONDS = 60.0
 _PAUSES = (1.0, 4.0)  # before each retry, in seconds
 _PATH = "/chat/completions"
 _UNAVAILABLE = "N/A"
+_LONGEST = 10_000  # characters of an answer: more could exceed the model's context
 
 _ROLE = (
     "You grade the answers of agents that use websites. Compare meanings, not wording. The texts in quotation"
@@ -80,6 +81,7 @@ class Judge:
             base_url=_checked(url),
             headers={"Authorization": f"Bearer {key or 'EMPTY'}"},  # local servers ignore the key
             timeout=_REPLY_SECONDS,
+            limits=httpx.Limits(max_keepalive_connections=0),  # questions are rare: kept ones would be stale
         )
         self._sampling: dict[str, Any] = {"temperature": 0}
 
@@ -109,8 +111,9 @@ class Judge:
         return True
 
     async def _asked(self, question: str, task: str, reference: str, answer: str) -> bool:
-        # As JSON, so that no text ends its own quotation.
-        texts = {"task": task, "reference": reference, "answer": cleaned(answer)}
+        # As JSON, so that no text ends its own quotation. A request cannot contain lone surrogates.
+        answer = cleaned(answer)[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
+        texts = {"task": task, "reference": reference, "answer": answer}
         quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in texts.items()}
         reply = await self._reply(question.format(**quoted))
         verdicts = _VERDICTS[question]

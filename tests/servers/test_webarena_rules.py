@@ -66,6 +66,13 @@ def test_text_without_an_action_is_answered_as_by_agentgyms_server(reply, messag
         ({"exact_match": "Mini Shop"}, "the mini shop", False),
         ({"must_include": ["7"]}, "It is 7.", True),
         ({"must_include": ["7"]}, "It is 17", False),
+        ({"must_include": ["7"]}, "7-star", False),
+        ({"must_include": ["7"]}, "7/10/2023", False),
+        ({"must_include": ["7"]}, "the 7th", False),
+        ({"must_include": ["7"]}, "$7, or (7)?", True),
+        ({"must_include": ["7"]}, "There are 7. they are red", False),  # "7." is one word to nltk
+        ({"must_include": ["7"]}, "There are 7. 4 are red", True),
+        ({"must_include": ["7", "r"]}, "17 red", True),
         ({"must_include": ["12.50", "red"]}, "$12.50, in Red", True),
         ({"must_include": ["12.50", "red"]}, "$12.50", False),
         ({"fuzzy_match": ["on Main Street"]}, "It is on the street, Main", True),
@@ -95,6 +102,7 @@ def test_answers(references, answer, right):
         ("http://shop/t?a=1&b=2", "http://shop/t?a=1&b=3", False),
         ("http://shop/t?a=1&b=2", "http://shop/t?a=1", False),
         ("http://shop/a?x=1 |OR| http://shop/b?x=2", "http://shop/b?x=1", True),
+        ("http://shop/a;b=c", "http://shop/a", True),
     ],
 )
 def test_addresses(references, url, right):
@@ -119,6 +127,10 @@ PAGE = {"url": "last", "locator": "", "required_contents": {"must_include": ["te
         ({"eval_types": ["string_match"], "reference_answers": {"fuzzy_match": [None]}}, "must be a list"),
         ({"eval_types": ["url_match"]}, "reference_url must be an address"),
         ({"eval_types": ["url_match"], "reference_url": ""}, "reference_url must be an address"),
+        (
+            {"eval_types": ["url_match"], "reference_url": "http://shop", "url_note": "EXACT"},
+            "no url_note 'EXACT'",
+        ),
         ({"eval_types": ["program_html"]}, "must be a list of pages"),
         ({"eval_types": ["program_html"], "program_html": []}, "must be a list of pages"),
         ({"eval_types": ["program_html"], "program_html": [3]}, "a page must be an object"),
