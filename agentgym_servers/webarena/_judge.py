@@ -78,7 +78,7 @@ class Judge:
         if not (key.isascii() and key.isprintable()):
             raise BadOption(f"the variable {KEY_VARIABLE} contains no key: keys are printable ASCII")
         self._client = httpx.AsyncClient(
-            base_url=_checked(url),
+            base_url=_base_url(url),
             headers={"Authorization": f"Bearer {key or 'EMPTY'}"},  # local servers ignore the key
             timeout=_REPLY_SECONDS,
             limits=httpx.Limits(max_keepalive_connections=0),  # questions are rare: kept ones would be stale
@@ -104,13 +104,13 @@ class Judge:
             reason = task.check.get("string_note")
             if not isinstance(reason, str) or not reason:
                 raise ValueError("the task has no string_note with the reason why it cannot be done")
-            return await self._asked(_REASON, task.intent, reason, answer)
+            return await self._decide(_REASON, task.intent, reason, answer)
         for reference in [references] if isinstance(references, str) else references:
-            if not await self._asked(_MEANING, task.intent, reference, answer):
+            if not await self._decide(_MEANING, task.intent, reference, answer):
                 return False
         return True
 
-    async def _asked(self, question: str, task: str, reference: str, answer: str) -> bool:
+    async def _decide(self, question: str, task: str, reference: str, answer: str) -> bool:
         # As JSON, so that no text ends its own quotation. A request cannot contain lone surrogates.
         answer = cleaned(answer)[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
         texts = {"task": task, "reference": reference, "answer": answer}
@@ -130,7 +130,7 @@ class Judge:
         """
         messages = [{"role": "system", "content": _ROLE}, {"role": "user", "content": question}]
         try:
-            response = await self._posted({"model": self.model, "messages": messages})
+            response = await self._post({"model": self.model, "messages": messages})
         except httpx.HTTPError as error:
             raise ValueError(f"the endpoint cannot be reached: {type(error).__name__} {error}") from error
         if not response.is_success:
@@ -141,17 +141,17 @@ class Judge:
         except (ValueError, LookupError, TypeError, AttributeError):
             raise ValueError("the endpoint's response has no text") from None
 
-    async def _posted(self, body: dict[str, Any]) -> httpx.Response:
+    async def _post(self, body: dict[str, Any]) -> httpx.Response:
         """Return the response to a request, which is retried if the endpoint is overloaded or fails."""
         for pause in _PAUSES:
             with contextlib.suppress(httpx.HTTPError):
-                response = await self._sent(body)
+                response = await self._send(body)
                 if response.status_code != HTTPStatus.TOO_MANY_REQUESTS and not response.is_server_error:
                     return response
             await asyncio.sleep(pause)
-        return await self._sent(body)
+        return await self._send(body)
 
-    async def _sent(self, body: dict[str, Any]) -> httpx.Response:
+    async def _send(self, body: dict[str, Any]) -> httpx.Response:
         response = await self._client.post(_PATH, json={**body, **self._sampling})
         if response.status_code != HTTPStatus.BAD_REQUEST or not self._sampling:
             return response
@@ -161,7 +161,7 @@ class Judge:
         return other
 
 
-def _checked(url: str) -> str:
+def _base_url(url: str) -> str:
     """Return a base URL without a slash at its end.
 
     Raises:
