@@ -173,9 +173,41 @@ def references_of(check):
     return [text for value in values for text in ([value] if isinstance(value, str) else value)]
 
 
+ODD = [
+    "' '",
+    "'",
+    '"',
+    '"\'"',
+    "“",
+    ".",
+    "-",
+    "$",
+    "B",
+    "İ",
+    "ß",
+    "3.",
+    "(4)",
+    "``",
+    "''",
+    "…",
+    "'s",
+    "a b",
+    "",
+]
+
+
+def odd_tasks():
+    """Return tasks with references that no task of WebArena has."""
+    for text in ODD:
+        for references in ({"exact_match": text}, {"must_include": [text]}, {"must_include": [text, "5"]}):
+            check = {"eval_types": ["string_match"], "reference_answers": references, "reference_url": ""}
+            yield WebArenaTask(("shopping",), "", (), check)
+
+
 def test_the_scores_of_answers_are_webarenas(originals, world, config):
     draw, scored = draws(0), 0
     tasks = [task for task in world._tasks.values() if "string_match" in task.check["eval_types"]]
+    tasks += odd_tasks()
     others = [text for task in tasks for text in references_of(task.check)]
     differences = []
 
@@ -237,10 +269,13 @@ def test_the_scores_of_addresses_are_webarenas(originals, world, config):
 
     async def play():
         for original in tasks:
-            check = {**original.check, "eval_types": ["url_match"]}
-            task = WebArenaTask(original.sites, original.intent, original.start_urls, check)
-            file = config(task)
-            for _ in range(24):
+            for number in range(24):
+                check = {**original.check, "eval_types": ["url_match"]}
+                if number % 4 == 0:
+                    gold = check["reference_url"].split(" |OR| ")[0]
+                    check["reference_url"] = f"{mutated_url(gold, draw, others)} |OR| {gold}more"
+                task = WebArenaTask(original.sites, original.intent, original.start_urls, check)
+                file = config(task)
                 gold = draw.choice(check["reference_url"].split(" |OR| "))
                 page = ScriptedPage(mutated_url(gold, draw, others), (), ())
                 theirs = originals.score(file, "", page)
