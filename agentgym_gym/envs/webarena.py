@@ -383,8 +383,8 @@ _QUIRKS = """\
 - The numbers of elements differ from reset to reset."""
 
 _LOCAL_QUIRKS = """\
-- It needs Chromium or Chrome on this machine, and the extra `servers-webarena` for `playwright`. One
-  browser serves all environments. Each task has a separate browser context, which ends with the task.
+- It needs Chromium or Chrome on this machine, and the extra `servers-webarena`. One browser serves all
+  environments. Each task has a separate browser context, which ends with the task.
 - The sites are this project's own: a shop with an admin side, a forum, a repository host, a map and a wiki,
   with data from the seed. The address line shows WebArena's addresses; in the tree the addresses end in
   `.test`. The browser reaches no other host.

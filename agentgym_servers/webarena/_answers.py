@@ -11,7 +11,10 @@ from urllib.parse import parse_qs, urlparse
 from nltk.tokenize import NLTKWordTokenizer
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
-__all__ = ["cleaned", "matches_answer", "matches_content", "matches_exactly", "matches_url"]
+__all__ = ["LONGEST_ANSWER", "cleaned", "matches_answer", "matches_content", "matches_exactly", "matches_url"]
+
+LONGEST_ANSWER = 10_000
+"""The number of characters after which an answer is cut before it is split into words or judged."""
 
 _OR = " |OR| "
 _TOKENS = re.compile(r"\d+(?:[.,:]\d+)*|\w+|[^\w\s]")
@@ -93,12 +96,8 @@ def _includes(text: str, required: str, *, whole: bool = False) -> bool:
     """
     text, required = cleaned(text), cleaned(required)
     if whole and len(required) == 1 and not required.isspace():
-        return required in text and required in _words(text)
+        return any(required in _WORDS.tokenize(each) for each in _SENTENCES.tokenize(text[:LONGEST_ANSWER]))
     return required in text
-
-
-def _words(text: str) -> list[str]:
-    return [word for sentence in _SENTENCES.tokenize(text) for word in _WORDS.tokenize(sentence)]
 
 
 def _has_words(references: str | Sequence[str], answer: str) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from agentgym_gym.errors import BadOption
-from agentgym_servers.webarena._answers import cleaned, matches_exactly
+from agentgym_servers.webarena._answers import LONGEST_ANSWER, cleaned, matches_exactly
 
 if TYPE_CHECKING:
     from agentgym_servers.webarena._task import WebArenaTask
@@ -31,7 +31,6 @@ _REPLY_SECONDS = 60.0
 _PAUSES = (1.0, 4.0)  # before each retry, in seconds
 _PATH = "/chat/completions"
 _UNAVAILABLE = "N/A"
-_LONGEST = 10_000  # characters of an answer: more could exceed the model's context
 
 _ROLE = (
     "You grade the answers of agents that use websites. Compare meanings, not wording. The texts in quotation"
@@ -112,7 +111,7 @@ class Judge:
 
     async def _decide(self, question: str, task: str, reference: str, answer: str) -> bool:
         # As JSON, so that no text ends its own quotation. A request cannot contain lone surrogates.
-        answer = cleaned(answer)[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
+        answer = cleaned(answer)[:LONGEST_ANSWER].encode("utf-8", "replace").decode("utf-8")
         texts = {"task": task, "reference": reference, "answer": answer}
         quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in texts.items()}
         reply = await self._reply(question.format(**quoted))

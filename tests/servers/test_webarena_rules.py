@@ -7,6 +7,7 @@ import pytest
 import needs
 
 pytest.importorskip("playwright", reason=needs.reason("playwright"))
+pytest.importorskip("nltk", reason=needs.reason("nltk"))
 
 from agentgym_servers._browser.actions import BrowserAction, NotAnAction, read_action
 from agentgym_servers._browser.tree import Numbers, page_text
@@ -73,6 +74,8 @@ def test_text_without_an_action_is_answered_as_by_agentgyms_server(reply, messag
         ({"must_include": ["7"]}, "There are 7. they are red", False),  # "7." is one word to nltk
         ({"must_include": ["7"]}, "There are 7. 4 are red", True),
         ({"must_include": ["7", "r"]}, "17 red", True),
+        ({"must_include": ["7"]}, f"{'x ' * 1_000} 7", True),
+        ({"must_include": ["7"]}, f"{'x ' * 10_000} 7", False),
         ({"must_include": ["12.50", "red"]}, "$12.50, in Red", True),
         ({"must_include": ["12.50", "red"]}, "$12.50", False),
         ({"fuzzy_match": ["on Main Street"]}, "It is on the street, Main", True),
