@@ -384,19 +384,20 @@ _QUIRKS = """\
 - The numbers of elements differ from reset to reset."""
 
 _LOCAL_QUIRKS = """\
-- It needs Chromium or Chrome on this machine, and the extra `servers-webarena` for `playwright`. One
-  browser serves all environments. Each task has a separate browser context, which ends with the task.
+- It needs Chromium or Chrome on this machine, and the extra `servers-webarena`. One browser serves all
+  environments. Each task has a separate browser context, which ends with the task.
 - The sites are this project's own: a shop with an admin side, a forum, a repository host, a map and a wiki,
   with data from the seed. The address line shows WebArena's addresses; in the tree the addresses end in
   `.test`. The browser reaches no other host.
 - Each task starts with a fresh state of the sites and with signed-in accounts. An environment never sees the
   changes of another one. The sites start in one of ten states; two of them occur only in tasks of `test`.
 - The 812 tasks are made by 91 templates. Scores are computed by WebArena's rules for answers, addresses and
-  contents of pages. No language model judges: no task here needs one, and with `--data` a `fuzzy_match`
-  requires that the answer has all words of the reference, and a reference `N/A` that the answer is the
-  same.
+  contents of pages. No task here needs a language model as judge. With `--data`, `--judge` names one;
+  without it, a `fuzzy_match` requires that the answer has all words of the reference, and a reference `N/A`
+  that the answer is the same.
 - `--data` takes a folder of WebArena's own task files with the addresses of the user's sites in
-  `sites.json`; the browser reaches no others. These sites keep the changes of an episode.
+  `sites.json`; the browser reaches no others. These sites keep the changes of an episode. The server waits
+  as AgentGym's does: 1.5 s after a reset and after an action, and 3 s after a check has opened a page.
 - A check that cannot be evaluated, such as one whose page does not load, is the fault `JudgeFailed`, with the
   reason. An element that is not on the page is the agent's failure.
 - Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. An
@@ -405,8 +406,8 @@ _LOCAL_QUIRKS = """\
 - After `stop` no action is executed, and the score is not paid again.
 - An address that is not one of the sites shows a page with the reason, where AgentGym's server stays on the
   page. Only addresses with `http://` or `https://` are opened.
-- Every character can be typed. A step waits for the page to load, not for a fixed 1.5 s; with `--data` it
-  waits for 1.5 s, as there. The message about a missing element has other words.
+- Every character can be typed. On our own sites a step waits for the page to load, not for a fixed 1.5 s.
+  The message about a missing element has other words.
 - `/list_envs` returns the ids, instead of an error."""
 
 WEBARENA = Environment(

@@ -83,8 +83,8 @@ class Tabs:
 
     Args:
         context: The context; closing it ends the tabs.
-        settle_seconds: How long to wait after each action, whether or not a page is still loading; if it is
-            0, the page is awaited.
+        settle_seconds: How long `rest` waits for pages that change later by scripts. If it is above 0, an
+            action waits for this time only, whether or not a page is still loading.
         detailed: Whether the text of a page is detailed, as for `page_text`.
     """
 
@@ -242,7 +242,7 @@ class Tabs:
     async def _settle(self) -> None:
         """Wait for the settle time, or until the page has loaded what an action requested."""
         if self._settle_seconds:
-            await asyncio.sleep(self._settle_seconds)
+            await self.rest()
             return
         watch = await self._watch(self.shown)
         for _ in range(_TRIES):
@@ -252,6 +252,11 @@ class Tabs:
                 break
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(watch.loaded.wait(), _LOAD_SECONDS)
+
+    async def rest(self) -> None:
+        """Wait for pages that change later by scripts."""
+        if self._settle_seconds:
+            await asyncio.sleep(self._settle_seconds)
 
     async def see(self) -> TabPage:
         """Read the current tab.

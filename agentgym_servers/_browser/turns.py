@@ -34,8 +34,12 @@ class Turns:
         self._chromium = chromium
         self._free = asyncio.Semaphore(_AT_ONCE)
 
-    async def take(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def take(self, work: Callable[[], Awaitable[T]], idle_seconds: float = 0.0) -> T:
         """Wait for a turn, and do the work.
+
+        Args:
+            work: The work.
+            idle_seconds: The part of the work that only waits; the time limit does not count it.
 
         Raises:
             TimeoutError: The work took longer than a turn may. The wait for the turn has no limit: it depends
@@ -43,7 +47,7 @@ class Turns:
             playwright.async_api.Error: The browser ended, or did not answer.
         """
         async with self._place():
-            return await asyncio.wait_for(self._chromium.watch(work), TURN_SECONDS)
+            return await asyncio.wait_for(self._chromium.watch(work), TURN_SECONDS + idle_seconds)
 
     @contextlib.asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:

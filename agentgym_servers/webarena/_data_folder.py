@@ -32,7 +32,8 @@ SITES_FILE = "sites.json"
 _ALLOW = "allow"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")  # names of the same machine
 
-_SETTLE_SECONDS = 1.5  # as AgentGym's server waits after each action
+_SETTLE_SECONDS = 1.5  # as AgentGym's server waits after a reset and after each action, including stop
+_CHECK_SECONDS = 3.0  # as WebArena waits after a check has opened a page
 _NEEDED = ("task_id", "sites", "intent", "start_url", "eval")
 _KINDS = {"string_match", "url_match", "program_html"}
 
@@ -52,7 +53,7 @@ class DataWorld:
 
     def __init__(self, folder: Path) -> None:
         self.addresses, self.allowed = _addresses(folder / SITES_FILE)
-        self.settle_seconds = _SETTLE_SECONDS
+        self.settle_seconds, self.check_seconds = _SETTLE_SECONDS, _CHECK_SECONDS
         self._tasks: dict[int, WebArenaTask] = {}
         for path, written in _written(folder):
             task = self._task(folder, path, written)

@@ -34,7 +34,7 @@ class GeneratedWorld:
     """
 
     addresses = OWN_ADDRESSES
-    settle_seconds = 0.0
+    settle_seconds = check_seconds = 0.0  # our own sites have no content that comes later
 
     def __init__(self, seed: int) -> None:
         self._seed = seed

@@ -12,6 +12,7 @@ import needs
 from agentgym_gym.envs.webarena import WEBARENA
 
 pytest.importorskip("playwright", reason=needs.reason("playwright"))
+pytest.importorskip("nltk", reason=needs.reason("nltk"))
 
 from text_browser import TEMPLATE_NAMES, begun, met, task_of
 
