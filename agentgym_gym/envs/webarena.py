@@ -391,7 +391,8 @@ _LOCAL_QUIRKS = """\
   `.test`. The browser reaches no other host.
 - Each task starts with a fresh state of the sites and with signed-in accounts. An environment never sees the
   changes of another one. The sites start in one of ten states; two of them occur only in tasks of `test`.
-- The 812 tasks are made by 91 templates. Scores are computed by WebArena's rules for answers, addresses and
+- The 812 tasks are made by 94 templates, by themselves and joined to longer tasks on several sites; 4 % of
+  them cannot be done. Solutions take 2 to 14 turns, 7 on average. Scores are computed by WebArena's rules for answers, addresses and
   contents of pages. No task here needs a language model as judge. With `--data`, `--judge` names one;
   without it, a `fuzzy_match` requires that the answer has all words of the reference, and a reference `N/A`
   that the answer is the same.
@@ -419,6 +420,7 @@ WEBARENA = Environment(
     rules=_RULES,
     max_turns=15,
     splits={"all": range(812), "train": range(648), "test": range(648, 812)},
+    cheap_wins={"answer 'N/A'": "some tasks cannot be done, 4 % as in WebArena"},
     on_unknown="refuse",
     agentgym_readers={"react": _read_as_agentgym},
     local_server="agentgym_servers.webarena:SERVER",
