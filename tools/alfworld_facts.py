@@ -7,7 +7,8 @@ The server's houses are drawn from these files. They contain counts and names on
 ``kinds.json`` has ALFRED's rules: the treatments of each kind of object, and the kinds of receptacles that
 may contain it. ``rooms.json`` has the receptacles and the kinds of objects of each room, ``places.json`` how
 many objects of a kind a game has and where they lie, and ``tasks.json`` the tasks of AgentGym's training list.
-Places are counted in training rooms only.
+Places are counted in training rooms only. ``games.json`` has measures of the games in these rooms, to compare
+the generated houses with.
 
 The receptacles come from ALFWorld's games. A room without a game in the folder gets them from ALFRED's layout
 files, which lack receptacles that cannot be opened.
@@ -25,8 +26,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym_servers.alfworld._object_kinds import OPENABLE
+from agentgym_servers.alfworld._goals import HouseGoal
+from agentgym_servers.alfworld._house import House, State
+from agentgym_servers.alfworld._measures import measures
+from agentgym_servers.alfworld._object_kinds import OPENABLE, in_order
 from agentgym_servers.alfworld._rooms import KINDS, UNSEEN
+from agentgym_servers.alfworld._rooms import rooms as rooms_by_number
+from agentgym_servers.alfworld._tasks import HouseTask
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "agentgym_servers" / "alfworld" / "data"
@@ -40,7 +46,9 @@ class Game:
 
     Attributes:
         room: The number of its room.
+        type: The type of its task.
         target: The kind of object of its task.
+        goal: The kind of receptacle, or lamp, of its task.
         receptacles: The kind of each receptacle by its identifier.
         openable: The receptacles that can be opened.
         objects: The kind of each object by its identifier.
@@ -49,12 +57,34 @@ class Game:
     """
 
     room: int
+    type: str
     target: str
+    goal: str
     receptacles: Mapping[str, str]
     openable: frozenset[str]
     objects: Mapping[str, str]
     places: Mapping[str, str]
     portable: frozenset[str]
+
+    @property
+    def fixed(self) -> frozenset[str]:
+        """The names of receptacles that cannot be closed, although others of their kind can."""
+        names = named(self.receptacles)
+        return frozenset(
+            names[each]
+            for each, kind in self.receptacles.items()
+            if kind in OPENABLE and each not in self.openable
+        )
+
+    def task(self) -> HouseTask:
+        """Return the game as a task of the generated world."""
+        names, receptacles = named(self.objects), named(self.receptacles)
+        places = {names[each]: receptacles[place] for each, place in self.places.items()}
+        objects = in_order(places)
+        house = House(in_order(receptacles.values()), objects, self.fixed)
+        start = State(tuple(places[name] for name in objects))
+        goal = HouseGoal(self.type, self.target, self.goal, "")
+        return HouseTask(0, rooms_by_number()[self.room], goal, house, start, "")
 
 
 def kind_of_room(number: int) -> str:
@@ -71,10 +101,12 @@ def game_of(file: Path) -> Game:
         name, *arguments = fact.split()
         facts[name].append(arguments)
     receptacles = {name: kind.removesuffix("Type").lower() for name, kind in facts["receptacleType"]}
-    _, target, _, _, room = file.parent.parent.name.split("-")
+    type_of_task, target, _, goal, room = file.parent.parent.name.split("-")
     return Game(
         int(room),
+        type_of_task,
         target.lower(),
+        goal.lower(),
         receptacles,
         frozenset(name for (name,) in facts["openable"]),
         {name: kind.removesuffix("Type").lower() for name, kind in facts["objectType"]},
@@ -84,8 +116,12 @@ def game_of(file: Path) -> Game:
 
 
 def games_below(folder: Path) -> list[Game]:
-    """Read all games below a folder."""
-    return [game_of(file) for file in sorted(folder.rglob("game.tw-pddl"))]
+    """Read all games below a folder, without those that ALFWorld does not play."""
+    return [
+        game_of(file)
+        for file in sorted(folder.rglob("game.tw-pddl"))
+        if not any(word in file.parent.parent.name for word in ("movable", "Sliced"))
+    ]
 
 
 def named(identifiers: Mapping[str, str]) -> dict[str, str]:
@@ -108,16 +144,9 @@ def rooms(layouts: Path, games: Iterable[Game], kinds: Mapping[str, set[str]]) -
                 name.lower() for name in json.loads((layouts / f"FloorPlan{number}-objects.json").read_text())
             }
             game = of_room.get(number)
-            if game:
-                counts = Counter(game.receptacles.values())
-                names = named(game.receptacles)
-                fixed = {
-                    names[each]
-                    for each, its in game.receptacles.items()
-                    if its in OPENABLE and each not in game.openable
-                }
-            else:
-                counts, fixed = layout_counts(layouts / f"FloorPlan{number}-openable.json", listed), set()
+            layout = layouts / f"FloorPlan{number}-openable.json"
+            counts = Counter(game.receptacles.values()) if game else layout_counts(layout, listed)
+            fixed = game.fixed if game else ()
             found[str(number)] = {
                 "receptacles": dict(sorted(counts.items())),
                 "fixed": sorted(fixed, key=lambda name: (name.split()[0], int(name.split()[1]))),
@@ -258,7 +287,7 @@ def write(name: str, rows: Mapping[str, Any]) -> None:
 
 
 def main() -> None:
-    """Write the four files."""
+    """Write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--alfworld", type=Path, required=True, help="a checkout of ALFWorld")
     parser.add_argument("--agentgym", type=Path, required=True, help="a checkout of AgentGym")
@@ -266,17 +295,19 @@ def main() -> None:
     options = parser.parse_args()
     code = options.alfworld / "alfworld" / "gen"
     games = games_below(options.games)
-    constants = runpy.run_path(str(code / "constants.py"))
-    rules = kinds(constants, games)
-    where = places([game for game in games if game.room not in UNSEEN])
+    seen = [game for game in games if game.room not in UNSEEN]
+    where = places(seen)
     DATA.mkdir(exist_ok=True)
-    write("kinds.json", rules)
+    write("kinds.json", kinds(runpy.run_path(str(code / "constants.py")), games))
     write("places.json", where)
     write("rooms.json", rooms(code / "layouts", games, {kind: set(its) for kind, its in where.items()}))
     write(
         "tasks.json",
         tasks(options.agentgym / "agentenv-alfworld" / "configs" / "mappings_train.json"),
     )
+    real = measures([game.task() for game in seen])
+    write("games.json", {name: round(value, 3) for name, value in real.items()})
+    print(f"{len(games)} games in {len({game.room for game in games})} rooms; {len(seen)} in training rooms")
 
 
 if __name__ == "__main__":
