@@ -5,10 +5,10 @@ The server's houses are drawn from these files. They contain counts and names on
     python tools/alfworld_facts.py --alfworld ../alfworld --agentgym ../AgentGym --games $ALFWORLD_DATA
 
 ``kinds.json`` has ALFRED's rules: the treatments of each kind of object, and the kinds of receptacles that
-may contain it. ``rooms.json`` has the receptacles and the kinds of objects of each room, ``places.json`` how
-many objects of a kind a game has and where they lie, and ``tasks.json`` the tasks of AgentGym's training list.
-Places are counted in training rooms only. ``games.json`` has measures of the games in these rooms, to compare
-the generated houses with.
+may contain it. ``rooms.json`` has the receptacles and the kinds of objects of each room. ``places.json`` has,
+from games in training rooms, how many objects of a kind a game has and where they lie. ``tasks.json`` has the
+tasks of AgentGym's training list. ``games.json`` has measures of the games in training rooms, with which the
+documentation compares the generated houses.
 
 The receptacles come from ALFWorld's games. A room without a game in the folder gets them from ALFRED's layout
 files, which lack receptacles that cannot be opened.
@@ -185,7 +185,7 @@ def names_in(games: Iterable[Game]) -> list[str]:
 
 
 def place_of(kind: str, games: Sequence[Game]) -> dict[str, Any]:
-    """Return how many objects of a kind a game has, the percentage in no receptacle, and weights of places."""
+    """Return the numbers of objects of a kind in a game, the percentage hidden, and the weights of places."""
     copies: Counter[int] = Counter()
     chosen: Counter[str] = Counter()
     rooms_seen: Counter[tuple[tuple[str, int], ...]] = Counter()

@@ -1,12 +1,13 @@
-"""Measures of houses, of generated ones as of ALFWorld's games: how full they are, and how long a search takes.
+"""Measures of generated houses and of ALFWorld's games: how full they are, and how long a search takes.
 
-`docs/environments/alfworld.md` shows both. ``tools/alfworld_facts.py`` measures ALFWorld's games and writes
+``docs/servers.md`` shows both. ``tools/alfworld_facts.py`` measures ALFWorld's games and writes
 ``data/games.json``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from statistics import mean, quantiles
 
 from agentgym_gym.envs.alfworld import ALFWORLD
@@ -18,9 +19,10 @@ from agentgym_servers.alfworld._tasks import TRAIN, HouseTask, task_of
 
 __all__ = ["comparison", "measures"]
 
-_EVERY = 10  # one training task of so many is measured
+_EVERY = 10  # every tenth training task is measured
 
 
+@cache
 def comparison() -> dict[str, tuple[float, float]]:
     """Return measures of training tasks with seed 0, each with the one of ALFWorld's games."""
     made = measures([task_of(0, task_id) for task_id in range(0, TRAIN, _EVERY)])
@@ -73,7 +75,7 @@ def _of(tasks: Iterable[HouseTask], kind: str) -> list[HouseTask]:
 
 
 def _search(task: HouseTask) -> tuple[int, list[int]]:
-    """Return the number of the expert's turns, and how many objects it sees at each look into a receptacle."""
+    """Return the number of the expert's turns, and how many objects each receptacle shows it."""
     state, counts = task.start, []
     turns = searching(task, ALFWORLD.max_turns)
     for text, _ in turns:

@@ -1,4 +1,4 @@
-"""The kinds of objects and receptacles: ALFRED's rules on what can be done to them, and what may contain them.
+"""The kinds of objects and receptacles: ALFRED's rules on their treatments and on what may contain them.
 
 The rules are from ALFRED (Shridhar et al., 2020, arXiv:1912.01734); ``tools/alfworld_facts.py`` writes them
 into ``data/kinds.json``.

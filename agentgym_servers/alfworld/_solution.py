@@ -1,8 +1,8 @@
 """Solutions that look for things as a player must, in the order of ALFWorld's own expert.
 
-The expert looks into the receptacles that may contain an object, the last listed first. The solution uses only
-what a player has seen, with one exception: where looking further would take more turns than the turn limit
-leaves, it goes to a receptacle that has what it looks for. Each command has the thought before it.
+The expert looks into the receptacles that may contain an object, the last listed first. The solution uses
+only what a player has seen, with one exception: where looking further would take more turns than the turn
+limit leaves, it goes to a receptacle that has what it looks for. Each command has the thought before it.
 """
 
 from __future__ import annotations

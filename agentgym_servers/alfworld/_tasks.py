@@ -15,7 +15,7 @@ from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.alfworld._goals import LOOK, TYPES, HouseGoal
 from agentgym_servers.alfworld._house import House, State
-from agentgym_servers.alfworld._object_kinds import LAMP, TOOLS, camel_case, can_hold, in_order, kind_of
+from agentgym_servers.alfworld._object_kinds import LAMP, TOOLS, camel_case, in_order, kind_of
 from agentgym_servers.alfworld._places import FOR_ONE, places_of
 from agentgym_servers.alfworld._rooms import UNSEEN, Room, rooms
 
@@ -105,11 +105,8 @@ def _aim_of(seed: int, task_id: int) -> _Aim:
     """Return the aim of a task: each split has the types in the proportions of AgentGym's training tasks."""
     first = Draw("alfworld", seed, "aims").below(TRAIN)
     # The steps are coprime to the numbers of tasks, so that they visit each position once.
-    if task_id < TRAIN:
-        position = task_id * 1497
-    else:
-        position = (task_id - TRAIN) // 2 * 61 % 100 * TRAIN // 100
-    return _aims()[(first + position) % TRAIN]
+    test = (task_id - TRAIN) // 2 * 61 % 100 * TRAIN // 100
+    return _aims()[(first + (task_id * 1497 if task_id < TRAIN else test)) % TRAIN]
 
 
 def _room_and_goal(draw: Draw, seed: int, task_id: int) -> tuple[Room, HouseGoal]:

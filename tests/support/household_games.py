@@ -46,10 +46,16 @@ RECORDED_GOALS = {
 """The goals of the recorded games: the type, the object and the receptacle or lamp of each."""
 
 
-def recorded_game(text: str, **places: str) -> HouseGame:
-    """Return a game in the recorded house, with further objects such as ``knife="desk 1"``."""
+def recorded_game(text: str, fixed: Iterable[str] = (), **places: str) -> HouseGame:
+    """Return a game in the recorded house, with further objects such as ``knife="desk 1"``.
+
+    Args:
+        text: Its goal.
+        fixed: Receptacles that cannot be closed.
+        places: The receptacles of further objects, by their kinds.
+    """
     placed = dict(sorted({**_PLACES, **{f"{kind} 1": place for kind, place in places.items()}}.items()))
-    house = House(tuple(sorted({*placed.values(), *_RECEPTACLES})), tuple(placed))
+    house = House(tuple(sorted({*placed.values(), *_RECEPTACLES})), tuple(placed), frozenset(fixed))
     goal = HouseGoal(*RECORDED_GOALS[text], text)
     return HouseGame(replace(task_of(0, 0), house=house, start=State(tuple(placed.values())), goal=goal))
 
