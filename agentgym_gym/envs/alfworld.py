@@ -391,8 +391,8 @@ _QUIRKS = """\
 _LOCAL_QUIRKS = """\
 - Houses and tasks are generated from a seed (`--seed`), as 2,620 tasks in ALFRED's 120 rooms. They have the
   receptacles of these rooms, as many objects as ALFWorld's games, and the types, objects and receptacles of
-  AgentGym's training tasks, in another order; [a comparison](../servers.md#alfworlds-houses). No planner and no
-  file of ALFWorld is needed, and a reset takes a few milliseconds.
+  AgentGym's training tasks, in another order: [a comparison](../servers.md#alfworlds-houses). No planner and
+  no file of ALFWorld is needed, and a reset takes a few milliseconds.
 - In `test`, the tasks with even ids (`test_seen`) are in rooms of training tasks, and the tasks with odd ids
   (`test_unseen`) in twelve rooms without training tasks. On AgentGym's server all are in training rooms.
 - `--data DIR` plays ALFWorld's own games, where you have them; [how](../servers.md#alfworlds-own-games).
@@ -402,7 +402,7 @@ _LOCAL_QUIRKS = """\
 - Receptacles and objects are listed by kind, the highest number first, and `help` describes the commands in
   other words.
 - Each receptacle has its own place. In ALFWorld's games some share one, and can be used from there.
-- An object of a task never lies where it belongs at the start, unless it must first be cleaned, heated or cooled.
+- An object of a task never lies where it belongs at the start, unless it needs cleaning, heating or cooling.
 - `world_type` is checked and has no effect. On AgentGym's server it has none either.
 - A negative task id is refused like any other task that does not exist. On AgentGym's it counts from the end.
 - Each error describes the failure. On AgentGym's some name a part of the program.
