@@ -14,8 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from agentgym_gym.envs.alfworld import ALFWORLD
-from agentgym_servers.alfworld._measures import comparison
-from household_games import search_with_one
+from household_games import comparison, search_with_one
 from local_game import LocalGame
 
 SPLITS = {name: ALFWORLD.split(name) for name in ("train", "test", "test_seen", "test_unseen")}

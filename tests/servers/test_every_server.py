@@ -113,7 +113,7 @@ def test_each_server_identifies_itself(environment, env, url):
     _, info = env.reset(options={"task_id": 0})
     assert info["served_by"] == httpx.get(url).headers["agentgym-server"]
     world = "" if environment.name in ONE_WORLD else ", seed 0"
-    assert re.fullmatch(rf"agentgym-servers/2 \({environment.name}{world}\)", info["served_by"])
+    assert re.fullmatch(rf"agentgym-servers/3 \({environment.name}{world}\)", info["served_by"])
     assert env.step("nothing that is an action")[4]["served_by"] == info["served_by"]
 
 

@@ -17,6 +17,7 @@ from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_servers.alfworld._game import HouseGame
 from agentgym_servers.alfworld._goals import HouseGoal
 from agentgym_servers.alfworld._house import House, State
+from agentgym_servers.alfworld._measures import comparison
 from agentgym_servers.alfworld._object_kinds import (
     LAMP,
     TOOLS,
@@ -31,7 +32,7 @@ from agentgym_servers.alfworld._tasks import task_of
 if TYPE_CHECKING:
     from agentgym_servers.alfworld._tasks import HouseTask
 
-__all__ = ["RECORDED_GOALS", "recorded_game", "search_with_one", "write_games"]
+__all__ = ["RECORDED_GOALS", "comparison", "recorded_game", "search_with_one", "write_games"]
 
 # The house of the recorded games, which were written by hand.
 _RECEPTACLES = ("countertop 1", "desk 1", "drawer 1", "fridge 1", "microwave 1", "sinkbasin 1")
