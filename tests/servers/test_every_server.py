@@ -207,7 +207,7 @@ def test_an_oracle_of_one_world_plays_no_other(environment):
     oracle = load_oracle(environment)
     if environment.name in {"TextCraft", "Maze", "MiniWoB"}:  # whose oracles see only observations
         return
-    others = ["agentgym-servers/2 (Maze)", f"agentgym-servers/2 ({environment.name}, data)"]
+    others = ["agentgym-servers/3 (Maze)", f"agentgym-servers/3 ({environment.name}, data)"]
     for served_by in others if environment.name == "Wordle" else [None, *others]:
         with pytest.raises(errors.BadOption, match=f"agentgym serve {environment.name.lower()}"):
             oracle.reset(None, "", {"task_id": 0, "served_by": served_by})
