@@ -264,13 +264,14 @@ def _problem(task: HouseTask) -> str:
         facts += [f"(openable {_id(name)})"] * (name in task.house.openable)
     for name, place in zip(objects, task.start.places, strict=True):
         facts.append(f"(inReceptacle {_id(name)} {_id(place)})")
-        facts.append(f"(objectType {_id(name)} {_type(kind_of(name))})")
         facts += [f"(toggleable {_id(name)})"] * (kind_of(name) == LAMP)
         facts += [f"(pickupable {_id(name)})"] * object_kind(kind_of(name)).portable
         facts += [f"(isKnife {_id(name)})"] * (kind_of(name) in ("knife", "butterknife"))
         facts += [
             f"({_TREATMENTS[each]} {_id(name)})" for each in sorted(object_kind(kind_of(name)).treatments)
         ]
+    numbered = [f"{kind} {n + 1}" for kind, count in _counts(objects).items() for n in range(count)]
+    facts += [f"(objectType {_id(name)} {_type(kind_of(name))})" for name in numbered]
     for kind in kinds:
         facts += [
             f"(canContain {_type(each)} {_type(kind)})"
@@ -281,7 +282,7 @@ def _problem(task: HouseTask) -> str:
         "agent": ["agent1"],
         "location": ["loc_start", *(f"loc_{_id(name)}" for name in receptacles)],
         "receptacle": [_id(name) for name in receptacles],
-        "object": [_id(f"{kind} {n + 1}") for kind, count in _counts(objects).items() for n in range(count)],
+        "object": [_id(name) for name in numbered],
         "rtype": [_type(kind) for kind in sorted({*places, *TOOLS.values()})],
         "otype": [_type(kind) for kind in kinds],
     }
@@ -293,7 +294,7 @@ def _problem(task: HouseTask) -> str:
 
 
 def _counts(objects: Iterable[str]) -> dict[str, int]:
-    """Return the highest number of each kind: objects in no receptacle have the numbers between."""
+    """Return the highest number of each kind; objects in no receptacle have the other numbers up to it."""
     counts: dict[str, int] = {}
     for name in objects:
         counts[kind_of(name)] = max(counts.get(kind_of(name), 0), int(name.rpartition(" ")[2]))
