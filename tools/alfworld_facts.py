@@ -10,8 +10,8 @@ from games in training rooms, how many objects of a kind a game has and where th
 tasks of AgentGym's training list. ``games.json`` has measures of the games in training rooms, with which the
 documentation compares the generated houses.
 
-The receptacles come from ALFWorld's games. A room without a game in the folder gets them from ALFRED's layout
-files, which lack receptacles that cannot be opened.
+The counted games are in `SPLITS`. A room without one gets its receptacles from ALFRED's layout files, which
+lack receptacles that cannot be opened.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from agentgym_servers.alfworld._tasks import HouseTask
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "agentgym_servers" / "alfworld" / "data"
 TREATMENTS = {"Heatable": "heat", "Coolable": "cool", "Cleanable": "clean", "Sliceable": "slice"}
+SPLITS = ("valid_seen", "valid_train", "valid_unseen")
 SCALE, ROUNDS = 1000, 50
 
 
@@ -116,10 +117,11 @@ def game_of(file: Path) -> Game:
 
 
 def games_below(folder: Path) -> list[Game]:
-    """Read all games below a folder, without those that ALFWorld does not play."""
+    """Read the games of `SPLITS` that ALFWorld plays, from its folder of data."""
     return [
         game_of(file)
-        for file in sorted(folder.rglob("game.tw-pddl"))
+        for split in SPLITS
+        for file in sorted((folder / "json_2.1.1" / split).rglob("game.tw-pddl"))
         if not any(word in file.parent.parent.name for word in ("movable", "Sliced"))
     ]
 
@@ -291,7 +293,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--alfworld", type=Path, required=True, help="a checkout of ALFWorld")
     parser.add_argument("--agentgym", type=Path, required=True, help="a checkout of AgentGym")
-    parser.add_argument("--games", type=Path, required=True, help="ALFWorld's folder of games")
+    parser.add_argument("--games", type=Path, required=True, help="ALFWorld's folder of data")
     options = parser.parse_args()
     code = options.alfworld / "alfworld" / "gen"
     games = games_below(options.games)

@@ -76,7 +76,7 @@ def test_the_sizes_of_the_splits_are_alfworlds_own():
     assert not ALFWORLD.has_task(30_134)
 
 
-def test_the_counts_of_the_houses_come_from_games_as_they_are_written(tmp_path):
+def test_the_counting_tool_reads_games_in_alfworlds_format(tmp_path):
     """A game in ALFWorld's format has the same things with the same numbers, at the same places."""
     ids = ALFWORLD.split("test")[::9]
     write_games(tmp_path, ids)

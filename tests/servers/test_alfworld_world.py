@@ -103,7 +103,7 @@ def test_the_training_tasks_have_the_objects_and_receptacles_of_agentgyms():
 
 
 @pytest.mark.parametrize("name", comparison())
-def test_houses_are_like_those_of_alfworlds_games(name):
+def test_houses_are_like_alfworlds(name):
     made, real = comparison()[name]
     assert made == pytest.approx(real, rel=0.05 if name == "turns of the expert" else 0.25)
 
