@@ -392,10 +392,10 @@ _LOCAL_QUIRKS = """\
 - Each task starts with a fresh state of the sites and with signed-in accounts. An environment never sees the
   changes of another one. The sites start in one of ten states; two of them occur only in tasks of `test`.
 - The 812 tasks are made by 94 templates, by themselves and joined to longer tasks on several sites; 4 % of
-  them cannot be done. Solutions take 2 to 14 turns, 7 on average. Scores are computed by WebArena's rules for answers, addresses and
-  contents of pages. No task here needs a language model as judge. With `--data`, `--judge` names one;
-  without it, a `fuzzy_match` requires that the answer has all words of the reference, and a reference `N/A`
-  that the answer is the same.
+  them cannot be done. Solutions take 2 to 14 turns, 7 on average. Scores are computed by WebArena's rules
+  for answers, addresses and contents of pages. No task here needs a language model as judge. With `--data`,
+  `--judge` names one; without it, a `fuzzy_match` requires that the answer has all words of the reference,
+  and a reference `N/A` that the answer is the same.
 - `--data` takes a folder of WebArena's own task files with the addresses of the user's sites in
   `sites.json`; the browser reaches no others. These sites keep the changes of an episode. The server waits
   as AgentGym's does: 1.5 s after a reset and after an action, and 3 s after a check has opened a page.
