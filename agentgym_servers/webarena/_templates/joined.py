@@ -1,6 +1,6 @@
 """Tasks made of several: changes of one site and then a task of another, as longer tasks of WebArena are.
 
-Sites that share no data are joined only, so that no part changes what another one asks for or checks.
+Only sites that share no data are joined, so that no part changes the answer or the check of another one.
 """
 
 from __future__ import annotations
