@@ -49,7 +49,7 @@ class ServeOptions:
     twin: Annotated[bool, Option("reproduce AgentGym's server exactly, bugs included")] = False
     judge: Annotated[
         str | None,
-        Option("base URL of a chat endpoint that judges answers by meaning", metavar="URL"),
+        Option("base URL of a chat endpoint that judges answers", metavar="URL"),
     ] = None
     judge_model: Annotated[str | None, Option("model of the judge", metavar="NAME")] = None
     ray: Annotated[
