@@ -398,8 +398,8 @@ _LOCAL_QUIRKS = """\
   `sites.json`. These sites keep the changes of an episode.
 - A check that cannot be evaluated, such as one whose page does not load, is the fault `JudgeFailed`, with the
   reason. An element that is not on the page is the agent's failure.
-- Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. An
-  element counts as visible if any part of it is inside the window.
+- Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. Pages are
+  written by WebArena's rule; [the servers' page](../servers.md#webarenas-browser) lists the rest.
 - A step has no picture: `info` has one pixel in its place. `/observation_metadata` has the picture.
 - After `stop` no action is executed, and the score is not paid again.
 - An address that is not one of the sites shows a page with the reason, where AgentGym's server stays on the

@@ -1,8 +1,8 @@
 """The boxes of a page's nodes, as WebArena measures them: ``getBoundingClientRect`` of each node.
 
-WebArena sends two requests for each node, one after another. Here one script measures all nodes that scripts can
-reach, and a layout snapshot, whose tree has the same nodes, has their numbers. Only the others, such as the text
-inside an input, need a request each; these are sent together.
+WebArena sends two requests for each node, one after another. Here one script measures all nodes that
+scripts can reach, and a layout snapshot, whose tree has the same nodes, has their numbers. Only the others,
+such as the text inside an input, need a request each; these are sent together.
 """
 
 from __future__ import annotations
@@ -104,13 +104,11 @@ async def _resolved(send: Send, numbers: Sequence[int]) -> Mapping[int, Sequence
     return dict(zip(objects, reply["result"]["value"], strict=True))
 
 
-def _matched(
-    snapshot: Mapping[str, Any], walked: Mapping[str, Any]
-) -> dict[int, Sequence[float] | None]:
+def _matched(snapshot: Mapping[str, Any], walked: Mapping[str, Any]) -> dict[int, Sequence[float] | None]:
     """Return the measured boxes by the numbers of the nodes.
 
-    Nodes are the same as far as their parents are and have the same children, by their names. A script cannot reach
-    closed shadow trees, and the page may change between the snapshot and the script.
+    Nodes are the same if their parents are, and have children of the same names. A script cannot reach closed
+    shadow trees, and the page may change between the snapshot and the script.
     """
     nodes = snapshot["documents"][0]["nodes"]
     names = [snapshot["strings"][each] for each in nodes["nodeName"]]

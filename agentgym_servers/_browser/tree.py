@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agentgym_servers._browser.boxes import Box
 from agentgym_servers._browser.chromium import VIEWPORT
+
+if TYPE_CHECKING:
+    from agentgym_servers._browser.boxes import Box
 
 __all__ = ["Element", "Numbers", "PageText", "detailed_text", "nodes_with_line", "page_text"]
 
@@ -101,9 +103,7 @@ def nodes_with_line(nodes: Sequence[Mapping[str, Any]]) -> list[int]:
     ]
 
 
-def page_text(
-    nodes: Sequence[Mapping[str, Any]], boxes: Mapping[int, Box], numbers: Numbers
-) -> PageText:
+def page_text(nodes: Sequence[Mapping[str, Any]], boxes: Mapping[int, Box], numbers: Numbers) -> PageText:
     """Return the text of the part of a page that is in the window, as WebArena's.
 
     Args:
@@ -119,8 +119,8 @@ def detailed_text(
 ) -> PageText:
     """Return the text of the whole page, with details that WebArena leaves out.
 
-    It has the values of fields, the elements without a role that respond to clicks, each by its class or id, and
-    each text that is not the name of the element around it.
+    It has the values of fields, the elements without a role that respond to clicks, each by its class or id,
+    and each text that is not the name of the element around it.
 
     Args:
         nodes: The accessibility tree, by ``Accessibility.getFullAXTree``.
@@ -264,7 +264,7 @@ def _boxes(snapshot: Mapping[str, Any]) -> dict[int, Box]:
 def _visible(box: Box) -> bool:
     """Return whether WebArena shows an element with this box.
 
-    Its measure is meant as the visible share of the box. It multiplies by the height, where that would divide.
+    The original means the visible share of the box, but multiplies by the height instead of dividing.
     """
     left, top, width, height = box
     if width == 0 or height == 0:
@@ -277,8 +277,8 @@ def _visible(box: Box) -> bool:
 def _without_repeats(lines: Sequence[str]) -> list[str]:
     """Return the lines without those texts that one of the lines before them has, as WebArena does.
 
-    A line before counts with the number of its element: a text "1" is left out after "[12] link 'Cart'". A property
-    with line breaks is several lines.
+    A line before counts with the number of its element: a text "1" is left out after "[12] link 'Cart'". A
+    property with line breaks is several lines.
     """
     kept: list[str] = []
     for line in "\n".join(lines).split("\n"):

@@ -87,6 +87,10 @@ def _find_agentgym() -> bool:
     return Path(os.environ.get("AGENTGYM") or _NOWHERE, "agentenv", "agentenv").is_dir()
 
 
+def _find_webarena() -> bool:
+    return Path(os.environ.get("WEBARENA") or _NOWHERE, "evaluation_harness").is_dir()
+
+
 _DEV = "pip install -e '.[dev]'"
 _PACKAGES = {
     _DEV: "basedpyright fastapi furo gymnasium h2 httpx minigrid miniwob myst_parser numpy playwright proxy "
@@ -108,6 +112,7 @@ NEEDS: Mapping[str, Need] = {
     "engine": Need("a container engine that runs", "apt-get install podman", _find_container_engine),
     "recordings": Need("AgentGym's recordings", "AGENTGYM_WIRE=FOLDER make test", RECORDINGS.is_dir),
     "agentgym": Need("a checkout of AgentGym", "make agentgym AGENTGYM=../AgentGym", _find_agentgym),
+    "webarena": Need("a checkout of WebArena", "make webarena WEBARENA=../webarena", _find_webarena),
     **{
         module: Need(f"the package {module}", remedy, functools.partial(importlib.util.find_spec, module))
         for remedy, modules in _PACKAGES.items()

@@ -20,24 +20,27 @@ from pathlib import Path
 from typing import Any
 
 import needs
+from page_kinds import without_numbers
 
 __all__ = ["Comparison", "compare", "processor_or_skip"]
 
 _WINDOW = {"width": 1280, "height": 720}  # as AgentGym's server starts it
-_NUMBER = re.compile(r"^(\t*)\[\d+\] ")
 _ROUNDING = 1e-6  # pixels; WebArena divides by the size of the window and multiplies again
 _ROLE = re.compile(r"\t*(\w*)")
 
 
 def processor_or_skip() -> type:
     """Return WebArena's class that writes a page as text; skip the tests of the importing file without it."""
-    needs.skip_without("webarena", "numpy", "gymnasium", "PIL", "playwright")
-    if "browser_env" not in sys.modules:
-        # Its package imports the agent, the addresses of the sites and beartype. The processors need none of it.
-        package = types.ModuleType("browser_env")
-        package.__path__ = [str(Path(os.environ["WEBARENA"], "browser_env").resolve())]
-        sys.modules["browser_env"] = package
-    return importlib.import_module("browser_env.processors").TextObervationProcessor
+    needs.skip_without("webarena", "numpy", "gymnasium", "playwright")
+    # Its package imports the agent, the addresses of the sites and beartype. The processors need none of it.
+    package = types.ModuleType("browser_env")
+    package.__path__ = [str(Path(os.environ["WEBARENA"], "browser_env").resolve())]
+    sys.modules["browser_env"] = package
+    try:
+        return importlib.import_module("browser_env.processors").TextObervationProcessor
+    finally:
+        for name in [each for each in sys.modules if each.partition(".")[0] == "browser_env"]:
+            del sys.modules[name]
 
 
 class _Blocking:
@@ -52,13 +55,18 @@ class _Blocking:
         return lambda *args: asyncio.run_coroutine_threadsafe(method(*args), self._loop).result()
 
 
-async def _its_text(processor: Any, tabs: Any, session: Any) -> str:
+async def _its_text(processor: Any, tabs: Any) -> str:
     """Return the current tab as WebArena writes it."""
     loop = asyncio.get_running_loop()
     pages = [_Blocking(page, loop) for page in tabs.context.pages]
     page = pages[tabs.context.pages.index(tabs.shown)]
     page.context = types.SimpleNamespace(pages=pages)
-    return await asyncio.to_thread(processor.process, page, _Blocking(session, loop))
+    session = await tabs.context.new_cdp_session(tabs.shown)
+    await session.send("Accessibility.enable")
+    try:
+        return await asyncio.to_thread(processor.process, page, _Blocking(session, loop))
+    finally:
+        await session.detach()
 
 
 class _BrowsersNumbers:
@@ -80,14 +88,16 @@ class Comparison:
     Attributes:
         rows: Lines that are equal, ours and theirs, by the name of the page.
         kinds: Lines in one text only, by whose text that is and the role.
-        misses: Pages whose texts differ with the same numbers, or whose elements have other middles; with the lines.
+        misses: Differences of pages with the same numbers of elements: of lines, or of an element's middle.
         failures: Pages that WebArena's processor cannot read, with its error.
+        texts: WebArena's texts by page, without the numbers of elements.
     """
 
     rows: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     misses: dict[str, list[str]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
@@ -97,7 +107,8 @@ class Comparison:
 
     def add(self, name: str, ours: str, theirs: str) -> None:
         """Count the lines of a page, without the numbers of elements."""
-        one, other = ([_NUMBER.sub(r"\1", line) for line in text.split("\n")] for text in (ours, theirs))
+        self.texts[name] = without_numbers(theirs)
+        one, other = (without_numbers(text).split("\n") for text in (ours, theirs))
         equal = 0
         for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
             if tag == "equal":
@@ -120,30 +131,31 @@ class Comparison:
 async def compare(processor_class: type, tabs: Any, name: str, into: Comparison) -> None:
     """Read the current tab by both, and count the lines."""
     processor = processor_class("accessibility_tree", current_viewport_only=True, viewport_size=_WINDOW)
-    session = await tabs.context.new_cdp_session(tabs.shown)
-    await session.send("Accessibility.enable")
     try:
-        theirs = await _its_text(processor, tabs, session)
+        theirs = await _its_text(processor, tabs)
     except Exception as error:  # noqa: BLE001 - whatever its code raises on this page
         into.failures[name] = repr(error)
         return
-    finally:
-        await session.detach()
-    own_numbers = tabs._numbers.pop(tabs.shown, None)
-    tabs._numbers[tabs.shown] = _BrowsersNumbers()
-    same_numbers = await tabs.see()
-    del tabs._numbers[tabs.shown]
-    if own_numbers is not None:
-        tabs._numbers[tabs.shown] = own_numbers
-    diff = difflib.unified_diff(same_numbers.text.split("\n"), theirs.split("\n"), "ours", "theirs", n=0, lineterm="")
-    misses = list(diff) + [
+    ours = await _with_browsers_numbers(tabs)
+    misses = list(difflib.unified_diff(ours.text.split("\n"), theirs.split("\n"), n=0, lineterm=""))
+    misses += [
         f"[{number}] {element.center} is elsewhere"
-        for number, element in same_numbers.page.elements.items()
-        if number in processor.obs_nodes_info and math.dist(_its_center(processor, number), element.center) > _ROUNDING
+        for number, element in ours.page.elements.items()
+        if math.dist(_its_center(processor, number), element.center) > _ROUNDING
     ]
     if misses:
         into.misses[name] = misses
     into.add(name, (await tabs.see()).text, theirs)
+
+
+async def _with_browsers_numbers(tabs: Any) -> Any:
+    """Return the current tab as our server writes it, but with WebArena's numbers."""
+    numbers = tabs._numbers
+    tabs._numbers = {tabs.shown: _BrowsersNumbers()}
+    try:
+        return await tabs.see()
+    finally:
+        tabs._numbers = numbers
 
 
 def _its_center(processor: Any, number: str) -> tuple[float, float]:
