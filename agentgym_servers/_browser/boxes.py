@@ -20,12 +20,13 @@ Send = Callable[..., Awaitable[dict[str, Any]]]
 
 _GROUP = "agentgym-boxes"
 
+# Pages replace names such as `Node`: 3 is the type of a text.
 _MEASURE = """
-    const range = document.createRange();
+    let range;
     const boxOf = node => {
         try {
-            if (node.nodeType === Node.TEXT_NODE) range.selectNode(node);
-            const measured = node.nodeType === Node.TEXT_NODE ? range : node;
+            const measured = node.nodeType === 3 ? range ??= document.createRange() : node;
+            if (measured === range) range.selectNode(node);
             const {x, y, width, height} = measured.getBoundingClientRect();
             return [x, y, width, height];
         } catch {
@@ -43,7 +44,7 @@ _WALK = f"""(() => {{{_MEASURE}
         const index = walked.names.push(node.nodeName) - 1;
         walked.parents.push(parent);
         walked.boxes.push(boxOf(node));
-        const slotted = node instanceof HTMLSlotElement ? node.assignedNodes() : [];
+        const slotted = node.localName === "slot" && node.assignedNodes ? node.assignedNodes() : [];
         const below = slotted.length ? slotted : (node.shadowRoot || node).childNodes;
         for (let i = below.length - 1; i >= 0; i--) left.push([below[i], index]);
     }}

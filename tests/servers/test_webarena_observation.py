@@ -67,7 +67,7 @@ def test_a_typed_price_is_in_the_next_observation():
 
 
 def test_an_element_partly_outside_the_window_is_clicked_in_its_middle():
-    page = """<button id=half style="position: absolute; left: 1200px; top: 300px; width: 100px; height: 60px">
+    page = """<button id=half style="position: fixed; left: 1200px; top: 300px; width: 100px; height: 60px">
         Half</button><p>none<script>half.onclick = event => document.querySelector('p').textContent =
         `clicked at ${event.clientX} ${event.clientY}`</script>"""
 

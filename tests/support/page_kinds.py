@@ -554,10 +554,14 @@ _BODIES = {
         f" href='/w'>{_words(40)}</a> {_words(10)} <a href='/blk'><div>block in link</div></a> <span><p>block"
         " in span</p></span>"
     ),
-    "document with frames clobbered": (
+    "forms with names of the browser": (
         "<form id=f><input name=nodeName value=a><input name=childNodes value=b><input name=shadowRoot"
         " value=c><button name=getBoundingClientRect>d</button></form><form><input name=parentNode"
         " value=e></form>"
+    ),
+    "names of the browser replaced": (
+        "<p>text <a href='/n'>link</a><script>class Node {} document.createRange = null; document.body.append"
+        "('appended')</script>"
     ),
     "deep": "<div>" * 400 + "<a href='/deep'>deep</a>" + "</div>" * 400,
     "comments and instructions": (
