@@ -1,4 +1,4 @@
-"""Pages of kinds that real sites have, generated: `PAGES`, as HTML by their names.
+"""Pages of kinds that real sites have, generated: `DOCUMENTS`.
 
 Two readers of pages are compared on them. Nothing in them changes after they have loaded.
 """
@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 
 from plain_sites import site_of
 
-__all__ = ["PAGES", "WEBARENAS_TEXTS", "path_of", "served_pages", "without_numbers"]
+__all__ = ["DOCUMENTS", "WEBARENAS_TEXTS", "path_of", "served_pages", "without_numbers"]
 
 _DRAW = random.Random(47)  # noqa: S311 - nothing secret
 _WORDS = [
@@ -577,11 +577,35 @@ _BODIES = {
     ),
 }
 
-PAGES = {
-    name: f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(name)}</title><body>{body}"
-    for name, body in _BODIES.items()
+DOCUMENTS = {
+    "plain text": ("text/plain", "line 1\nline 2 <b>"),
+    "json": ("application/json", '{"a": [1, 2]}'),
+    "xml": ("application/xml", "<root><a>x</a><!-- c --><b k='v'>y</b></root>"),
+    "svg alone": (
+        "image/svg+xml",
+        "<svg xmlns='http://www.w3.org/2000/svg'><title>Icon</title><text y='9'>hi</text></svg>",
+    ),
+    "xhtml": (
+        "application/xhtml+xml",
+        "<html xmlns='http://www.w3.org/1999/xhtml'><body><p>p<br/>q</p><input value='five'/></body></html>",
+    ),
+    "frameset": (
+        "text/html",
+        "<frameset cols='50%,50%'><frame src='/plain-text'><frame src='/xml'></frameset>",
+    ),
+    "quirks mode": ("text/html", "<title>q</title><p>x<table height=100%><tr><td>y</table>"),
+    "nothing": ("text/html", ""),
+    "no body": ("text/html", "<title>t</title><script>document.body.remove()</script>"),
+    "no root": ("text/html", "<title>t</title><script>document.documentElement.remove()</script>"),
+    **{
+        name: (
+            "text/html; charset=utf-8",
+            f"<!doctype html><html lang=en><meta charset=utf-8><title>{escape(name)}</title><body>{body}",
+        )
+        for name, body in _BODIES.items()
+    },
 }
-"""The HTML of each page by its name."""
+"""The type and the content of each page by its name."""
 
 WEBARENAS_TEXTS = {
     "fields": (
@@ -648,11 +672,12 @@ def served_pages() -> AbstractContextManager[str]:
 
 class _Pages(BaseHTTPRequestHandler):
     def do_GET(self):
-        html = next((html for name, html in PAGES.items() if path_of(name) == self.path), None)
-        self.send_response(404 if html is None else 200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
+        found = [document for name, document in DOCUMENTS.items() if path_of(name) == self.path]
+        kind, content = found[0] if found else ("text/plain", "missing")
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", kind)
         self.end_headers()
-        self.wfile.write((html or "missing").encode())
+        self.wfile.write(content.encode())
 
     def log_message(self, *_):
         pass
