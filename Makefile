@@ -77,8 +77,8 @@ agentgym: $(VENV)/.dev ## let AgentGym's own clients and Evaluator play every lo
 alfworld: $(VENV)/.dev ## let TextWorld and the local server play games of ALFWorld's format; compiles Fast Downward first
 	$(BIN)/nox --reuse-venv=yes --session alfworld
 
-webarena: $(VENV)/.dev ## let WebArena's own processor read the same pages as the local server: make webarena WEBARENA=../webarena
-	WEBARENA="$(abspath $(WEBARENA))" $(BIN)/pytest -n0 -m "" -rP --durations=5 tests/servers/test_webarena_official.py
+webarena: $(VENV)/.dev ## let WebArena's own code read and score the same pages as the local server: make webarena WEBARENA=../webarena
+	WEBARENA="$(abspath $(WEBARENA))" $(BIN)/pytest -n0 -m "" -rP --durations=5 tests/servers/test_webarena_official.py tests/servers/test_webarena_evaluators.py
 
 trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, horizon
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.7 -- -m slow -k "not test_algorithms"

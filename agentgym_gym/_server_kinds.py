@@ -17,7 +17,7 @@ from typing import Any
 
 from agentgym_gym import catalogue
 from agentgym_gym._imports import import_object
-from agentgym_gym.errors import BadOption, MissingExtra, SetupError, UnknownEnvironment
+from agentgym_gym.errors import ArgumentName, BadOption, MissingExtra, SetupError, UnknownEnvironment
 
 __all__ = [
     "ALL",
@@ -43,6 +43,8 @@ ALL = "all"
 PACKAGE = "agentgym_servers"
 """The package that runs servers."""
 
+_MODEL = re.compile(r"[!-'*+\--~]+")  # a part of a header, which ends at a comma or a bracket
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
@@ -55,9 +57,11 @@ class ServerOptions:
         seed: Seed of its generated world.
         data: A folder with a world of the user's, which replaces the generated one.
         twin: Whether it plays exactly as AgentGym's server where it differs for a reason.
+        judge: Base URL of an OpenAI-compatible chat endpoint that judges answers by their meaning.
+        judge_model: The model that judges there.
 
     Raises:
-        BadOption: A number is out of range.
+        BadOption: A number is out of range, or the judge is incomplete.
     """
 
     max_envs: int = 4096
@@ -66,12 +70,18 @@ class ServerOptions:
     seed: int = 0
     data: Path | None = None
     twin: bool = False
+    judge: str | None = None
+    judge_model: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_envs", "max_body_bytes"):
             self._check(name, getattr(self, name) >= 1, "1 or more")
         self._check("keep_seconds", self.keep_seconds > 0, "above 0")
         self._check("seed", self.seed >= 0, "0 or more")
+        if (self.judge is None) != (self.judge_model is None):
+            raise BadOption("judge", problem=("and ", ArgumentName("judge_model"), " need each other"))
+        named = self.judge_model is None or _MODEL.fullmatch(self.judge_model)
+        self._check("judge_model", named, "a name in printable ASCII without spaces, commas and brackets")
 
     def _check(self, name: str, right: object, expected: str) -> None:
         if not right:
@@ -87,13 +97,16 @@ class ServerKind:
         create_app: Import path ``"module:function"`` of the function that returns its ASGI application for
             `ServerOptions`; imported on first use.
         needs: The modules it requires, besides the modules of every server.
-        takes: The options that change its world: ``seed`` for a generated one, ``data``, a folder with a
-            world of the user's, and ``twin``, to reproduce AgentGym's server exactly.
+        takes: The options that change its world or its scores: ``seed`` for a generated one, ``data``, a
+            folder with a world of the user's, ``twin``, to reproduce AgentGym's server exactly, and
+            ``judge`` and ``judge_model``.
         extra: The extra of this project that installs its dependencies; empty for a server of another
             package.
         check: Import path ``"module:function"`` of a function that returns a `SetupError` if a program is
             missing, such as Java, or None; called if all modules are installed.
         program: The name of that program, for a table.
+        most_envs: Import path ``"module:function"`` of a function that returns the default of ``max_envs``
+            for this machine; empty for a server whose environments take little memory.
     """
 
     title: str
@@ -103,6 +116,7 @@ class ServerKind:
     extra: str = ""
     check: str = ""
     program: str = ""
+    most_envs: str = ""
 
     def app(self, **options: Any) -> Any:
         """Return the ASGI application.
@@ -122,6 +136,8 @@ class ServerKind:
         refused = sorted(set(options) - {"max_envs", "max_body_bytes", "keep_seconds", *self.takes})
         if refused:
             raise BadOption(f"the {self.title} server takes no {', '.join(refused)}")
+        if self.most_envs and "max_envs" not in options:
+            options["max_envs"] = import_object(self.most_envs)()
         return import_object(self.create_app)(ServerOptions(**options))
 
     def missing(self) -> SetupError | None:
@@ -145,6 +161,7 @@ class ServedWorld:
         seed: The seed of a generated world; None for a fixed world or the user's data.
         data: Whether it is the user's data.
         twin: Whether the server plays exactly as AgentGym's.
+        judge: The model that judges answers; None if none does.
     """
 
     title: str
@@ -152,6 +169,7 @@ class ServedWorld:
     seed: int | None = None
     data: bool = False
     twin: bool = False
+    judge: str | None = None
 
     def __str__(self) -> str:
         parts = [self.title]
@@ -161,6 +179,8 @@ class ServedWorld:
             parts.append(f"seed {self.seed}")
         if self.twin:
             parts.append("twin")
+        if self.judge is not None:
+            parts.append(f"judge {self.judge}")
         return f"agentgym-servers/{self.version} ({', '.join(parts)})"
 
     @classmethod
@@ -176,12 +196,14 @@ class ServedWorld:
             seed,
             data=match["data"] is not None,
             twin=match["twin"] is not None,
+            judge=match["judge"],
         )
 
 
 _WORLD = re.compile(
     r"agentgym-servers/(?P<version>\d+) "
-    r"\((?P<title>\w+)(?:, seed (?P<seed>\d+)|(?P<data>, data))?(?P<twin>, twin)?\)"
+    r"\((?P<title>\w+)(?:, seed (?P<seed>\d+)|(?P<data>, data))?(?P<twin>, twin)?"
+    r"(?:, judge (?P<judge>[^\s,()]+))?\)"
 )
 
 

@@ -101,10 +101,13 @@ class Action(TemplateText):
     Class attributes:
         style: Its notation in a reply: the same for all actions of an environment.
         aliases: Other names of its function, which prompts do not mention.
+        blind_answers: Values of its only field that need no knowledge of the task. Only an action that ends
+            an episode with an answer has them; `agentgym validate --policies` plays each.
     """
 
     style: ClassVar[Style] = Style()
     aliases: ClassVar[tuple[str, ...]] = ()
+    blind_answers: ClassVar[tuple[Any, ...]] = ()
 
     @classmethod
     def name(cls) -> str:

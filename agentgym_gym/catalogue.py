@@ -66,6 +66,8 @@ class Environment:
         unwinnable: Reasons, by task id, why a task cannot be won within the turn limit, or why no way to win
             it is known. The ids refer to this project's own server, with the world of seed 0 if it has
             seeds.
+        cheap_wins: Reasons, by the name of a cheap policy, why it wins more of the tasks than
+            `agentgym validate --policies` allows.
         score_range: Least and greatest score of an episode.
         on_unknown: Default handling of actions that the grammar does not include.
         agentgym_readers: AgentGym's own parser of replies, by action format.
@@ -84,6 +86,7 @@ class Environment:
     splits: Mapping[str, Sequence[int]]
     parts: Mapping[str, Sequence[int]] = field(default_factory=dict)
     unwinnable: Mapping[int, str] = field(default_factory=dict)
+    cheap_wins: Mapping[str, str] = field(default_factory=dict)
     score_range: tuple[float, float] = (0.0, 1.0)
     on_unknown: OnUnknown = "forward"
     agentgym_readers: Mapping[str, Callable[[str], str]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentgym_gym.errors import ArgumentName, BadOption
+from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ALL, server_kind, servers
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def serve(
     data: Path | None = None,
     allow_hosts: Sequence[str] = (),
     twin: bool = False,
+    judge: str | None = None,
+    judge_model: str | None = None,
 ) -> None:
     """Run a server until SIGINT or SIGTERM, then complete the requests in progress.
 
@@ -53,6 +55,9 @@ def serve(
             address accepts any.
         twin: Whether to reproduce AgentGym's server exactly, bugs included; only servers with a difference
             have this option.
+        judge: Base URL of an OpenAI-compatible chat endpoint that judges answers by their meaning; only
+            WebArena's server has this option. The variable ``OPENAI_API_KEY`` has its key.
+        judge_model: The model that judges there.
 
     Raises:
         UnknownEnvironment: There is no server of that name.
@@ -62,13 +67,17 @@ def serve(
     """
     app: ASGIApp
     if name.lower() == ALL:
-        if seed is not None or data is not None:
-            only = " apply to one server only: name that server in place of 'all'"
-            raise BadOption("seed", problem=("and ", ArgumentName("data"), only))
+        own = {"seed": seed, "data": data, "judge": judge, "judge_model": judge_model}
+        given = [option for option, value in own.items() if value is not None]
+        if given:
+            problem = "applies to one server only: name that server in place of 'all'"
+            raise BadOption(given[0], problem=problem)
         app, title = _all_servers(max_envs, twin=twin), "all environments"
     else:
         kind = server_kind(name)
-        app, title = kind.app(max_envs=max_envs, seed=seed, data=data, twin=twin or None), kind.title
+        worlds = {"seed": seed, "data": data, "twin": twin or None}
+        app = kind.app(max_envs=max_envs, judge=judge, judge_model=judge_model, **worlds)
+        title = kind.title
     # Imported here because it imports uvicorn, which the extra installs.
     from agentgym_servers._frame.host_check import CheckHost, is_loopback  # noqa: PLC0415
     from agentgym_servers._frame.listening import listen, run_until_stopped  # noqa: PLC0415

@@ -34,6 +34,8 @@ def main() -> int:
     parser.add_argument(
         "--twin", action="store_true", help="reproduce AgentGym's server exactly, bugs included"
     )
+    parser.add_argument("--judge", metavar="URL", help="chat endpoint that judges answers by meaning")
+    parser.add_argument("--judge-model", metavar="NAME", help="model of the judge")
     try:
         serve(**vars(parser.parse_args()))
     except AgentGymError as error:

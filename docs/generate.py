@@ -24,6 +24,7 @@ from agentgym_gym._cli.console import Command
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.evaluate import ChatOptions, Run, RunLimits
 from agentgym_gym.options import Option, members_of, options_of
+from agentgym_servers.alfworld._measures import comparison
 from verl_bridge._run.loop_arguments import LoopOptions
 from verl_bridge.recipes import RlRecipe, SftRecipe
 from verl_bridge.recipes._numbers import RlNumbers, SftNumbers, labels
@@ -129,6 +130,12 @@ def parse_section() -> str:
         output = (result.stdout + result.stderr).rstrip()
         parts.append(f"```console\n$ printf '{shown}' | agentgym parse {arguments}\n{output}\n```\n")
     return "\n".join(parts)
+
+
+def houses_section() -> str:
+    """Return the table of the generated houses of ALFWorld beside ALFWorld's games."""
+    rows = [f"| {name} | {made:.2f} | {real:.2f} |" for name, (made, real) in comparison().items()]
+    return "\n".join(["| measure | generated | ALFWorld's games |", "|---|---|---|", *rows])
 
 
 def environments_page() -> str:
@@ -400,7 +407,7 @@ def with_section(page: str, name: str, text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page that is generated in whole or in part, with its current content."""
-    environment, replies = DOCS / "environment.md", DOCS / "replies.md"
+    environment, replies, servers = (DOCS / f"{name}.md" for name in ("environment", "replies", "servers"))
     own = {
         DOCS / "environments" / f"{e.name.lower()}.md": environment_page(e)
         for e in agentgym_gym.environments()
@@ -414,6 +421,7 @@ def pages() -> dict[Path, str]:
         **command_pages(),
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
         replies: with_section(replies.read_text("utf-8"), "parse", parse_section()),
+        servers: with_section(servers.read_text("utf-8"), "houses", houses_section()),
     }
 
 

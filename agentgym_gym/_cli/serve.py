@@ -47,6 +47,11 @@ class ServeOptions:
         Option("host name to accept besides loopback names (repeatable)", metavar="NAME"),
     ] = None
     twin: Annotated[bool, Option("reproduce AgentGym's server exactly, bugs included")] = False
+    judge: Annotated[
+        str | None,
+        Option("base URL of a chat endpoint that judges answers by meaning", metavar="URL"),
+    ] = None
+    judge_model: Annotated[str | None, Option("model of the judge", metavar="NAME")] = None
     ray: Annotated[
         str | None,
         Option("serve on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT", metavar="ADDRESS"),
@@ -82,6 +87,8 @@ def serve(options: ServeOptions) -> None:
         data=options.data,
         allow_hosts=options.allow_host or (),
         twin=options.twin,
+        judge=options.judge,
+        judge_model=options.judge_model,
     )
 
 
@@ -96,7 +103,13 @@ def _serve_on_ray(name: str, options: ServeOptions, cluster: str) -> None:
 
     if options.host is not None:
         raise BadOption("--host and --ray exclude each other: each server listens on its machine's address")
-    given = {"--max-envs": options.max_envs, "--seed": options.seed, "--data": options.data}
+    given = {
+        "--max-envs": options.max_envs,
+        "--seed": options.seed,
+        "--data": options.data,
+        "--judge": options.judge,
+        "--judge-model": options.judge_model,
+    }
     arguments = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
     arguments += [part for allowed in options.allow_host or () for part in ("--allow-host", allowed)]
     arguments += ["--twin"] if options.twin else []

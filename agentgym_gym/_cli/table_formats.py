@@ -18,7 +18,7 @@ from agentgym_gym._text import scrub
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._table import RunRow, SuccessRow, Table
 
-__all__ = ["FORMATS", "TableFormat", "print_run", "print_runs", "render"]
+__all__ = ["FORMATS", "TableFormat", "print_run", "print_runs", "render", "show_range"]
 
 TableFormat: TypeAlias = Literal["text", "markdown", "csv", "latex", "json"]
 
@@ -180,7 +180,7 @@ def _success_cell(row: RunRow | None) -> str:
     if row is None or row.summary.success_rate is None:
         return _NONE
     interval = row.summary.success_interval
-    cell = _decimal(row.summary.success_rate) + ("" if interval is None else f" ({_range(interval)})")
+    cell = _decimal(row.summary.success_rate) + ("" if interval is None else f" ({show_range(interval)})")
     k = row.summary.samples
     return f"{cell}, pass@{k} {_decimal(row.pass_at_k)}" if k > 1 else cell
 
@@ -204,7 +204,7 @@ def _cells(row: RunRow) -> dict[str, str]:
         "episodes": f"{summary.episodes:,}",
         "faulted": f"{summary.faulted:,}",
         "success": _decimal(summary.success_rate),
-        "95 %": _range(summary.success_interval),
+        "95 %": show_range(summary.success_interval),
         "pass@k": f"{_decimal(row.pass_at_k)} (k={k})" if k > 1 else _NONE,
         "pass^k": f"{_decimal(row.pass_hat_k)} (k={k})" if k > 1 else _NONE,
         "score": _decimal(summary.mean_score),
@@ -220,7 +220,7 @@ def _decimal(value: float | None) -> str:
     return _NONE if value is None else f"{value:.2f}"
 
 
-def _range(interval: tuple[float, float] | None) -> str:
+def show_range(interval: tuple[float, float] | None) -> str:
     return _NONE if interval is None else "{:.2f} to {:.2f}".format(*interval)
 
 

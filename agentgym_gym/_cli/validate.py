@@ -15,6 +15,7 @@ from agentgym_gym._cli.console import clean, out, print_json, print_table
 from agentgym_gym._cli.declared import GivenOptions, command
 from agentgym_gym._cli.options import Header, Name, Split, headers_of
 from agentgym_gym._cli.progress import Progress
+from agentgym_gym._cli.table_formats import show_range
 from agentgym_gym.catalogue import environments
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import Run
@@ -51,6 +52,7 @@ class ValidateOptions:
         ),
     ] = None
     split: Split = None
+    policies: Annotated[bool, Option("play cheap policies too, such as constant answers")] = False
     environment: Annotated[
         Mapping[str, Any],
         GivenOptions(
@@ -71,12 +73,13 @@ class ValidateOptions:
 @command(
     ValidateOptions,
     {
-        "Tasks": ("gold", "tasks", "split"),
+        "Tasks": ("gold", "policies", "tasks", "split"),
         "Run": ("out", "resume", "concurrency", "json"),
         "Environment": ("header",),
     },
     examples=(
         "agentgym validate TextCraft",
+        "agentgym validate WebArena --split test --policies",
         "agentgym validate my_module:my/Env-v0 --gold my_module:Solver --tasks 0:50",
     ),
 )
@@ -90,6 +93,10 @@ def validate(options: ValidateOptions) -> None:
 
     The solutions come from the oracle; from replay:PATH, a run whose episodes won or task files of WebArena;
     or from an agent of yours, MODULE:NAME.
+
+    With --policies, agents without a model play too: constant answers, all numbers below 100, the words of
+    the goal, the page as the answer, the first admissible action, a repeated action, random valid actions.
+    Exits with 1 if one wins more than 1 % of the tasks, or random actions more than 2 %.
 
     Tasks are ids and ranges: 3, 1,2,5, 0:50 (without 50) or 10:, or all, or a file of AgentGym's item ids. If
     an environment has no numbered tasks, they are seeds, and all means 1000.
@@ -110,6 +117,8 @@ def validate(options: ValidateOptions) -> None:
             make_gold,
             environment.tasks,
             unwinnable=_unwinnable(environment),
+            policies=options.policies,
+            cheap_wins=known.cheap_wins if (known := environment.chosen.environment) else {},
             concurrency=options.concurrency,
             folder=options.out,
             facts=facts,
@@ -195,12 +204,26 @@ def _print(validation: Validation, environment: EnvSetup, folder: Path | None, t
     _list("Cannot be judged", validation.not_judged)
     _list("Ended by a fault, so not checked", validation.faulted)
     _list("The environment reports no success", validation.undecided)
+    if validation.policies:
+        _print_policies(validation)
     if validation.passed:
         others = " all others" if validation.impossible else ""
         gold = f"The known solution wins{others}. " if validation.gold and not validation.undecided else ""
         out.print(f"{gold}Doing nothing wins no task.")
     if folder is not None:
         out.print(f"Written to {folder}.")
+
+
+def _print_policies(validation: Validation) -> None:
+    rows = [
+        [name, str(result.played), str(result.won), f"{result.share:.3f}", show_range(result.interval)]
+        for name, result in validation.policies.items()
+    ]
+    print_table(["policy", "played", "won", "share", "95 % interval"], rows, left=["policy"])
+    for name, result in validation.policies.items():
+        if result.share > result.most:
+            known = f": known, {result.reason}" if result.reason else ""
+            out.print(f"{name} wins {result.share:.1%} of the tasks, above {result.most:.0%}{known}.")
 
 
 def _list(title: str, records: Iterable[EpisodeRecord]) -> None:

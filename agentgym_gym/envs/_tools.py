@@ -191,6 +191,8 @@ class Tool(Action):
 class Finish(Tool):
     """Give your answer and end the task."""
 
+    blind_answers: ClassVar[tuple[Any, ...]] = ("Yes", "No", "", "None", 0, 1, 2, 3, True, False, ())
+
     answer: Annotated[
         Any,
         Value("Yes", 105, 18.5, ("Homework", "Chores"), "2015-06-01", "done"),

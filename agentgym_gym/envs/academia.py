@@ -133,6 +133,9 @@ ACADEMIA = Environment(
     rules=_RULES,
     max_turns=12,
     splits=make_splits(range(20), test=range(15, 20)),
+    cheap_wins=dict.fromkeys(
+        ("answer 'Yes'", "answer 'No'"), "some questions are answered by yes or no, as 5 of AgentGym's 20"
+    ),
     on_unknown="refuse",
     agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\

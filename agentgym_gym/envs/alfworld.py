@@ -389,18 +389,20 @@ _QUIRKS = """\
   `valid_unseen`: scores are not comparable with scores reported for ALFWorld itself."""
 
 _LOCAL_QUIRKS = """\
-- Rooms, objects and tasks are generated from a seed (`--seed`), as 2,620 tasks in 120 rooms. ALFRED defines
-  the kinds of objects and receptacles, the six types of tasks, and which receptacle may contain which object;
-  the types are in the proportions of ALFWorld's training games. No planner and no file of ALFWorld is needed,
-  and a reset takes a few milliseconds.
+- Houses and tasks are generated from a seed (`--seed`), as 2,620 tasks in ALFRED's 120 rooms. They have the
+  receptacles of these rooms, as many objects as ALFWorld's games, and the types, objects and receptacles of
+  AgentGym's training tasks, in another order: [a comparison](../servers.md#alfworlds-houses). No planner and
+  no file of ALFWorld is needed, and a reset takes a few milliseconds.
 - In `test`, the tasks with even ids (`test_seen`) are in rooms of training tasks, and the tasks with odd ids
   (`test_unseen`) in twelve rooms without training tasks. On AgentGym's server all are in training rooms.
 - `--data DIR` plays ALFWorld's own games, where you have them; [how](../servers.md#alfworlds-own-games).
   `official_train`, `valid_seen` and `valid_unseen` select all of them; the generated world has no such tasks.
 - An action is executed exactly if `available_actions` lists it; they are in alphabetical order. An object is
   laid down by `put mug 1 in/on desk 1`.
-- Receptacles and objects are listed in alphabetical order, and `help` describes the commands in other words.
-- An object needed for a task never lies where it belongs at the start.
+- Receptacles and objects are listed by kind, the highest number first, and `help` describes the commands in
+  other words.
+- Each receptacle has its own place. In ALFWorld's games some share one, and can be used from there.
+- An object of a task never lies where it belongs at the start, unless it needs cleaning, heating or cooling.
 - `world_type` is checked and has no effect. On AgentGym's server it has none either.
 - A negative task id is refused like any other task that does not exist. On AgentGym's it counts from the end.
 - Each error describes the failure. On AgentGym's some name a part of the program.

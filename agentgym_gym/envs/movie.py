@@ -203,6 +203,9 @@ MOVIE = Environment(
     rules=_RULES,
     max_turns=12,
     splits=make_splits(range(238), test=range(190, 238)),
+    cheap_wins=dict.fromkeys(
+        ("answer 'Yes'", "answer 'No'"), "some questions are answered by yes or no, as 54 of AgentGym's 238"
+    ),
     on_unknown="refuse",
     agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.movie:SERVER",

@@ -90,6 +90,7 @@ class Answer(_Tagged):
 
     template: ClassVar[str] = "<answer>{answer}</answer>"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"<answer>{answer}": {}}
+    blind_answers: ClassVar[tuple[str, ...]] = ("yes", "no", "0", "1", "unknown")
     answer: Annotated[
         str, Words(["Paris", "Jane Austen"], max_chars=1_000), "the answer in a few words, without a sentence"
     ]

@@ -164,6 +164,10 @@ class Query(Action):
     """Execute one SQL statement, whose result is your answer to the question."""
 
     template: ClassVar[str] = "{sql}"
+    blind_answers: ClassVar[tuple[str, ...]] = (
+        *("SELECT 0", "SELECT 1", "SELECT NULL", "SELECT ''", "SELECT 1 WHERE 0"),
+        "SELECT name FROM sqlite_master",
+    )
     style: ClassVar[Style] = _SqlStyle(
         lines=False,
         verbatim=True,

@@ -146,6 +146,10 @@ TODOLIST = Environment(
     rules=_RULES,
     max_turns=15,
     splits=make_splits(range(155), test=range(124, 155)),
+    cheap_wins={
+        **dict.fromkeys(("answer 'Yes'", "answer 'No'"), "some questions are answered by yes or no"),
+        **dict.fromkeys(("answer 2", "answer 3"), "some questions ask for a small number or a count"),
+    },
     on_unknown="refuse",
     agentgym_readers={"react": read_as_agentgym},
     quirks=f"""\

@@ -257,6 +257,13 @@ WEATHER = Environment(
     rules=_RULES,
     max_turns=10,
     splits=make_splits(range(343), test=range(274, 343)),
+    cheap_wins={
+        **dict.fromkeys(
+            ("answer 'Yes'", "answer 'No'"),
+            "some questions are answered by yes or no, as 45 of AgentGym's 343",
+        ),
+        **dict.fromkeys(("answer 1", "answer 2", "answer 3"), "some questions ask for a small number"),
+    },
     on_unknown="refuse",
     agentgym_readers={"react": read_as_agentgym},
     local_server="agentgym_servers.weather:SERVER",

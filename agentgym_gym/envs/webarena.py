@@ -229,6 +229,7 @@ class Stop(_Browsing):
 
     template: ClassVar[str] = "stop [{answer}]"
     accepts: ClassVar[Mapping[str, Mapping[str, Any]]] = {"stop[{answer}]": {}, "stop": {"answer": ""}}
+    blind_answers: ClassVar[tuple[str, ...]] = ("", "N/A", "Yes", "No", "0", "1", "None")
     answer: Annotated[str, _OptionalText(["$42", "N/A"], without=_WITHOUT), "the answer, or nothing"]
 
 
@@ -383,19 +384,21 @@ _QUIRKS = """\
 - The numbers of elements differ from reset to reset."""
 
 _LOCAL_QUIRKS = """\
-- It needs Chromium or Chrome on this machine, and the extra `servers-webarena` for `playwright`. One
-  browser serves all environments. Each task has a separate browser context, which ends with the task.
+- It needs Chromium or Chrome on this machine, and the extra `servers-webarena`. One browser serves all
+  environments. Each task has a separate browser context, which ends with the task.
 - The sites are this project's own: a shop with an admin side, a forum, a repository host, a map and a wiki,
   with data from the seed. The address line shows WebArena's addresses; in the tree the addresses end in
   `.test`. The browser reaches no other host.
 - Each task starts with a fresh state of the sites and with signed-in accounts. An environment never sees the
   changes of another one. The sites start in one of ten states; two of them occur only in tasks of `test`.
-- The 812 tasks are made by 91 templates. Scores are computed by WebArena's rules for answers, addresses and
-  contents of pages. No language model judges: no task here needs one, and with `--data` a `fuzzy_match`
-  requires that the answer has all words of the reference, and a reference `N/A` that the answer is the
-  same.
+- The 812 tasks are made by 94 templates, by themselves and joined to longer tasks on several sites; 4 % of
+  them cannot be done. Solutions take 2 to 14 turns, 7 on average. Scores are computed by WebArena's rules
+  for answers, addresses and contents of pages. No task here needs a language model as judge. With `--data`,
+  `--judge` names one; without it, a `fuzzy_match` requires that the answer has all words of the reference,
+  and a reference `N/A` that the answer is the same.
 - `--data` takes a folder of WebArena's own task files with the addresses of the user's sites in
-  `sites.json`. These sites keep the changes of an episode.
+  `sites.json`; the browser reaches no others. These sites keep the changes of an episode. The server waits
+  as AgentGym's does: 1.5 s after a reset and after an action, and 3 s after a check has opened a page.
 - A check that cannot be evaluated, such as one whose page does not load, is the fault `JudgeFailed`, with the
   reason. An element that is not on the page is the agent's failure.
 - Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. Pages are
@@ -404,8 +407,8 @@ _LOCAL_QUIRKS = """\
 - After `stop` no action is executed, and the score is not paid again.
 - An address that is not one of the sites shows a page with the reason, where AgentGym's server stays on the
   page. Only addresses with `http://` or `https://` are opened.
-- Every character can be typed. A step waits for the page to load, not for a fixed 1.5 s (with `--data` it
-  does both). The message about a missing element has other words.
+- Every character can be typed. On our own sites a step waits for the page to load, not for a fixed 1.5 s.
+  The message about a missing element has other words.
 - `/list_envs` returns the ids, instead of an error."""
 
 WEBARENA = Environment(
@@ -417,6 +420,7 @@ WEBARENA = Environment(
     rules=_RULES,
     max_turns=15,
     splits={"all": range(812), "train": range(648), "test": range(648, 812)},
+    cheap_wins={"answer 'N/A'": "some tasks cannot be done, 4 % as in WebArena"},
     on_unknown="refuse",
     agentgym_readers={"react": _read_as_agentgym},
     local_server="agentgym_servers.webarena:SERVER",

@@ -228,9 +228,9 @@ _LOCAL_QUIRKS = """\
   `--data FOLDER` it plays the official files `items_shuffle*.json` and `items_ins_v2*.json`: the tasks have
   the same ids as on AgentGym's server, but other price limits. The instructions of `items_human_ins.json`, if
   that file exists, have the ids after them.
-- The reward equals AgentGym's with two exceptions: it compares all words of two titles instead of their
-  nouns, and the list of colours is our own. [The formula](../servers.md#webshops-reward) includes the name of
-  an option, so x-large does not match a required size of large.
+- The reward equals AgentGym's with one exception: it compares all words of two titles instead of their
+  nouns. [The formula](../servers.md#webshops-reward) includes the name of an option, so x-large does not
+  match a required size of large.
 - A second purchase in an episode pays nothing and changes nothing until the next reset.
 - An environment is created in a millisecond and takes a few kilobytes. Ids count up from a random number and
   are never reused. An environment without a request for an hour is deleted. There are at most 4,096 at a

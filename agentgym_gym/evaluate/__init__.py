@@ -23,6 +23,7 @@ from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 from agentgym_gym.evaluate._figures.prices import Price, price_of, read_prices
 from agentgym_gym.evaluate._folder import RunFolder
 from agentgym_gym.evaluate._play import play, play_async
+from agentgym_gym.evaluate._policies import NullAgent
 from agentgym_gym.evaluate._protocols.applying import protocol_runs
 from agentgym_gym.evaluate._report import Report, write_report
 from agentgym_gym.evaluate._rescore import DIVERGED, Rescored, ScoreRule, rescore
@@ -30,7 +31,7 @@ from agentgym_gym.evaluate._run import ChatOptions, Run, RunLimits
 from agentgym_gym.evaluate._runner import evaluate, evaluate_async
 from agentgym_gym.evaluate._runs import RunResult, RunResults, find_runs, read_run
 from agentgym_gym.evaluate._trainings import read_training
-from agentgym_gym.evaluate._validate import NullAgent, Validation, validate
+from agentgym_gym.evaluate._validate import PolicyResult, Validation, validate
 from agentgym_gym.rollout._history import History
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, read_records
 
@@ -46,6 +47,7 @@ __all__ = [
     "EpisodeRecord",
     "History",
     "NullAgent",
+    "PolicyResult",
     "Price",
     "RandomAgent",
     "ReplayAgent",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.actions import Verbatim
 from agentgym_gym.errors import JudgeFailed
 from agentgym_gym.evaluate._episode_workers import Job, Servers
+from agentgym_gym.evaluate._figures.intervals import Interval, wilson
 from agentgym_gym.evaluate._folder import RunFolder
+from agentgym_gym.evaluate._policies import NullAgent, policies_of
 from agentgym_gym.evaluate._runner import episodes_of, play_jobs, probe_env
 from agentgym_gym.evaluate._runs import counting
 
@@ -21,35 +24,43 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._records import EpisodeRecord
     from agentgym_gym.rollout._workers import Isolation
 
-__all__ = ["NullAgent", "Validation", "validate"]
+__all__ = ["PolicyResult", "Validation", "validate"]
 
-MOST_REPLIES = 100
-"""Number of replies after which the null agent gives up, for environments without a turn limit."""
+_GOLD = "gold"
+
+MOST_WON = {"random valid": 0.02}
+"""The share of tasks that a cheap policy may win, by its name; others may win `OTHERS_WON`."""
+
+OTHERS_WON = 0.01
 
 
-class NullAgent:
-    """An agent that does nothing: it sends an empty reply in each turn.
+@dataclass(frozen=True)
+class PolicyResult:
+    """The result of a cheap policy.
 
-    In AgentGym's environments, the reply is an empty action. Environments that forward unknown actions send
-    it to the server. In other environments it is a parse error, which only costs a turn.
+    Attributes:
+        played: Number of episodes without a fault.
+        won: Number of tasks won.
+        faulted: Number of episodes ended by a fault.
+        most: The share of tasks that it may win.
+        reason: Why it may win more; empty if it may not.
     """
 
-    name = "null"
-    blocking = False
+    played: int
+    won: int
+    faulted: int
+    most: float
+    reason: str = ""
 
-    def __init__(self) -> None:
-        self._reply: Verbatim | str = ""
-        self._left = 0
+    @property
+    def share(self) -> float:
+        """The share of tasks won."""
+        return self.won / self.played if self.played else 0.0
 
-    def reset(self, env: TextEnv, observation: str, info: dict[str, Any]) -> None:
-        """Check whether the environment has an action grammar."""
-        self._reply = "" if getattr(env.unwrapped, "grammar", None) is None else Verbatim("")
-        self._left = MOST_REPLIES
-
-    def act(self, observation: str, info: dict[str, Any]) -> Any:
-        """Return an empty reply, or None after too many turns."""
-        self._left -= 1
-        return None if self._left < 0 else self._reply
+    @property
+    def interval(self) -> Interval:
+        """The Wilson interval of the share, at 95 %."""
+        return wilson(self.won, self.played)
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,7 @@ class Validation:
         null: The episodes of the null agent, by task.
         no_solution: The tasks without a known solution, each with the reason.
         unwinnable: The tasks that are listed as impossible.
+        policies: The results of the cheap policies that apply to the environment, by name.
     """
 
     env_id: str
@@ -71,6 +83,16 @@ class Validation:
     null: tuple[EpisodeRecord, ...]
     no_solution: Mapping[int, str] = field(default_factory=dict)
     unwinnable: frozenset[int] = frozenset()
+    policies: Mapping[str, PolicyResult] = field(default_factory=dict)
+
+    @property
+    def cheaply_won(self) -> Mapping[str, PolicyResult]:
+        """The policies that win a larger share of the tasks than they may, without a known reason."""
+        return {
+            name: result
+            for name, result in self.policies.items()
+            if result.share > result.most and not result.reason
+        }
 
     @property
     def not_won(self) -> tuple[EpisodeRecord, ...]:
@@ -123,7 +145,13 @@ class Validation:
     def passed(self) -> bool:
         """Whether no check failed and no task has a faulted episode."""
         return not (
-            self.not_won or self.won_unwinnable or self.won_by_null or self.not_judged or self.faulted
+            self.not_won
+            or self.won_unwinnable
+            or self.won_by_null
+            or self.not_judged
+            or self.faulted
+            or self.cheaply_won
+            or any(result.faulted for result in self.policies.values())
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -142,6 +170,18 @@ class Validation:
             "faulted": [_episode_json(record) for record in self.faulted],
             "undecided": [_episode_json(record) for record in self.undecided],
             "no_solution": [{"task_id": task, "why": why} for task, why in self.no_solution.items()],
+            "policies": {
+                name: {
+                    "played": result.played,
+                    "won": result.won,
+                    "faulted": result.faulted,
+                    "share": result.share,
+                    "interval": result.interval,
+                    "most": result.most,
+                    "reason": result.reason,
+                }
+                for name, result in self.policies.items()
+            },
         }
 
 
@@ -151,6 +191,8 @@ async def validate(
     tasks: Iterable[int],
     *,
     unwinnable: Collection[int] = (),
+    policies: bool = False,
+    cheap_wins: Mapping[str, str] = MappingProxyType({}),
     concurrency: int = 16,
     folder: Path | None = None,
     facts: Mapping[str, Any] | None = None,
@@ -170,8 +212,12 @@ async def validate(
         tasks: Task ids.
         unwinnable: Ids of the tasks that are listed as impossible. They are played too, and the known
             solutions must not win them.
+        policies: Whether cheap policies play the tasks too: constant answers, the words of the goal, the
+            first admissible action, random valid actions and others.
+        cheap_wins: Reasons why some of the policies may win more tasks, by their names.
         concurrency: Concurrent episodes, from 1; fewer if the capacity of the environment's servers is lower.
-        folder: Folder for the runs ``gold`` and ``null``; by default the episodes are not saved.
+        folder: Folder for a run of each agent: ``gold``, ``null`` and the policies; by default the episodes
+            are not saved.
         facts: Facts about the runs for their summaries.
         resume: Whether to resume the runs in the folder and retry faulted episodes.
         on_episode: Called with each record as soon as its episode ends.
@@ -188,20 +234,23 @@ async def validate(
     async with probe_env(make_env, isolate=isolate, timeout=timeout) as probe:
         env_id, servers = probe.facts.env_id, Servers(probe.facts.capacity)
         refused = _refused(probe.env, gold, tasks)
-    chosen = {"gold": [task for task in tasks if task not in refused], "null": tasks}
-    makers: dict[str, Callable[[], Agent]] = {"null": NullAgent}
+        cheap = dict(policies_of(probe.env)) if policies else {}
+    makers: dict[str, Callable[[], Agent]] = {NullAgent.name: NullAgent, **cheap}
+    chosen = dict.fromkeys(makers, tasks)
     if make_gold is not None and gold is not None:
-        makers = {"gold": make_gold, **makers}
-    names = {"gold": None if gold is None else gold.name, "null": NullAgent.name}
-    records: dict[str, list[EpisodeRecord]] = {"gold": [], "null": []}
+        makers = {_GOLD: make_gold, **makers}
+        chosen[_GOLD] = [task for task in tasks if task not in refused]
+    records: dict[str, list[EpisodeRecord]] = {run: [] for run in makers}
     with contextlib.ExitStack() as stack:
         jobs = []
         for run, make_agent in makers.items():
             keep: Callable[[EpisodeRecord], object] = records[run].append
             left = episodes_of(chosen[run], 1)
             if folder is not None:
-                about = {"env_id": env_id, "agent": names[run], **(facts or {})}
-                kept = stack.enter_context(RunFolder(folder / run, about, resume=resume, planned=left))
+                agent = gold.name if run == _GOLD and gold is not None else run
+                about = {"env_id": env_id, "agent": agent, **(facts or {})}
+                place = folder / (run if run in {_GOLD, NullAgent.name} else _folder_name(run, [*cheap]))
+                kept = stack.enter_context(RunFolder(place, about, resume=resume, planned=left))
                 records[run], keep = kept.records, kept.add
                 left = kept.remaining(left, retry_faulted=True)
             take = _in_sequence(keep, on_episode)
@@ -219,11 +268,42 @@ async def validate(
             )
         await play_jobs(jobs, concurrency=concurrency)
     played = {
-        run: tuple(record for record in counting(those) if record.task_id in chosen_ids)
-        for run, those in records.items()
+        run: tuple(record for record in counting(of_run) if record.task_id in chosen_ids)
+        for run, of_run in records.items()
         for chosen_ids in (frozenset(chosen[run]),)
     }
-    return Validation(env_id, names["gold"], played["gold"], played["null"], refused, frozenset(unwinnable))
+    results = {
+        name: _result(name, played[name], cheap_wins.get(name, ""))
+        for name in cheap
+        if _applies(played[name])
+    }
+    return Validation(
+        env_id,
+        None if gold is None else gold.name,
+        played.get(_GOLD, ()),
+        played[NullAgent.name],
+        refused,
+        frozenset(unwinnable),
+        results,
+    )
+
+
+def _folder_name(policy: str, names: Sequence[str]) -> str:
+    """Return the name of a policy's folder; its number distinguishes answers without letters."""
+    words = re.sub(r"\W+", "_", policy).strip("_")
+    return f"policy_{names.index(policy)}_{words}"
+
+
+def _applies(records: Collection[EpisodeRecord]) -> bool:
+    """Return whether a policy has an action in some episode, or a fault ended one."""
+    return any(record.turns or not record.scored for record in records)
+
+
+def _result(name: str, records: Collection[EpisodeRecord], reason: str) -> PolicyResult:
+    scored = [record for record in records if record.scored]
+    won = sum(bool(record.success) for record in scored)
+    most = MOST_WON.get(name, OTHERS_WON)
+    return PolicyResult(len(scored), won, len(records) - len(scored), most, reason)
 
 
 def _in_sequence(

@@ -78,6 +78,8 @@ def world_label(served_by: str | None, *, agentgym: bool = False) -> str:
         parts.append(f"seed {world.seed}")
     if world.twin:
         parts.append("twin")
+    if world.judge is not None:
+        parts.append(f"judge {world.judge}")
     return ", ".join(parts)
 
 

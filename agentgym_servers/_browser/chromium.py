@@ -4,37 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from playwright.async_api import Error, async_playwright
 
 from agentgym_servers._browser.executable import find_chromium
+from agentgym_servers._browser.processes import kill_browser, temporary_folder
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright, StorageState
+    from playwright.async_api import Browser, BrowserContext, Playwright, ProxySettings, StorageState
 
 __all__ = ["VIEWPORT", "Chromium", "answers"]
+
+logger = logging.getLogger("agentgym_servers")
 
 VIEWPORT = (1280, 720)
 """Width and height of a page in pixels, as in WebArena."""
 
-_ANSWER_SECONDS = 20.0  # on a busy machine
+_ANSWER_SECONDS = 10.0
+"""After this time without an answer, a browser is replaced as if it had crashed."""
+
+_SLOW_SECONDS = 2.0  # after which the browser is checked
+_CLOSE_SECONDS = 5.0
+
+T = TypeVar("T")
 
 
 class Chromium:
-    """One browser process, which starts on first use, and again after it or its driver has crashed.
+    """One browser process, which starts on first use, and again after it or its driver has crashed or hangs.
 
     The driver is a process of `playwright`. It ends the browser when this process ends, however it ends.
 
     Args:
-        proxy: The address of a proxy for every request, such as ``http://127.0.0.1:1234``; None for none.
+        start_proxy: Returns the proxy for every request, which it starts at the first call; None for none.
     """
 
-    def __init__(self, proxy: str | None = None) -> None:
-        self._proxy = proxy
+    def __init__(self, start_proxy: Callable[[], Awaitable[ProxySettings]] | None = None) -> None:
+        self._start_proxy = start_proxy
         self._starting = asyncio.Lock()
+        self._stack = contextlib.ExitStack()
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
+        self._mark = f"--agentgym-browser={secrets.token_hex(8)}"  # an argument that Chromium ignores
 
     async def context(
         self, headers: dict[str, str] | None = None, storage: StorageState | str | None = None
@@ -54,36 +68,67 @@ class Chromium:
         except Error:
             if await answers(browser):
                 raise
-        async with self._starting:
-            if self._browser is browser:  # no other episode has noticed it before
-                await self.close()
+        await self._end(browser)
         return await _new_context(await self._running(), headers, storage)
+
+    async def watch(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do some work of an environment in the browser.
+
+        If it takes long, and the browser or its driver does not answer for ten seconds, they are killed. The
+        work of all environments in it then fails, and the next context starts another browser.
+        """
+        watch = asyncio.create_task(self._end_if_frozen())
+        try:
+            return await work()
+        finally:
+            watch.cancel()
+
+    async def _end_if_frozen(self) -> None:
+        while True:
+            await asyncio.sleep(_SLOW_SECONDS)
+            browser = self._browser
+            if browser is not None and not await answers(browser):
+                await self._end(browser)
+
+    async def _end(self, browser: Browser) -> None:
+        """End a browser that does not answer, unless another episode has noticed it before."""
+        async with self._starting:
+            if self._browser is browser:
+                logger.warning("the browser does not answer, and is replaced")
+                await self._kill()
 
     async def _running(self) -> Browser:
         async with self._starting:
             if self._browser is None or not self._browser.is_connected():
-                await self.close()
-                self._playwright = await async_playwright().start()
+                await self._kill()
+                with temporary_folder(self._stack):
+                    self._playwright = await async_playwright().start()
                 self._browser = await self._playwright.chromium.launch(
                     executable_path=find_chromium(),
-                    proxy={"server": self._proxy} if self._proxy else None,
+                    proxy=None if self._start_proxy is None else await self._start_proxy(),
                     # A page scrolls at once, and not for some tenths of a second after a key.
-                    args=["--disable-gpu", "--mute-audio", "--disable-smooth-scrolling"],
+                    args=["--disable-gpu", "--mute-audio", "--disable-smooth-scrolling", self._mark],
                     handle_sigint=False,
                     handle_sigterm=False,
                     handle_sighup=False,
                 )
             return self._browser
 
+    async def _kill(self) -> None:
+        """End what is left of a browser and its driver, which may be frozen."""
+        driver, self._playwright, self._browser = self._playwright, None, None
+        if driver is not None:
+            await asyncio.to_thread(kill_browser, self._mark)
+            with contextlib.suppress(Error, asyncio.TimeoutError):
+                await asyncio.wait_for(driver.stop(), _CLOSE_SECONDS)
+        self._stack.close()
+
     async def close(self) -> None:
         """End the browser."""
-        browser, self._browser = self._browser, None
-        driver, self._playwright = self._playwright, None
-        with contextlib.suppress(Error):
-            if browser is not None:
-                await browser.close()
-        if driver is not None:
-            await driver.stop()
+        if self._browser is not None:
+            with contextlib.suppress(Error, asyncio.TimeoutError):
+                await asyncio.wait_for(self._browser.close(), _CLOSE_SECONDS)
+        await self._kill()
 
 
 async def _new_context(
@@ -100,7 +145,7 @@ async def _new_context(
 
 
 async def answers(browser: Browser) -> bool:
-    """Return whether a browser and its driver are alive.
+    """Return whether a browser and its driver are alive and answer in time.
 
     `is_connected` is true after the driver has died, and for a moment after the browser has.
     """

@@ -12,7 +12,10 @@ __all__ = ["HOW_TO_INSTALL", "VARIABLE", "find_chromium", "missing_chromium"]
 VARIABLE = "AGENTGYM_CHROMIUM"
 """The environment variable with the path of a browser, for one that is not on the PATH."""
 
-HOW_TO_INSTALL = f"apt-get install chromium, or set {VARIABLE} to the path of Chromium or Chrome"
+HOW_TO_INSTALL = (
+    "apt-get install chromium (Debian's chromium-headless-shell takes a third of the memory), or set "
+    f"{VARIABLE} to the path of Chromium or Chrome"
+)
 
 # The first one has no windows, and so needs less than half of the processor time of the others.
 _NAMES = (

@@ -91,7 +91,8 @@ class Tabs:
 
     Args:
         context: The context; closing it ends the tabs.
-        settle_seconds: How long to wait after each action, for pages that change later by scripts.
+        settle_seconds: How long `rest` waits for pages that change later by scripts. If it is above 0, an
+            action waits for this time only, whether or not a page is still loading.
         detailed: Whether the text of a page is by `detailed_text`, not by `page_text`.
     """
 
@@ -247,7 +248,10 @@ class Tabs:
         return self._watches[page]
 
     async def _settle(self) -> None:
-        """Wait until the page has loaded what an action requested."""
+        """Wait for the settle time, or until the page has loaded what an action requested."""
+        if self._settle_seconds:
+            await self.rest()
+            return
         watch = await self._watch(self.shown)
         for _ in range(_TRIES):
             with contextlib.suppress(Error):  # the page was replaced meanwhile
@@ -256,6 +260,9 @@ class Tabs:
                 break
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(watch.loaded.wait(), _LOAD_SECONDS)
+
+    async def rest(self) -> None:
+        """Wait for pages that change later by scripts."""
         if self._settle_seconds:
             await asyncio.sleep(self._settle_seconds)
 

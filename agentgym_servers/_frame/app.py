@@ -114,7 +114,7 @@ def new_app(
     app.add_middleware(LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
     seed = None if one_world or data else options.seed
-    world = ServedWorld(title, WORLDS_VERSION, seed, data=data, twin=options.twin)
+    world = ServedWorld(title, WORLDS_VERSION, seed, data=data, twin=options.twin, judge=options.judge_model)
     app.add_middleware(_Identify, name=str(world))
     if prefix:
         app.add_middleware(

@@ -21,14 +21,11 @@ class TaskType(NamedTuple):
     """A type of task.
 
     Attributes:
-        games: The number of games of this type among ALFWorld's 3,553 training games (Shridhar et al., 2021,
-            table 1).
         wordings: The ways to state the task, with places for the object and the receptacle.
         treatment: The command that the object needs first; empty if none.
         needed: How many objects are needed.
     """
 
-    games: int
     wordings: tuple[str, ...]
     treatment: str = ""
     needed: int = 1
@@ -38,18 +35,18 @@ LOOK = "look_at_obj_in_light"
 """The one type with an object to hold under a lamp."""
 
 TYPES: dict[str, TaskType] = {
-    "pick_and_place_simple": TaskType(790, ("put a {} in {}", "put some {} on {}")),
-    LOOK: TaskType(308, ("look at {} under the {}", "examine the {} with the {}")),
+    "pick_and_place_simple": TaskType(("put a {} in {}", "put some {} on {}")),
+    LOOK: TaskType(("look at {} under the {}", "examine the {} with the {}")),
     "pick_clean_then_place_in_recep": TaskType(
-        650, ("put a clean {} in {}", "clean some {} and put it in {}"), "clean"
+        ("put a clean {} in {}", "clean some {} and put it in {}"), "clean"
     ),
     "pick_heat_then_place_in_recep": TaskType(
-        459, ("put a hot {} in {}", "heat some {} and put it in {}"), "heat"
+        ("put a hot {} in {}", "heat some {} and put it in {}"), "heat"
     ),
     "pick_cool_then_place_in_recep": TaskType(
-        533, ("put a cool {} in {}", "cool some {} and put it in {}"), "cool"
+        ("put a cool {} in {}", "cool some {} and put it in {}"), "cool"
     ),
-    "pick_two_obj_and_place": TaskType(813, ("put two {} in {}", "find two {} and put them in {}"), "", 2),
+    "pick_two_obj_and_place": TaskType(("put two {} in {}", "find two {} and put them in {}"), "", 2),
 }
 """The types of tasks by ALFRED's names."""
 
@@ -107,7 +104,6 @@ class HouseGoal:
 
     def _done(self, house: House, state: State) -> Iterable[str]:
         """Return the receptacle of each object that meets the goal."""
-        for name, place in zip(house.objects, state.places, strict=True):
-            fits = kind_of(name) == self.object and kind_of(place) == self.receptacle
-            if fits and (not self.mark or (name, self.mark) in state.marks):
+        for name, place in house.of_kind(state, self.object):
+            if kind_of(place) == self.receptacle and (not self.mark or (name, self.mark) in state.marks):
                 yield place

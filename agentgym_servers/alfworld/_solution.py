@@ -1,8 +1,8 @@
-"""Solutions of the tasks: the shortest one, and one that looks for things as a player must.
+"""Solutions that look for things as a player must, in the order of ALFWorld's own expert.
 
-The latter goes to the likeliest places first. It uses only what a player has seen, with one exception: where
-looking further would take more turns than the turn limit leaves, it goes to a receptacle that has what it
-looks for. Each command has the thought before it.
+The expert looks into the receptacles that may contain an object, the last listed first. The solution uses
+only what a player has seen, with one exception: where looking further would take more turns than the turn
+limit leaves, it goes to a receptacle that has what it looks for. Each command has the thought before it.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentgym_servers.alfworld._house import House, HouseCommand, State
-from agentgym_servers.alfworld._object_kinds import LAMP, kind_of, object_kind
+from agentgym_servers.alfworld._house import HouseCommand
+from agentgym_servers.alfworld._object_kinds import LAMP, can_hold, kind_of
 
 if TYPE_CHECKING:
-    from agentgym_servers.alfworld._goals import HouseGoal
     from agentgym_servers.alfworld._tasks import HouseTask
 
-__all__ = ["searching", "shortest"]
+__all__ = ["searching"]
+
+_TURNS_FOR_EACH = 6  # go, open, take, go, open, put
+_TURNS_FOR_TOOL = 2
 
 
 def searching(task: HouseTask, turns: int) -> list[tuple[str, str]]:
@@ -26,66 +28,11 @@ def searching(task: HouseTask, turns: int) -> list[tuple[str, str]]:
     Args:
         task: The task.
         turns: The turn limit.
-
-    Raises:
-        ValueError: The task cannot be done.
     """
-    solution = shortest(task.house, task.start, task.goal)
-    if solution is None:
-        raise ValueError(f"no solution of task {task.id} is known")
-    player = _Player(task, turns - len(solution))
+    needed = task.goal.count * _TURNS_FOR_EACH + bool(task.goal.tool) * _TURNS_FOR_TOOL
+    player = _Player(task, turns - needed)
     player.play()
     return player.turns
-
-
-def shortest(house: House, start: State, goal: HouseGoal) -> tuple[str, ...] | None:
-    """Return the fewest commands that fulfil a goal; None if there are none.
-
-    The breadth-first search plays a smaller house that has only what the goal concerns. Other things neither
-    help nor hinder, so its solution is one of the whole house.
-    """
-    house, start = _reduced(house, start, goal)
-    verbs = {"go", "open", "take", "use" if goal.is_look else "put", goal.treatment}
-    if goal.is_met(house, start):
-        return ()
-    before: dict[State, tuple[State, str]] = {}
-    reached = [start]
-    while reached:
-        latest, reached = reached, []
-        for state in latest:
-            for text, command in house.commands(state).items():
-                if command.verb not in verbs:
-                    continue
-                new = house.after(state, command)
-                if new == start or new in before:
-                    continue
-                before[new] = (state, text)
-                if goal.is_met(house, new):
-                    return _path(before, start, new)
-                reached.append(new)
-    return None
-
-
-def _path(before: dict[State, tuple[State, str]], start: State, end: State) -> tuple[str, ...]:
-    texts = []
-    while end != start:
-        end, text = before[end]
-        texts.append(text)
-    return tuple(reversed(texts))
-
-
-def _reduced(house: House, start: State, goal: HouseGoal) -> tuple[House, State]:
-    """Return a house of the objects that a goal concerns, and the receptacles that they need."""
-    kinds = {goal.object, *([LAMP] if goal.is_look else [])}
-    placed = {
-        name: place for name, place in zip(house.objects, start.places, strict=True) if kind_of(name) in kinds
-    }
-    needed = {place for place in placed.values() if place}
-    for kind in (goal.tool, goal.receptacle):
-        needed |= {next((name for name in house.receptacles if kind_of(name) == kind), "")}
-    receptacles = tuple(name for name in house.receptacles if name in needed)
-    state = State(tuple(placed.values()), start.at, start.held, start.opened, start.marks)
-    return House(receptacles, tuple(placed)), state
 
 
 class _Player:
@@ -131,7 +78,7 @@ class _Player:
         place = self._named(self._goal.receptacle)
         state = f"The {target} is {self._goal.mark} now." if self._goal.mark else f"I have {target}."
         self._go(place, f"{state} It belongs in or on {_a(self._goal.receptacle)}, so I go to {place}.")
-        if self._state.is_closed(place):
+        if self._house.is_closed(self._state, place):
             self._do("open", f"The {place} is closed. I open it to put {target} in.", receptacle=place)
         end = "The task is then done." if is_last else "One more is then left."
         self._do("put", f"I put {target} in or on {place}. {end}", target, place)
@@ -149,32 +96,31 @@ class _Player:
     def _here(self, kind: str) -> str | None:
         """Return a visible object of a kind that is here and not yet in its place."""
         at = self._state.at
-        if not at or self._state.is_closed(at) or at not in self._sources(kind):
+        if not at or self._house.is_closed(self._state, at) or at not in self._sources(kind):
             return None
         return next(name for name in self._house.inside(self._state, at) if kind_of(name) == kind)
 
     def _look_into(self, place: str, reason: str, kind: str, phrase: str) -> None:
         before = len(self.turns)
         self._go(place, f"I need {phrase}. {reason}, so I go to {place}.")
-        if self._state.is_closed(place):
+        if self._house.is_closed(self._state, place):
             self._do("open", f"The {place} is closed. I open it to look for {phrase}.", receptacle=place)
         self._visited.add(place)
         if self._here(kind) is None:
             self._spare -= len(self.turns) - before
 
     def _next_place(self, kind: str) -> tuple[str, str]:
-        """Return the likeliest place where the player has not looked yet, and why it looks there."""
-        places = [
+        """Return a place where the player has not looked yet, and why it looks there."""
+        left = [
             name
-            for holder in object_kind(kind).holders
-            for name in self._house.receptacles
-            if kind_of(name) == holder and name not in self._visited and not self._belongs(kind, name)
+            for name in reversed(self._house.receptacles)
+            if name not in self._visited and not self._belongs(kind, name)
         ]
-        place = places[0] if places else ""
-        if not place or self._spare < 1 + self._state.is_closed(place):
+        likely = (name for name in left if can_hold(kind_of(name), kind))
+        place = next(likely, left[0] if left else "")
+        if not place or self._spare < 1 + self._house.is_closed(self._state, place):
             place = next(iter(self._sources(kind)))
-        often = "usually" if kind_of(place) in object_kind(kind).usual else "sometimes"
-        return place, f"{_a(kind).capitalize()} is {often} in or on {_a(kind_of(place))}"
+        return place, f"{_a(kind).capitalize()} may be in or on {_a(kind_of(place))}"
 
     def _sources(self, kind: str) -> Iterator[str]:
         """Return the receptacles with an object of a kind that is not yet in its place."""
@@ -183,12 +129,12 @@ class _Player:
                 yield place
 
     def _belongs(self, kind: str, receptacle: str) -> bool:
-        """Return whether objects of a kind belong in a receptacle, so that none is taken from it."""
+        """Return whether objects of a kind are done in a receptacle, so that none is taken from it."""
         goal = self._goal
-        return kind == goal.object and kind_of(receptacle) == goal.receptacle
+        return kind == goal.object and kind_of(receptacle) == goal.receptacle and not goal.treatment
 
     def _named(self, kind: str) -> str:
-        return next(name for name in self._house.receptacles if kind_of(name) == kind)
+        return min((name for name in self._house.receptacles if kind_of(name) == kind), key=_number)
 
     def _go(self, receptacle: str, thought: str) -> None:
         self._do("go", thought, receptacle=receptacle)
@@ -200,6 +146,10 @@ class _Player:
         text = next(text for text, each in listed.items() if each == command)
         self.turns.append((text, thought))
         self._state = self._house.after(self._state, command)
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition(" ")[2])
 
 
 def _a(kind: str) -> str:

@@ -1,30 +1,23 @@
 """The tasks: a room, where its objects lie, and a goal, from a seed and a task id.
 
-Each task is generated separately, from draws that no other task shares. The training tasks are in 108 rooms.
-Test tasks with even ids are in these rooms too, and with odd ids in the other twelve.
+The training tasks of a seed have the types, objects and receptacles of AgentGym's training tasks, in another
+order, and each test task has those of one of them. The training tasks are in 108 rooms. Test tasks with even
+ids are in these rooms too, and with odd ids in the other twelve. Each task is generated separately.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import cache, lru_cache
+from typing import NamedTuple
 
+from agentgym_servers._frame.data_files import read_json
 from agentgym_servers._frame.draw import Draw
 from agentgym_servers.alfworld._goals import LOOK, TYPES, HouseGoal
 from agentgym_servers.alfworld._house import House, State
-from agentgym_servers.alfworld._object_kinds import (
-    LAMP,
-    TOOLS,
-    ObjectKind,
-    camel_case,
-    kind_of,
-    object_kinds_of,
-)
-from agentgym_servers.alfworld._rooms import KINDS, UNSEEN, Room, room_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from agentgym_servers.alfworld._object_kinds import LAMP, TOOLS, camel_case, in_order, kind_of
+from agentgym_servers.alfworld._places import FOR_ONE, places_of
+from agentgym_servers.alfworld._rooms import UNSEEN, Room, rooms
 
 __all__ = ["TASKS", "TRAIN", "HouseTask", "is_unseen", "task_of"]
 
@@ -34,10 +27,7 @@ TASKS = 2620
 TRAIN = 2420
 """The number of training tasks, whose ids come first."""
 
-_USUAL = 0.8  # the share of objects that lie where they usually do
-_PRESENT = 0.5  # the share of a room's possible kinds of objects that are there
-_MOST_ALIKE = 2
-_MOST_TARGETS = 3
+_MOST_TARGETS = 4
 
 
 @dataclass(frozen=True)
@@ -77,84 +67,103 @@ def task_of(seed: int, task_id: int) -> HouseTask:
         raise ValueError(f"there is no task {task_id}: task ids are 0 to {TASKS - 1}")
     draw = Draw("alfworld", seed, "task", task_id)
     room, goal = _room_and_goal(draw, seed, task_id)
-    placed = dict(sorted(_placed(draw, room, goal)))
+    placed = _placed(draw, room, goal)
+    objects = in_order(placed)
     names = (goal.type, camel_case(goal.object), "None", camel_case(goal.receptacle), str(room.number))
     return HouseTask(
         task_id,
         room,
         goal,
-        House(room.receptacles, tuple(placed)),
-        State(tuple(placed.values())),
+        House(room.receptacles, objects, room.fixed),
+        State(tuple(placed[name] for name in objects)),
         f"{'-'.join(names)}/trial_T{seed:08}_000000_{task_id:06}",
     )
 
 
-def _type_of(task_id: int) -> str:
-    """Return the type of a task: each split has the types in the proportions of ALFWorld's training games."""
-    # The step is coprime to the number of tasks, so that it visits each position once.
-    position, count, step = (task_id, TRAIN, 1497) if task_id < TRAIN else ((task_id - TRAIN) // 2, 100, 61)
-    left = (position * step % count + 0.5) / count * sum(each.games for each in TYPES.values())
-    for name, each in TYPES.items():
-        left -= each.games
-        if left < 0:
-            return name
-    raise AssertionError("the shares of the types do not add up")
+class _Aim(NamedTuple):
+    """The type, the object and the receptacle of a task; in place of a receptacle, the lamp."""
+
+    type: str
+    object: str
+    receptacle: str
+
+
+@cache
+def _aims() -> tuple[_Aim, ...]:
+    """Return the aims of AgentGym's training tasks, equal ones in a row."""
+    counts = read_json("alfworld", "tasks.json")
+    return tuple(
+        _Aim(name, kind, receptacle)
+        for name in TYPES
+        for kind, receptacles in counts[name].items()
+        for receptacle, count in receptacles.items()
+        for _ in range(count)
+    )
+
+
+def _aim_of(seed: int, task_id: int) -> _Aim:
+    """Return the aim of a task: each split has the types in the proportions of AgentGym's training tasks."""
+    first = Draw("alfworld", seed, "aims").below(TRAIN)
+    # The steps are coprime to the numbers of tasks, so that they visit each position once.
+    test = (task_id - TRAIN) // 2 * 61 % 100 * TRAIN // 100
+    return _aims()[(first + (task_id * 1497 if task_id < TRAIN else test)) % TRAIN]
 
 
 def _room_and_goal(draw: Draw, seed: int, task_id: int) -> tuple[Room, HouseGoal]:
-    kind = _type_of(task_id)
-    numbers = [
-        number for numbers in KINDS.values() for number in numbers if (number in UNSEEN) == is_unseen(task_id)
-    ]
-    while True:
-        room = room_of(seed, draw.one(numbers))
-        pairs = list(_pairs(room, kind))
-        if pairs:
-            target, receptacle = draw.one(pairs)
-            wording = draw.one(TYPES[kind].wordings)
-            return room, HouseGoal(kind, target, receptacle, wording.format(target, receptacle))
+    aim = _aim_of(seed, task_id)
+    unseen = is_unseen(task_id)
+    while not (numbers := _rooms_for(aim, unseen=unseen)):
+        aim = draw.one([other for other in _aims() if other.type == aim.type])
+    wording = draw.one(TYPES[aim.type].wordings)
+    return rooms()[draw.one(numbers)], HouseGoal(*aim, wording.format(aim.object, aim.receptacle))
 
 
-def _pairs(room: Room, kind: str) -> Iterable[tuple[str, str]]:
-    """Return the objects and receptacles for which a task of a type can be set in a room."""
-    present = {kind_of(name) for name in room.receptacles}
-    treatment = TYPES[kind].treatment
-    tool = TOOLS.get(treatment, "")
-    if tool and tool not in present:
-        return
-    for each in object_kinds_of(room.kind):
-        places = [receptacle for receptacle in each.holders if receptacle in present]
-        if not each.portable or not places or (treatment and treatment not in each.treatments):
-            continue
-        if kind == LOOK:
-            if any(lamp.kind == LAMP for lamp in object_kinds_of(room.kind)):
-                yield each.kind, LAMP
-        elif len(places) > 1:  # it must lie somewhere else at the start
-            yield from ((each.kind, receptacle) for receptacle in places if receptacle != tool)
+@cache
+def _rooms_for(aim: _Aim, *, unseen: bool) -> tuple[int, ...]:
+    """Return the rooms, of training or not, where an aim can be set."""
+    return tuple(
+        number for number, room in rooms().items() if (number in UNSEEN) == unseen and _can_set(aim, room)
+    )
 
 
-def _placed(draw: Draw, room: Room, goal: HouseGoal) -> Iterable[tuple[str, str]]:
-    """Return the objects of a room, each with its receptacle."""
-    receptacles: dict[str, list[str]] = {}
-    for name in room.receptacles:
-        receptacles.setdefault(kind_of(name), []).append(name)
-    for each in object_kinds_of(room.kind):
-        places = receptacles
-        if each.kind == LAMP:
-            count = 1
-        elif each.kind == goal.object:
-            count = draw.between(goal.count, _MOST_TARGETS)
-            places = {kind: names for kind, names in receptacles.items() if kind != goal.receptacle}
-        else:
-            count = draw.between(1, _MOST_ALIKE) if draw.chance(_PRESENT) else 0
+def _can_set(aim: _Aim, room: Room) -> bool:
+    places = places_of(room.number)
+    if aim.object not in places:
+        return False
+    if aim.type == LOOK:
+        return LAMP in places
+    tool = TOOLS.get(TYPES[aim.type].treatment)
+    if aim.receptacle not in room.kinds or (tool and tool not in room.kinds):
+        return False
+    kept_out = _kept_out(aim.type, aim.receptacle)
+    start = [kind for kind in map(kind_of, places[aim.object].weights) if kind != kept_out]
+    return len(start) >= TYPES[aim.type].needed or not FOR_ONE.issuperset(start)
+
+
+def _kept_out(type_name: str, receptacle: str) -> str:
+    """Return the kind of receptacle where no object of the task lies at the start; empty if there is none.
+
+    As in ALFRED, it is the tool of the treatment. Without a treatment it is the receptacle of the goal, or
+    the task would be done.
+    """
+    return TOOLS.get(TYPES[type_name].treatment, "" if type_name == LOOK else receptacle)
+
+
+def _placed(draw: Draw, room: Room, goal: HouseGoal) -> dict[str, str]:
+    """Return the objects of a room that lie in receptacles, each with its receptacle."""
+    placed: dict[str, str] = {}
+    full: set[str] = set()
+    kinds = places_of(room.number)
+    for kind in sorted(kinds, key=lambda kind: kind != goal.object):  # the object of the task finds room
+        its, is_target = kinds[kind], kind == goal.object
+        kept_out = _kept_out(goal.type, goal.receptacle) if is_target else ""
+        needed = is_target or (goal.is_look and kind == LAMP)
+        count = draw.between(goal.count, _MOST_TARGETS) if is_target else its.number(draw)
         for number in range(count):
-            place = _place(draw, each, places)
+            if not needed and draw.below(100) < its.hidden:
+                continue
+            place = its.place(draw, full, without=kept_out)
             if place:
-                yield f"{each.kind} {number + 1}", place
-
-
-def _place(draw: Draw, each: ObjectKind, receptacles: Mapping[str, Sequence[str]]) -> str:
-    """Return one of the receptacles, which are given by kind, for an object; empty if none may contain it."""
-    usual, other = ([kind for kind in kinds if kind in receptacles] for kinds in (each.usual, each.other))
-    kinds = (usual or other) if draw.chance(_USUAL) else (other or usual)
-    return draw.one(receptacles[draw.one(kinds)]) if kinds else ""
+                placed[f"{kind} {number + 1}"] = place
+                full |= {place} if kind_of(place) in FOR_ONE else set()
+    return placed

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agentgym_servers.alfworld._house import CLEAN, COOL, HOT, SLICED
-from agentgym_servers.alfworld._object_kinds import OPENABLE, kind_of
 
 if TYPE_CHECKING:
     from agentgym_servers.alfworld._house import House, HouseCommand, State
@@ -81,10 +80,10 @@ def _in_the_middle(seen: Iterable[str]) -> str:
 
 
 def _contents(house: House, state: State, receptacle: str) -> str:
-    if state.is_closed(receptacle):
+    if house.is_closed(state, receptacle):
         return f"The {receptacle} is closed."
     seen = _listed(house.inside(state, receptacle))
-    if kind_of(receptacle) in OPENABLE:
+    if receptacle in house.openable:
         return f"The {receptacle} is open. In it, you see {seen}."
     return f"On the {receptacle}, you see {seen}."
 

@@ -11,8 +11,9 @@ __all__ = ["SERVER"]
 SERVER = ServerKind(
     "MiniWoB",
     "agentgym_servers.miniwob._server:create_app",
-    needs=("miniwob", "playwright"),
+    needs=("miniwob", "playwright", "psutil"),
     extra="servers-miniwob",
     check="agentgym_servers._browser.executable:missing_chromium",
     program="Chromium",
+    most_envs="agentgym_servers._browser.memory:most_envs",
 )

@@ -66,7 +66,7 @@ class MiniWobBrowser:
 
     def __init__(self, chromium: Chromium) -> None:
         self._chromium = chromium
-        self.turns = Turns()
+        self.turns = Turns(chromium)
 
     async def open(self, name: str) -> Tabs:
         """Open the page of a task in its own context."""

@@ -2,7 +2,8 @@
 
 The folder contains task files of WebArena's schema: ``test.raw.json`` or any other ``*.json`` file with a
 list of tasks, or one file for each task, such as ``config_files/0.json``. ``sites.json`` has the address of
-each placeholder: ``{"__SHOPPING__": "http://localhost:7770"}``. Files with cookies that tasks name in
+each placeholder: ``{"__SHOPPING__": "http://localhost:7770"}``. The browser reaches these addresses only, and
+others that a list has: ``"allow": ["https://tiles.example.org"]``. Files with cookies that tasks name in
 ``storage_state`` are relative to the folder.
 """
 
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import BadOption
+from agentgym_servers._browser.wall import address_of
 from agentgym_servers._frame.data_files import read_user_json
 from agentgym_servers.webarena._page_functions import FUNCTIONS, called_function
 from agentgym_servers.webarena._sites.addresses import REAL, Addresses
@@ -27,7 +29,11 @@ __all__ = ["SITES_FILE", "DataWorld"]
 SITES_FILE = "sites.json"
 """The file with the addresses."""
 
-_SETTLE_SECONDS = 1.5  # as AgentGym's server waits after each action
+_ALLOW = "allow"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")  # names of the same machine
+
+_SETTLE_SECONDS = 1.5  # as AgentGym's server waits after a reset and after each action, including stop
+_CHECK_SECONDS = 3.0  # as WebArena waits after a check has opened a page
 _NEEDED = ("task_id", "sites", "intent", "start_url", "eval")
 _KINDS = {"string_match", "url_match", "program_html"}
 
@@ -38,13 +44,16 @@ class DataWorld:
     Args:
         folder: The folder.
 
+    Attributes:
+        allowed: The hosts and ports that the browser may reach.
+
     Raises:
         BadOption: A file is missing or has the wrong form.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.addresses = _addresses(folder / SITES_FILE)
-        self.settle_seconds = _SETTLE_SECONDS
+        self.addresses, self.allowed = _addresses(folder / SITES_FILE)
+        self.settle_seconds, self.check_seconds = _SETTLE_SECONDS, _CHECK_SECONDS
         self._tasks: dict[int, WebArenaTask] = {}
         for path, written in _written(folder):
             task = self._task(folder, path, written)
@@ -100,11 +109,26 @@ class DataWorld:
         )
 
 
-def _addresses(path: Path) -> Addresses:
+def _addresses(path: Path) -> tuple[Addresses, frozenset[tuple[str, int]]]:
+    """Return the addresses of a file, and the hosts and ports that they allow.
+
+    Raises:
+        BadOption: The file has the wrong form.
+    """
     known = read_user_json(path) if path.is_file() else {}
+    more = known.pop(_ALLOW, []) if isinstance(known, dict) else []
     if not isinstance(known, dict) or not all(isinstance(each, str) for each in known.values()):
         raise BadOption(f"{path} should map placeholders such as __SHOPPING__ to addresses")
-    return Addresses({name: address.rstrip("/") for name, address in known.items()})
+    if not isinstance(more, list) or not all(isinstance(each, str) for each in more):
+        raise BadOption(f"{path}: {_ALLOW} should be a list of addresses such as https://example.org")
+    allowed = set()
+    for each in (*known.values(), *more):
+        try:
+            host, port = address_of(each)
+        except ValueError as error:
+            raise BadOption(f"{path}: {each!r} is not an address such as http://localhost:7770") from error
+        allowed |= {(name, port) for name in (_LOOPBACK if host in _LOOPBACK else (host,))}
+    return Addresses({name: address.rstrip("/") for name, address in known.items()}), frozenset(allowed)
 
 
 def _written(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -15,13 +15,20 @@ from agentgym_servers._browser.chromium import Chromium
 from agentgym_servers._browser.held_tabs import HeldTabs
 from agentgym_servers._browser.tabs import ActionFailed, TabPage, Tabs
 from agentgym_servers._browser.turns import Turns
-from agentgym_servers.webarena._evaluation import evaluate
-from agentgym_servers.webarena._site_server import HEADER
+from agentgym_servers.webarena._evaluation import (
+    Scoring,
+    answer_is_right,
+    needs_pages,
+    pages_are_right,
+    wait_seconds,
+)
+from agentgym_servers.webarena._site_server import HEADER, SiteServer
 from agentgym_servers.webarena._sites import host_of
 from agentgym_servers.webarena._sites.web import COOKIE, signed_in_cookie
 
 if TYPE_CHECKING:
-    from agentgym_servers.webarena._site_server import SiteServer
+    from agentgym_servers._browser.wall import Wall
+    from agentgym_servers.webarena._judge import Judge
     from agentgym_servers.webarena._task import WebArenaTask, WebArenaWorld
 
 __all__ = ["NoPage", "WebArenaBrowser", "WebArenaEpisode", "fault"]
@@ -52,30 +59,25 @@ class WebArenaBrowser:
 
     Args:
         world: The tasks.
-        sites: The server of the sites; None if the sites are the user's.
+        sites: The server of the sites, or the wall around the user's.
+        judge: Decides whether an answer has the meaning of a reference; None to compare words.
     """
 
-    def __init__(self, world: WebArenaWorld, sites: SiteServer | None) -> None:
-        self.world, self.sites = world, sites
-        self.turns = Turns()
-        self.chromium: Chromium | None = None
-        self._starting = asyncio.Lock()
-
-    async def _started(self) -> Chromium:
-        async with self._starting:
-            if self.chromium is None:
-                self.chromium = Chromium(None if self.sites is None else await self.sites.start())
-            return self.chromium
+    def __init__(self, world: WebArenaWorld, sites: SiteServer | Wall, judge: Judge | None = None) -> None:
+        self.world = world
+        self.sites = sites if isinstance(sites, SiteServer) else None
+        self.scoring = Scoring(world.addresses, world.check_seconds, judge)
+        self.chromium = Chromium(sites.start)
+        self.turns = Turns(self.chromium)
 
     async def open(self, task: WebArenaTask) -> Tabs:
         """Open a context for a task, with its own state of the sites and its own accounts."""
-        chromium = await self._started()
         token, state = "", self.world.fresh_state(task)
         headers = None
         if self.sites is not None and state is not None:
             token = self.sites.add(state)
             headers = {HEADER: token}
-        context = await chromium.context(headers, None if task.storage is None else str(task.storage))
+        context = await self.chromium.context(headers, None if task.storage is None else str(task.storage))
         if self.sites is not None:
             sites = self.sites
             context.on("close", lambda _: sites.remove(token))
@@ -93,6 +95,7 @@ class WebArenaBrowser:
                 await tabs.open(url)
             tabs.page = context.pages[0]
             await tabs.page.bring_to_front()
+            await tabs.rest()
         except BaseException:
             await tabs.close()
             raise
@@ -168,7 +171,7 @@ class WebArenaEpisode:
             return self._result(0.0, "The task has ended: reset the environment.", terminated=True)
         self._previous = self._described(command)
         if command.verb == "stop":
-            return await self._browser.turns.take(partial(self._stop, self._task, self._tabs, command.text))
+            return await self._stop(self._task, self._tabs, command.text)
         return await self._browser.turns.take(partial(self._act, self._tabs, command))
 
     async def _act(self, tabs: Tabs, command: BrowserAction) -> dict[str, Any]:
@@ -182,10 +185,18 @@ class WebArenaEpisode:
 
     async def _stop(self, task: WebArenaTask, tabs: Tabs, answer: str) -> dict[str, Any]:
         """Score the episode, whose context is then closed."""
-        reward = await evaluate(task.check, answer, tabs, self._browser.world.addresses)
+        scoring = self._browser.scoring
+        right = await answer_is_right(task, answer, scoring.judge)
+        if right and needs_pages(task):
+
+            async def judge_pages() -> bool:
+                await tabs.rest()
+                return await pages_are_right(task, tabs, scoring)
+
+            right = await self._browser.turns.take(judge_pages, wait_seconds(task, scoring))
         self._done = True
         await self.close()
-        return self._result(reward, "", terminated=True)
+        return self._result(float(right), "", terminated=True)
 
     def _described(self, command: BrowserAction) -> str:
         """Return the action as the next page shows it."""

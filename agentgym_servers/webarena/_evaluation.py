@@ -1,21 +1,18 @@
-"""Scores an episode by WebArena's rules: the answer, the address, and the content of pages.
-
-No language model judges. A ``fuzzy_match`` compares normalized texts: see `_fuzzy_match`.
-"""
+"""Scores an episode by WebArena's rules: the answer, the address, and the content of pages."""
 
 from __future__ import annotations
 
 import asyncio
-import html
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
 
 from playwright.async_api import Error
 
 from agentgym_servers._browser.tabs import ActionFailed
+from agentgym_servers.webarena._answers import matches_answer, matches_content, matches_url
+from agentgym_servers.webarena._judge import JUDGE_SECONDS
 from agentgym_servers.webarena._page_functions import (
     call_function,
     called_function,
@@ -27,47 +24,114 @@ from agentgym_servers.webarena._page_functions import (
 
 if TYPE_CHECKING:
     from agentgym_servers._browser.tabs import Tabs
+    from agentgym_servers.webarena._judge import Judge
     from agentgym_servers.webarena._sites.addresses import Addresses
+    from agentgym_servers.webarena._task import WebArenaTask
 
-__all__ = ["CheckFailed", "evaluate", "matches_answer", "matches_url", "problem_of"]
+__all__ = [
+    "CheckFailed",
+    "Scoring",
+    "answer_is_right",
+    "needs_pages",
+    "pages_are_right",
+    "problem_of",
+    "wait_seconds",
+]
 
-JUDGE_SECONDS = 50.0
-"""The maximum time for all checks of an episode, in seconds."""
+PAGES_SECONDS = 50.0
+"""The maximum time for all checks of an episode's pages, in seconds, not counting fixed waits."""
 
+_ANSWER = "string_match"
 _SCRIPTS = ("document.", "[...document.")
-_TOKENS = re.compile(r"\d+(?:[.,:]\d+)*|\w+|[^\w\s]")
+_URL_NOTE = "GOLD in PRED"  # the only rule that WebArena has for addresses
 
 
 class CheckFailed(Exception):
     """A check of a task cannot be evaluated for any agent."""
 
 
-async def evaluate(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses: Addresses) -> float:
-    """Return 1 if all parts of a check are met, otherwise 0.
+@dataclass(frozen=True)
+class Scoring:
+    """How a server scores episodes.
+
+    Attributes:
+        addresses: Where the sites are.
+        wait_seconds: How long to wait after a page of a check has loaded, for content that scripts add.
+        judge: Decides each ``fuzzy_match``; None to compare words.
+    """
+
+    addresses: Addresses
+    wait_seconds: float = 0.0
+    judge: Judge | None = None
+
+
+async def answer_is_right(task: WebArenaTask, answer: str, judge: Judge | None = None) -> bool:
+    """Return whether an answer is right, or the task requires none; needs no browser.
 
     Args:
-        check: ``eval`` of the task, with addresses in place of placeholders.
+        task: The task.
         answer: The answer of the agent.
+        judge: Decides a ``fuzzy_match``; None to compare words.
+
+    Raises:
+        CheckFailed: The check is not valid, or the judge fails.
+    """
+    if _ANSWER not in task.check["eval_types"]:
+        return True
+    if problem := _problem_of_part(_ANSWER, task.check):
+        raise CheckFailed(f"its check {_ANSWER} fails: {problem}")
+    references = task.check["reference_answers"]
+    if judge is None or "fuzzy_match" not in references:
+        return matches_answer(references, answer)
+    others = {approach: value for approach, value in references.items() if approach != "fuzzy_match"}
+    if not matches_answer(others, answer):
+        return False
+    try:
+        return await asyncio.wait_for(judge.accepts(task, answer), JUDGE_SECONDS)
+    except asyncio.TimeoutError as error:
+        raise CheckFailed(f"its judge {judge.model} takes more than {JUDGE_SECONDS:g} s") from error
+    except ValueError as error:
+        raise CheckFailed(f"its judge {judge.model} fails: {error}") from error
+
+
+def needs_pages(task: WebArenaTask) -> bool:
+    """Return whether the score depends on an address or on pages."""
+    return set(task.check["eval_types"]) != {_ANSWER}
+
+
+def wait_seconds(task: WebArenaTask, scoring: Scoring) -> float:
+    """Return the sum of the fixed waits for the pages of a task's checks, in seconds."""
+    targets = task.check["program_html"] if "program_html" in task.check["eval_types"] else ()
+    return scoring.wait_seconds * len([each for each in targets if each["url"] != "last"])
+
+
+async def pages_are_right(task: WebArenaTask, tabs: Tabs, scoring: Scoring) -> bool:
+    """Return whether the address and the pages are as the task requires.
+
+    Args:
+        task: The task.
         tabs: The tabs at the end of the episode; pages may be opened in them.
-        addresses: Where the sites are.
+        scoring: How the server scores.
 
     Raises:
         CheckFailed: A part cannot be evaluated.
         Error: The browser has ended.
     """
+    limit = PAGES_SECONDS + wait_seconds(task, scoring)
     try:
-        met = await asyncio.wait_for(_all_met(check, answer, tabs, addresses), JUDGE_SECONDS)
+        return await asyncio.wait_for(_all_met(task.check, tabs, scoring), limit)
     except asyncio.TimeoutError as error:
         if await tabs.ended():
             raise
-        raise CheckFailed(f"its checks take more than {JUDGE_SECONDS:g} s") from error
-    return float(met)
+        raise CheckFailed(f"its checks take more than {limit:g} s") from error
 
 
-async def _all_met(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses: Addresses) -> bool:
+async def _all_met(check: Mapping[str, Any], tabs: Tabs, scoring: Scoring) -> bool:
     for kind in check["eval_types"]:
+        if kind == _ANSWER:
+            continue
         try:
-            met = await _is_met(kind, check, answer, tabs, addresses)
+            met = await _is_met(kind, check, tabs, scoring)
         except Exception as error:
             if await tabs.ended():
                 raise
@@ -77,15 +141,16 @@ async def _all_met(check: Mapping[str, Any], answer: str, tabs: Tabs, addresses:
     return True
 
 
-async def _is_met(kind: str, check: Mapping[str, Any], answer: str, tabs: Tabs, addresses: Addresses) -> bool:
+async def _is_met(kind: str, check: Mapping[str, Any], tabs: Tabs, scoring: Scoring) -> bool:
     problem = _problem_of_part(kind, check)
     if problem:
         raise ValueError(problem)
-    if kind == "string_match":
-        return matches_answer(check["reference_answers"], answer)
     if kind == "url_match":
         return matches_url(check["reference_url"], tabs.shown.url)
-    return await _matches_content(check["program_html"], tabs, addresses)
+    for target in check["program_html"]:
+        if not matches_content(target["required_contents"], await _selected(target, tabs, scoring)):
+            return False
+    return True
 
 
 def _reason(error: Exception) -> str:
@@ -105,7 +170,10 @@ def _problem_of_part(kind: str, check: Mapping[str, Any]) -> str:
         return _problem_of_answers(check.get("reference_answers"))
     if kind == "url_match":
         url = check.get("reference_url")
-        return "" if isinstance(url, str) and url else "reference_url must be an address"
+        if not isinstance(url, str) or not url:
+            return "reference_url must be an address"
+        note = check.get("url_note", _URL_NOTE)
+        return "" if note == _URL_NOTE else f"there is no url_note {note!r:.80}"
     if kind == "program_html":
         targets = check.get("program_html")
         if not isinstance(targets, list) or not targets:
@@ -146,98 +214,7 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
-def _cleaned(text: str) -> str:
-    text = text.strip()
-    for quote in ("'", '"'):
-        if text.startswith(quote) and text.endswith(quote):
-            return text[1:-1].lower()
-    return text.lower()
-
-
-def matches_answer(references: Mapping[str, Any], answer: str) -> bool:
-    """Return whether an answer has all that is required.
-
-    Args:
-        references: ``reference_answers`` of the task.
-        answer: The answer.
-    """
-    answer = _cleaned(answer)
-    for approach, value in references.items():
-        if approach == "exact_match":
-            met = _cleaned(value) == _cleaned(answer)
-        elif approach == "must_include":
-            met = all(_includes(answer, each, whole=len(value) == 1) for each in value)
-        else:
-            met = _fuzzy_match(value, answer)
-        if not met:
-            return False
-    return True
-
-
-def _includes(text: str, required: str, *, whole: bool = False) -> bool:
-    """Return whether a text contains another; one character has to be a separate word in an answer."""
-    text, required = _cleaned(text), _cleaned(required)
-    if whole and len(required) == 1:
-        return required in _TOKENS.findall(text)
-    return required in text
-
-
-def _fuzzy_match(references: str | Sequence[str], answer: str) -> bool:
-    """Return whether the words of each reference are in the answer, in any order.
-
-    ``N/A`` has to be the whole answer.
-    """
-    if isinstance(references, str):
-        return _cleaned(references) == _cleaned(answer)
-    words = set(_TOKENS.findall(answer.lower()))
-    return all(
-        {each for each in _TOKENS.findall(reference.lower()) if each[0].isalnum()} <= words
-        for reference in references
-    )
-
-
-def matches_url(references: str, url: str) -> bool:
-    """Return whether an address contains one of the references, with one of their values for each field.
-
-    Args:
-        references: ``reference_url`` of the task: addresses with `` |OR| `` between them.
-        url: The address of the page.
-    """
-    gold = [each.rstrip("/") for each in references.split(" |OR| ")]
-    base, query = _split(url.rstrip("/"))
-    bases, queries = [], dict[str, set[str]]()
-    for each in gold:
-        its_base, its_query = _split(each)
-        bases.append(its_base)
-        for name, values in its_query.items():
-            queries.setdefault(name, set()).update(values)
-    return any(each in base for each in bases) and all(
-        values & set(query.get(name, ())) for name, values in queries.items()
-    )
-
-
-def _split(url: str) -> tuple[str, dict[str, list[str]]]:
-    parts = urlsplit(url)
-    return parts.netloc + parts.path, parse_qs(parts.query)
-
-
-async def _matches_content(targets: Iterable[Mapping[str, Any]], tabs: Tabs, addresses: Addresses) -> bool:
-    for target in targets:
-        selected = html.unescape(await _selected(target, tabs, addresses))
-        required = target["required_contents"]
-        if "exact_match" in required:
-            met = _cleaned(required["exact_match"]) == _cleaned(selected)
-        else:
-            met = all(
-                any(_includes(selected, each) for each in text.split(" |OR| "))
-                for text in required["must_include"]
-            )
-        if not met:
-            return False
-    return True
-
-
-async def _selected(target: Mapping[str, Any], tabs: Tabs, addresses: Addresses) -> str:
+async def _selected(target: Mapping[str, Any], tabs: Tabs, scoring: Scoring) -> str:
     """Return the content that a target selects on its page; empty if there is none.
 
     Raises:
@@ -245,13 +222,13 @@ async def _selected(target: Mapping[str, Any], tabs: Tabs, addresses: Addresses)
         ActionFailed: The page does not load.
         Error: The locator is not valid, or the page cannot be read.
     """
-    if not await _opened(target["url"], tabs, addresses):
+    if not await _opened(target["url"], tabs, scoring):
         return ""
     locator: str = target["locator"].strip()
     if not locator:
         return await tabs.shown.content()
     if call := called_function(locator):
-        return await call_function(call, tabs, addresses)
+        return await call_function(call, tabs, scoring.addresses)
     try:
         for action in target.get("prep_actions") or ():
             await tabs.shown.evaluate(f"() => {action}")
@@ -261,9 +238,9 @@ async def _selected(target: Mapping[str, Any], tabs: Tabs, addresses: Addresses)
     return await evaluate_on_page(tabs, f"() => {locator}")
 
 
-async def _opened(address: str, tabs: Tabs, addresses: Addresses) -> bool:
+async def _opened(address: str, tabs: Tabs, scoring: Scoring) -> bool:
     """Open the page of a target; return whether there is one, which may depend on the agent."""
-    url = await target_url(address, tabs, addresses)
+    url = await target_url(address, tabs, scoring.addresses)
     if not url or url == "last":
         return bool(url)
     try:
@@ -274,4 +251,5 @@ async def _opened(address: str, tabs: Tabs, addresses: Addresses) -> bool:
         raise
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise ValueError(f"{url:.200} answered HTTP {status}")
+    await asyncio.sleep(scoring.wait_seconds)
     return True

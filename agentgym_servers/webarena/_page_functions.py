@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import urlparse
 
 from playwright.async_api import Error
 
@@ -120,21 +120,22 @@ def raised_by_page(error: Error) -> bool:
 async def evaluate_on_page(tabs: Tabs, expression: str, *arguments: Any) -> str:
     """Return the value of an expression as text; empty if the page has no such element.
 
+    As in WebArena, a value of null is the text ``None``.
+
     Raises:
         Error: The expression is not valid, or the page cannot be read.
     """
     try:
-        value = await tabs.shown.evaluate(expression, *arguments)
+        return str(await tabs.shown.evaluate(expression, *arguments))
     except Error as error:
         if raised_by_page(error):
             return ""
         raise
-    return "" if value is None else str(value)
 
 
 def _post_url(url: str) -> str:
     """Return the address of the post that a page of the forum shows; else the page's own address."""
-    parts = urlsplit(url)
+    parts = urlparse(url)
     path = parts.path.split("/")
     if path[1:2] != ["f"] or not path[3:4]:
         return url

@@ -16,14 +16,17 @@ from fastapi import Response
 from fastapi.responses import HTMLResponse
 from playwright.async_api import Error
 
+from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._browser.actions import NotAnAction
 from agentgym_servers._browser.tabs import ActionFailed
+from agentgym_servers._browser.wall import Wall
 from agentgym_servers._frame.app import CannotJudge, Failed, Full, judge_failure, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers.webarena._data_folder import DataWorld
 from agentgym_servers.webarena._episode import NoPage, WebArenaBrowser, WebArenaEpisode, fault
 from agentgym_servers.webarena._evaluation import CheckFailed, problem_of
+from agentgym_servers.webarena._judge import Judge
 from agentgym_servers.webarena._site_server import SiteServer
 from agentgym_servers.webarena._world import world_of
 
@@ -48,10 +51,14 @@ class _Server:
     """The environments and their routes."""
 
     def __init__(self, options: ServerOptions) -> None:
-        self._world: WebArenaWorld = (
-            world_of(options.seed) if options.data is None else DataWorld(options.data)
-        )
-        self.browser = WebArenaBrowser(self._world, SiteServer() if options.data is None else None)
+        self._world: WebArenaWorld
+        if options.data is None:
+            self._world = world_of(options.seed)
+            sites: SiteServer | Wall = SiteServer()
+        else:
+            self._world = data = DataWorld(options.data)
+            sites = Wall(data.allowed)
+        self.browser = WebArenaBrowser(self._world, sites, _judge_of(options))
         self.envs = HeldEnvs[WebArenaEpisode](options)
 
     def episode(self, env_idx: Any) -> WebArenaEpisode:
@@ -133,11 +140,26 @@ class _Server:
         return self.episode(int(request.query_params["env_idx"]))
 
 
+def _judge_of(options: ServerOptions) -> Judge | None:
+    """Return the judge of the options; None without one.
+
+    Raises:
+        BadOption: The generated world has nothing to judge, or the judge is not valid.
+    """
+    if options.judge is None or options.judge_model is None:
+        return None
+    if options.data is None:
+        raise BadOption(
+            "judge", problem=("needs ", ArgumentName("data"), ": no generated task needs a judge")
+        )
+    return Judge(options.judge, options.judge_model)
+
+
 def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
     """Build a server with no environments yet.
 
     Raises:
-        BadOption: The user's folder has no valid tasks.
+        BadOption: The user's folder has no valid tasks, or the judge is not valid.
     """
     app = new_app("WebArena", options, plain_errors=True, plain_greeting=True)
     app.state.server = server = _Server(options)

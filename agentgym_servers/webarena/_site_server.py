@@ -19,6 +19,7 @@ from uvicorn.server import ServerState
 from agentgym_servers.webarena._sites import SITES, host_of
 
 if TYPE_CHECKING:
+    from playwright.async_api import ProxySettings
     from starlette.types import Receive, Scope, Send
 
     from agentgym_servers.webarena._sites.state import SiteState
@@ -40,8 +41,14 @@ class SiteServer:
         self._sites = {host_of(site.key): site for site in SITES}
         self._server: asyncio.Server | None = None
 
-    async def start(self) -> str:
-        """Start listening; return the address."""
+    async def start(self) -> ProxySettings:
+        """Start listening, at the first call; return the settings of the browser."""
+        if self._server is None:
+            self._server = await self._listen()
+        host, port = self._server.sockets[0].getsockname()
+        return {"server": f"http://{host}:{port}"}
+
+    async def _listen(self) -> asyncio.Server:
         # Not `uvicorn.Server`, which would take over the signals of the server that contains this one.
         config = Config(
             self.app,
@@ -57,11 +64,8 @@ class SiteServer:
         config.load()
         shared = ServerState()
         shared.default_headers = config.encoded_headers
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: _Connection(config, shared, {}), "127.0.0.1", 0
-        )
-        host, port = self._server.sockets[0].getsockname()
-        return f"http://{host}:{port}"
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(lambda: _Connection(config, shared, {}), "127.0.0.1", 0)
 
     def add(self, state: SiteState) -> str:
         """Add the state of an episode; return its token."""

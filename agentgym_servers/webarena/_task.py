@@ -45,11 +45,13 @@ class WebArenaWorld(Protocol):
 
     Attributes:
         addresses: Where the sites are.
-        settle_seconds: How long a page takes to change after an action.
+        settle_seconds: How long scripts may take to change a page after a reset or an action.
+        check_seconds: How long they may take after a check has opened a page.
     """
 
     addresses: Addresses
     settle_seconds: float
+    check_seconds: float
 
     def task(self, task_id: int) -> WebArenaTask:
         """Return a task.

@@ -10,8 +10,11 @@ from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._sites.state import STATES, SiteState, fresh_state, state_of
 from agentgym_servers.webarena._task import WebArenaTask
 from agentgym_servers.webarena._templates import TEMPLATES
+from agentgym_servers.webarena._templates.joined import join, joinable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from agentgym_servers.webarena._templates.template import Made, TaskTemplate
 
 __all__ = ["FIRST_TEST_TASK", "TASKS", "GeneratedWorld", "world_of"]
@@ -23,7 +26,9 @@ FIRST_TEST_TASK = 648
 """The first task of the split ``test``; no earlier task has the same states of the sites."""
 
 _TRAIN_STATES = 8
-_ROUNDS = 12  # of all templates; the tasks of a state are found in the first two
+_ROUNDS = 12  # of all templates; the tasks of a state are found in the first
+_PARTS = (1, 2, 3)  # how many templates make a task; WebArena's tasks are longer than most templates
+_TRIES = 6  # of templates before another one that go together with it
 
 
 class GeneratedWorld:
@@ -34,7 +39,7 @@ class GeneratedWorld:
     """
 
     addresses = OWN_ADDRESSES
-    settle_seconds = 0.0
+    settle_seconds = check_seconds = 0.0  # our own sites have no content that comes later
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -68,25 +73,51 @@ def _share_of(task_id: int) -> tuple[int, int, int]:
 
 @functools.lru_cache(maxsize=4 * STATES)
 def _tasks(seed: int, number: int, count: int) -> list[WebArenaTask]:
-    """Return the tasks of one state: one of each template in turn, each intent once."""
-    state = state_of(seed, number)
+    """Return the tasks of one state, each intent once."""
     tasks: dict[str, WebArenaTask] = {}
+    for templates, made in _candidates(seed, number):
+        tasks.setdefault(made.intent, _task(templates, made, number))
+        if len(tasks) == count:
+            return list(tasks.values())
+    raise RuntimeError(f"only {len(tasks)} of {count} tasks were found for the state {number}")
+
+
+def _candidates(seed: int, number: int) -> Iterator[tuple[Sequence[TaskTemplate], Made]]:
+    """Yield tasks of one state with their templates: of each in turn one by itself, and two longer ones."""
+    state = state_of(seed, number)
     first = number * len(TEMPLATES) // STATES  # so that no template is left out in all states
-    ordered = TEMPLATES[first:] + TEMPLATES[:first]
     for turn in range(_ROUNDS):
-        for each in ordered:
-            made = each.make(state, Draw("webarena", seed, number, each.name, turn))
-            if made is not None and made.intent not in tasks and len(tasks) < count:
-                tasks[made.intent] = _task(each, made, number)
-    if len(tasks) < count:
-        raise RuntimeError(f"only {len(tasks)} of {count} tasks were found for the state {number}")
-    return list(tasks.values())
+        for each in TEMPLATES[first:] + TEMPLATES[:first]:
+            draw = Draw("webarena", seed, number, each.name, turn)
+            for parts in _PARTS:
+                for _ in range(_TRIES):
+                    templates = _chosen(each, parts, draw)
+                    made = _made(state, templates, draw)
+                    if made is not None:
+                        yield templates, made
+                        break
 
 
-def _task(template: TaskTemplate, made: Made, number: int) -> WebArenaTask:
-    start = OWN_ADDRESSES.local[f"__{template.sites[0].upper()}__"]
+def _chosen(last: TaskTemplate, parts: int, draw: Draw) -> list[TaskTemplate]:
+    """Return the templates of a task: the last one, and others before it if their sites share no data."""
+    chosen = [last]
+    while len(chosen) < parts:
+        chosen.insert(0, draw.one(joinable(frozenset(site for each in chosen for site in each.sites))))
+    return chosen
+
+
+def _made(state: SiteState, templates: Sequence[TaskTemplate], draw: Draw) -> Made | None:
+    made = [(each, each.make(state, draw)) for each in templates]
+    parts = [(template, part) for template, part in made if part is not None]
+    return join(parts) if len(parts) == len(made) else None
+
+
+def _task(templates: Sequence[TaskTemplate], made: Made, number: int) -> WebArenaTask:
+    sites = tuple(dict.fromkeys(site for each in templates for site in each.sites))
+    start = OWN_ADDRESSES.local[f"__{sites[0].upper()}__"]
     check = OWN_ADDRESSES.fill_all(made.check)
-    return WebArenaTask(template.sites, made.intent, (start,), check, number, None, template.name, made.steps)
+    name = " + ".join(each.name for each in templates)
+    return WebArenaTask(sites, made.intent, (start,), check, number, None, name, made.steps)
 
 
 @functools.lru_cache(maxsize=8)

@@ -3,9 +3,9 @@
 The formula is equation 1 of Yao et al., "WebShop: Towards Scalable Real-World Web Interaction with Grounded
 Language Agents", arXiv:2207.01206. It leaves to heuristics when two titles, attributes or options match;
 these are in ``web_agent_site/engine/goal.py`` of the WebShop that AgentGym ships
-(github.com/WooooDyy/AgentGym at 3ef9235), called goal.py below. docs/servers.md describes them. Two things
-differ: goal.py compares the nouns of two titles, which a language model of spaCy finds, and this module
-compares all words except numbers and `_FUNCTION` words; and the list of colours is our own.
+(github.com/WooooDyy/AgentGym at 3ef9235), called goal.py below. docs/servers.md describes them. One thing
+differs: goal.py compares the nouns of two titles, which a language model of spaCy finds, and this module
+compares all words except numbers and `_FUNCTION` words.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _FUNCTION = frozenset(
     ("a", "an", "and", "as", "at", "by", "for", "from", "in", "is", "of", "on", "or", "the", "to", "with")
 )
 
-# goal.py reduces an option to the first colour that it contains, in alphabetical order. This list is our own.
+# goal.py reduces an option to the first colour that it contains, in alphabetical order. The colours are those
+# of its normalize.py, with "dark" and "light" among them.
 _COLORS = tuple(read_json("webshop", "colors.json"))
 
 

@@ -158,8 +158,9 @@ RECIPES = {
         ),
         learns=None,
         sft_every=25,
-        response_length=704,
-        evaluation_turns=20,
+        prompt_length=800,
+        response_length=1_248,
+        evaluation_turns=24,
         evaluation_tokens=100,
     ),
     "smollm-sqlgym": SmolLM(

@@ -48,7 +48,7 @@ def test_a_model_is_evaluated_in_one_command(run, tmp_path, textcraft_url, model
         "eval", "TextCraft", "--model", "tiny", "--base-url", f"{url}/v1", *options, "--out", tmp_path
     )
     assert result.exit_code == 0, result.stderr
-    assert "TextCraft-v0 (local world 2) by tiny" in result.stdout
+    assert "TextCraft-v0 (local world 3) by tiny" in result.stdout
     written = summary(tmp_path)
     assert (written["episodes"], written["success_rate"], written["endings"]) == (3, 0.0, {"truncated": 3})
     assert written["tokens"]["completion"] == 3 * 2 * 7
@@ -202,12 +202,12 @@ def test_a_run_file_plays_each_agent_in_each_environment(run, tmp_path, monkeypa
     assert sorted(path.name for path in (tmp_path / "both").iterdir()) == names
     assert [summary(tmp_path / "both" / name)["episodes"] for name in names] == [4, 4, 10, 10]
     assert summary(tmp_path / "both" / "TextCraft-v0-oracle")["pass_hat"]["2"] == 1.0
-    assert "TextCraft-v0 (local world 2) by oracle" in result.stdout
+    assert "TextCraft-v0 (local world 3) by oracle" in result.stdout
     assert result.stdout.startswith("Success by environment and model:\n")
     rows = [line.split("  ") for line in result.stdout.splitlines()]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     assert ["environment", "split", "tasks", "oracle", "nothing"] in cells
-    assert [row[2] for row in cells if row[:2] == ["Maze-v0 (local world 2)", "train"]] == ["2"]
+    assert [row[2] for row in cells if row[:2] == ["Maze-v0 (local world 3)", "train"]] == ["2"]
     (head,) = (row for row in cells if row[:2] == ["model", "environment"])
     assert head[-3:] == ["turns", "parse errors", "wall time"]
     again = run("eval", "run.toml")

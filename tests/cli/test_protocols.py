@@ -117,7 +117,7 @@ def test_the_items_of_a_file_in_its_order(run, tmp_path, write_items, textcraft_
     assert (facts["options"]["parser"], facts["options"]["max_turns"]) == ("agentgym", 20)
     text = f"agentgym-eval ({protocol['sha256'][:8]}), with items 5 in place of 100"
     assert protocol["text"] == text
-    assert f"TextCraft-v0 (local world 2) by oracle, protocol {text}\n" in result.stdout
+    assert f"TextCraft-v0 (local world 3) by oracle, protocol {text}\n" in result.stdout
     assert f"\nProtocol {text}; its metric is success.\n" in result.stdout
 
 
@@ -238,7 +238,7 @@ def test_a_deviation_is_part_of_the_run(run, digest, tmp_path, own, textcraft_ur
     assert run(*common, "--protocol", own(), "--out", plain, "--resume").exit_code == 2
 
     compared = run("compare", by_protocol, deviating, plain).stdout
-    assert f"(oracle on TextCraft-v0 (local world 2), protocol {text})" in compared
+    assert f"(oracle on TextCraft-v0 (local world 3), protocol {text})" in compared
     assert f"warning: the protocol differs: {name} in A, {text} in B." in compared
     assert f"warning: the protocol differs: {name} in A, none in C." in compared
     table = run("table", by_protocol, deviating, plain, "--format", "csv").stdout.splitlines()

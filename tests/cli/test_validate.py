@@ -197,10 +197,10 @@ def test_servers_of_different_worlds_are_not_averaged(
     result = run(command[0], "BabyAI", *command[1:], *options)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "the servers have different worlds" in result.stderr
-    assert f"{another_babyai_url} has local world 2, seed 3; evaluate each in a separate run" in result.stderr
+    assert f"{another_babyai_url} has local world 3, seed 3; evaluate each in a separate run" in result.stderr
     assert not (tmp_path / "run").exists()
     gone = f"{maze_url},{unreachable_url}"  # the world of a server that is away is unknown, and not another
     result = run(
         "eval", "Maze", "--agent", "oracle", "--server", gone, "--tasks", "0:2", "--out", tmp_path / "m"
     )
-    assert result.stdout.startswith("Maze-v0 (local world 2) by oracle\n")
+    assert result.stdout.startswith("Maze-v0 (local world 3) by oracle\n")

@@ -395,10 +395,10 @@ def test_each_run_is_exported_once(folder, record, tmp_path):
 
 
 def test_the_log_names_the_world(log, record):
-    served_by = "agentgym-servers/2 (TextCraft)"
+    served_by = "agentgym-servers/3 (TextCraft)"
     made = log([record(0)], served_by=[served_by])
-    assert made.eval.task_display_name == "TextCraft-v0 (local world 2)"
-    assert (made.eval.metadata["world"], made.eval.metadata["served_by"]) == ("local world 2", [served_by])
+    assert made.eval.task_display_name == "TextCraft-v0 (local world 3)"
+    assert (made.eval.metadata["world"], made.eval.metadata["served_by"]) == ("local world 3", [served_by])
 
 
 def test_the_log_of_another_librarys_environment_names_no_world(log, record):

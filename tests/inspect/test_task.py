@@ -112,10 +112,10 @@ def test_a_solved_task_is_scored(play, solutions, textcraft_url):
         assert [message.role for message in sample.messages[:3]] == ["system", "user", "assistant"]
         assert sample.messages[0].text == env.system_prompt
         assert sample.turn_count == sample.store[EPISODE]["turn"]
-        assert sample.store[EPISODE]["world"] == "local world 2"
+        assert sample.store[EPISODE]["world"] == "local world 3"
         ending = sample.store[EPISODE]["ending"]
         explanations = {each.explanation for each in sample.scores.values()}
-        assert explanations == {f"ended by: {ending}; played on: local world 2"}
+        assert explanations == {f"ended by: {ending}; played on: local world 3"}
     env.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -90,6 +91,34 @@ def test_a_receptacle_accepts_only_its_kinds_of_objects():
     )
     assert played(game, "put apple 1 in/on fridge 1") == "You put the apple 1 in/on the fridge 1."
     assert played(game, "examine fridge 1") == "The fridge 1 is open. In it, you see a apple 1."
+
+
+def test_a_receptacle_that_cannot_be_closed_shows_its_contents():
+    game = recorded_game("put a clean mug in drawer", fixed=["drawer 1"])
+    assert played(game, "go to drawer 1").endswith("On the drawer 1, you see a book 1.")
+    assert not {"open drawer 1", "close drawer 1"} & set(game.last.available_actions)
+    assert played(game, "open drawer 1") == "Nothing happens."
+    assert played(game, "take book 1 from drawer 1") == "You pick up the book 1 from the drawer 1."
+    assert played(game, "put book 1 in/on drawer 1") == "You put the book 1 in/on the drawer 1."
+
+
+def test_a_thing_that_cannot_be_taken_is_shown_and_has_no_command():
+    game = recorded_game(MUG_IN_DESK, houseplant="desk 1")
+    assert played(game, "go to desk 1").endswith("you see a desklamp 1, and a houseplant 1.")
+    assert not any("houseplant" in action for action in game.last.available_actions)
+
+
+def test_things_are_listed_by_kind_with_the_highest_number_first():
+    lists = 0
+    with LocalGame("ALFWorld") as game:
+        for task in ALFWORLD.task_ids[::655]:
+            game.win(task)
+            for seen in game.seen:
+                _, see, listed = seen.partition("\n")[0].partition("you see ")
+                names = re.findall(r"a (\w+) (\d+)", listed)
+                assert names == sorted(names, key=lambda name: (name[0], -int(name[1])))
+                lists += bool(see) and len(names) > 1
+    assert lists > 10
 
 
 def test_treatments_leave_their_marks_and_hot_and_cool_exclude_each_other():

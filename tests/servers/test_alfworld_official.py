@@ -22,7 +22,9 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_gym.errors import BadOption, MissingExtra
 from agentgym_gym.local_servers import server_kind
+from agentgym_servers.alfworld._tasks import task_of
 from agentgym_servers.alfworld._textworld import games_of
+from alfworld_facts import games_below
 from household_games import write_games
 from local_game import LocalGame
 from process_tree import alive, descendants
@@ -72,6 +74,16 @@ def test_the_sizes_of_the_splits_are_alfworlds_own():
     assert sizes == {"official_train": 3553, "valid_seen": 140, "valid_unseen": 134}
     assert ALFWORLD.has_task(30_133)
     assert not ALFWORLD.has_task(30_134)
+
+
+def test_the_counting_tool_reads_games_in_alfworlds_format(tmp_path):
+    """A game in ALFWorld's format has the same things with the same numbers, at the same places."""
+    ids = ALFWORLD.split("test")[::9]
+    write_games(tmp_path, ids)
+    found = {(game.room, game.task().house, game.task().start) for game in games_below(tmp_path)}
+    tasks = [task_of(0, task_id) for task_id in ids]
+    assert found == {(task.room.number, task.house, task.start) for task in tasks}
+    assert any(task.house.fixed for task in tasks)
 
 
 def test_a_folder_without_games_is_refused(tmp_path):

@@ -187,7 +187,7 @@ def test_nothing_of_a_solution_is_in_a_reply(client):
 
 def test_the_oracle_plays_by_the_seed_of_the_server(url):
     oracle = load_oracle(BABYAI)
-    said = [f"agentgym-servers/2 (BabyAI, seed {seed})" for seed in (0, 3)]
+    said = [f"agentgym-servers/3 (BabyAI, seed {seed})" for seed in (0, 3)]
     actions = []
     for served_by in said:
         oracle.reset(None, "", {"task_id": 20, "served_by": served_by})

@@ -113,7 +113,7 @@ def test_each_server_identifies_itself(environment, env, url):
     _, info = env.reset(options={"task_id": 0})
     assert info["served_by"] == httpx.get(url).headers["agentgym-server"]
     world = "" if environment.name in ONE_WORLD else ", seed 0"
-    assert re.fullmatch(rf"agentgym-servers/2 \({environment.name}{world}\)", info["served_by"])
+    assert re.fullmatch(rf"agentgym-servers/3 \({environment.name}{world}\)", info["served_by"])
     assert env.step("nothing that is an action")[4]["served_by"] == info["served_by"]
 
 
@@ -207,7 +207,7 @@ def test_an_oracle_of_one_world_plays_no_other(environment):
     oracle = load_oracle(environment)
     if environment.name in {"TextCraft", "Maze", "MiniWoB"}:  # whose oracles see only observations
         return
-    others = ["agentgym-servers/2 (Maze)", f"agentgym-servers/2 ({environment.name}, data)"]
+    others = ["agentgym-servers/3 (Maze)", f"agentgym-servers/3 ({environment.name}, data)"]
     for served_by in others if environment.name == "Wordle" else [None, *others]:
         with pytest.raises(errors.BadOption, match=f"agentgym serve {environment.name.lower()}"):
             oracle.reset(None, "", {"task_id": 0, "served_by": served_by})

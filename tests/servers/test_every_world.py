@@ -41,9 +41,9 @@ DIGESTS = {
         "792a05a68917addcd9f7e5e2cb9e747181df1c61e85aaf767dcf97ff4f1855ab",
     ),
     "ALFWorld": (
-        "40dec3c25c4da7b76d2f440a739b1d5143b534ff3c752b5ca60daf846eda57d9",
-        "37a9ddffcf6495d62963e2d10875d5b1d31e47db771eddc3548a7fe65f5ae2be",
-        "0dcd08b0ebee17891c935aaa94593689d8f26507420583542af9010eb1438d81",
+        "a58d2df13e64b55fbce5dd68d0bdb4738d85ee7f90164b669c0da4614d41fe38",
+        "23e8857036a19421c3e6f3f5b93272a16cc63c5dce358625aa6bc22c35a542a0",
+        "604c9af3bda506285988108235ee39751047a467c9bb852cef0f8d1f5dcca558",
     ),
     "WebShop": (
         "f430a6f5f8fbdd7c3e0e2d9ae4ce58bc5f8ae3de5088ed7f885eca64f3731cff",
@@ -91,7 +91,7 @@ LARGE = {"Wordle", "BabyAI", "ALFWorld", "WebShop", "SQLGym", "SearchQA"}
 
 QUICKLY_MADE = {"ALFWorld", "Movie", "Academia", "Sheet", "TODOList"}
 
-SAME = {"BabyAI": 49, "ALFWorld": 1}
+SAME = {"BabyAI": 49}
 """How many tasks have the same game as another one, where there are such tasks."""
 
 AT_RANDOM = {"Maze": 0.3, "BabyAI": 0.3, "Wordle": 0.02, "TODOList": 0.04}

@@ -75,7 +75,7 @@ def test_a_door_that_is_opened_and_gone_through_pays_nothing(twin, local_url):
             _, reward, done, _, info = env.step(f"Action: {GO_THROUGH}")
             paid[where] = reward > 0, done, info["success"]
             if where == "twin":
-                assert info["served_by"] == "agentgym-servers/2 (BabyAI, seed 0, twin)"
+                assert info["served_by"] == "agentgym-servers/3 (BabyAI, seed 0, twin)"
     assert paid == {"twin": (False, False, False), "own": (True, True, True)}
 
 
@@ -89,7 +89,7 @@ def test_the_score_adds_up_and_an_unknown_action_is_paid_again(twin):
         def play_the_oracle(task: int) -> dict:
             client.post("/reset", json={"id": env_id, "data_idx": task})
             oracle = load_oracle(BABYAI)
-            served_by = "agentgym-servers/2 (BabyAI, seed 0, twin)"
+            served_by = "agentgym-servers/3 (BabyAI, seed 0, twin)"
             oracle.reset(None, "", {"task_id": task, "served_by": served_by})
             while (action := oracle.act("", {})) is not None:
                 last = step(str(action))
@@ -136,7 +136,7 @@ def test_wordle_has_agentgyms_words_and_draws_again(twin):
         assert sorted(listed) == sorted(WORDS)
         start = client.post("/wordle/reset", json={"id": env_id, "seed": 1})
         assert start.json()["observation"] == "Let's start Wordle!"
-        assert start.headers["agentgym-server"] == "agentgym-servers/2 (Wordle, twin)"
+        assert start.headers["agentgym-server"] == "agentgym-servers/3 (Wordle, twin)"
 
 
 # --- both ---
@@ -169,9 +169,9 @@ def test_serve_all_names_each_twin():
     finally:
         server.stop()
     assert heads == {
-        "babyai": "agentgym-servers/2 (BabyAI, seed 0, twin)",
-        "wordle": "agentgym-servers/2 (Wordle, twin)",
-        "maze": "agentgym-servers/2 (Maze)",
+        "babyai": "agentgym-servers/3 (BabyAI, seed 0, twin)",
+        "wordle": "agentgym-servers/3 (Wordle, twin)",
+        "maze": "agentgym-servers/3 (Maze)",
     }
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -98,7 +99,7 @@ def test_a_users_tasks_are_played_and_scored_on_the_users_sites(tmp_path):
         with served(tmp_path) as url, httpx.Client(base_url=url, timeout=120) as client:
             play = Player(client)
             assert client.get("/").headers["agentgym-server"].endswith("(WebArena, data)")
-            assert [play(0, f"stop [{text}]")["reward"] for text in ("7", "There are 7.", "70")] == [1, 1, 0]
+            assert [play(0, f"stop [{text}]")["reward"] for text in ("There are 7.", "70")] == [1, 0]
             reply = play(1, f"goto [{shop}/account]", "stop []")
             assert (reply["reward"], f"URL: {shop}/account" in reply["observation"]) == (1, True)
             assert play(2, "stop []")["reward"] == 0
@@ -169,10 +170,17 @@ def test_a_check_that_cannot_be_evaluated_is_a_fault(tmp_path, broken_shop, unre
     tasks.append(task(len(cases), check={"reference_answers": None}))
     write(tmp_path, tasks, {"__SHOPPING__": broken_shop, "__WIKIPEDIA__": unreachable_url})
     with served(tmp_path) as url, AgentGymEnv("WebArena", server=url) as env:
+
+        def play(number):
+            with AgentGymEnv("WebArena", server=url) as env:
+                env.reset(options={"task_id": number})
+                env.step("Action: ```new_tab```") if "__last_url__" in str(cases[number][0]) else None
+                return env.step("Action: ```stop [9]```")
+
+        with ThreadPoolExecutor() as threads:  # each waits most of its time
+            played = list(threads.map(play, range(len(cases))))
         for number, (_, expected) in enumerate(cases):
-            env.reset(options={"task_id": number})
-            env.step("Action: ```new_tab```") if "__last_url__" in str(cases[number][0]) else None
-            _, reward, terminated, truncated, info = env.step("Action: ```stop [9]```")
+            _, reward, terminated, truncated, info = played[number]
             if isinstance(expected, float):
                 assert (reward, terminated, info.get("fault")) == (expected, True, None)
             else:
@@ -208,6 +216,48 @@ def command_of(pid):
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
+
+
+class LateShop(BaseHTTPRequestHandler):
+    """A shop whose page /MILLISECONDS gets its content by a script, so many after it has loaded."""
+
+    def do_GET(self):
+        script = f"setTimeout(() => document.body.innerHTML = '<p>Tea 7</p>', {self.path[1:]})"
+        content = f"<!doctype html><title>Shop</title><body><script>{script}</script>".encode()
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+TEA = "document.querySelector('p').outerText"
+LATE = [  # the milliseconds of the page of the check, the agent's actions, the score
+    ("__SHOPPING__/1000", ["stop []"], 1),
+    ("__SHOPPING__/2500", ["stop []"], 1),
+    ("__SHOPPING__/10000", ["stop []"], 0),
+    ("last", ["goto [__SHOPPING__/2500]", "stop []"], 1),
+]
+
+
+@pytest.mark.slow
+def test_content_that_comes_late_is_seen_and_scored_as_by_webarena(tmp_path):
+    with site_of(LateShop) as shop:
+        checks = [content(page(address, TEA, exact_match="Tea 7")) for address, _, _ in LATE]
+        tasks = [task(n, start_url="__SHOPPING__/1000", check=check) for n, check in enumerate(checks)]
+        write(tmp_path, tasks, {"__SHOPPING__": shop})
+        with served(tmp_path) as url, httpx.Client(base_url=url, timeout=120) as client:
+            assert "Tea 7" in Player(client)(0)["observation"]
+
+            def play(number):
+                actions = (action.replace("__SHOPPING__", shop) for action in LATE[number][1])
+                return Player(client)(number, *actions)["reward"]
+
+            with ThreadPoolExecutor() as threads:
+                assert list(threads.map(play, range(len(LATE)))) == [score for _, _, score in LATE]
 
 
 COUNTS = b"""<!doctype html><title>Counts</title><h1 id="counts"></h1><script>

@@ -7,10 +7,12 @@ import pytest
 import needs
 
 pytest.importorskip("playwright", reason=needs.reason("playwright"))
+pytest.importorskip("nltk", reason=needs.reason("nltk"))
 
 from agentgym_servers._browser.actions import BrowserAction, NotAnAction, read_action
 from agentgym_servers._browser.tree import Numbers, nodes_with_line, page_text
-from agentgym_servers.webarena._evaluation import matches_answer, matches_url, problem_of
+from agentgym_servers.webarena._answers import matches_answer, matches_url
+from agentgym_servers.webarena._evaluation import problem_of
 from agentgym_servers.webarena._page_functions import is_agents_page, raised_by_page
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
 from agentgym_servers.webarena._world import world_of
@@ -65,6 +67,15 @@ def test_text_without_an_action_is_answered_as_by_agentgyms_server(reply, messag
         ({"exact_match": "Mini Shop"}, "the mini shop", False),
         ({"must_include": ["7"]}, "It is 7.", True),
         ({"must_include": ["7"]}, "It is 17", False),
+        ({"must_include": ["7"]}, "7-star", False),
+        ({"must_include": ["7"]}, "7/10/2023", False),
+        ({"must_include": ["7"]}, "the 7th", False),
+        ({"must_include": ["7"]}, "$7, or (7)?", True),
+        ({"must_include": ["7"]}, "There are 7. they are red", False),  # "7." is one word to nltk
+        ({"must_include": ["7"]}, "There are 7. 4 are red", True),
+        ({"must_include": ["7", "r"]}, "17 red", True),
+        ({"must_include": ["7"]}, f"{'x ' * 1_000} 7", True),
+        ({"must_include": ["7"]}, f"{'x ' * 10_000} 7", False),
         ({"must_include": ["12.50", "red"]}, "$12.50, in Red", True),
         ({"must_include": ["12.50", "red"]}, "$12.50", False),
         ({"fuzzy_match": ["on Main Street"]}, "It is on the street, Main", True),
@@ -94,6 +105,7 @@ def test_answers(references, answer, right):
         ("http://shop/t?a=1&b=2", "http://shop/t?a=1&b=3", False),
         ("http://shop/t?a=1&b=2", "http://shop/t?a=1", False),
         ("http://shop/a?x=1 |OR| http://shop/b?x=2", "http://shop/b?x=1", True),
+        ("http://shop/a;b=c", "http://shop/a", True),
     ],
 )
 def test_addresses(references, url, right):
@@ -118,6 +130,10 @@ PAGE = {"url": "last", "locator": "", "required_contents": {"must_include": ["te
         ({"eval_types": ["string_match"], "reference_answers": {"fuzzy_match": [None]}}, "must be a list"),
         ({"eval_types": ["url_match"]}, "reference_url must be an address"),
         ({"eval_types": ["url_match"], "reference_url": ""}, "reference_url must be an address"),
+        (
+            {"eval_types": ["url_match"], "reference_url": "http://shop", "url_note": "EXACT"},
+            "no url_note 'EXACT'",
+        ),
         ({"eval_types": ["program_html"]}, "must be a list of pages"),
         ({"eval_types": ["program_html"], "program_html": []}, "must be a list of pages"),
         ({"eval_types": ["program_html"], "program_html": [3]}, "a page must be an object"),

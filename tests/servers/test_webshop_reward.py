@@ -130,7 +130,9 @@ def test_the_same_attribute_twice_counts_twice():
     ("chosen", "values", "matches"),
     [
         (["red"], ["red"], 1),
-        (["dark red"], ["wine red"], 1),  # the same colour
+        (["cherry red"], ["wine red"], 1),  # the same colour
+        (["dark red"], ["red"], 0),  # dark is a colour in goal.py, and the first one
+        (["dark red"], ["dark teal"], 1),
         (["red"], ["blue"], 0),
         (["x-large"], ["large"], 1),  # all words of the one are words of the other
         (["10 inch"], ["24 inch"], 0),
@@ -159,7 +161,8 @@ def test_values_without_names_are_compared_by_colour_and_words(chosen, values, m
         ("style 2", "color", "style 1", False),
         ("style 2", "style", "style 1", True),  # the name adds no word
         ("red", "color", "red", True),
-        ("dark red", "color", "red", True),  # reduced to the colour
+        ("cherry red", "color", "red", True),  # reduced to the colour
+        ("dark red", "color", "red", False),  # reduced to dark
         ("wine red", "color", "dark red", True),  # reduced to red, which is a word of the pair
         ("blue", "color", "dark red", False),
         ("navy blue", "color", "navy", False),  # the first colour in alphabetical order is blue

@@ -105,8 +105,8 @@ def test_each_purchase_pays(twin):
 def test_the_head_names_it_and_its_instructions_differ(twin, own):
     assert twin.reset(5).goal != own.reset(5).goal
     assert (twin.head, own.head) == (
-        "agentgym-servers/2 (WebShop, seed 0, twin)",
-        "agentgym-servers/2 (WebShop, seed 0)",
+        "agentgym-servers/3 (WebShop, seed 0, twin)",
+        "agentgym-servers/3 (WebShop, seed 0)",
     )
 
 

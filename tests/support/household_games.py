@@ -17,14 +17,22 @@ from agentgym_gym.envs.alfworld import ALFWORLD
 from agentgym_servers.alfworld._game import HouseGame
 from agentgym_servers.alfworld._goals import HouseGoal
 from agentgym_servers.alfworld._house import House, State
-from agentgym_servers.alfworld._object_kinds import LAMP, OPENABLE, TOOLS, camel_case, kind_of, object_kind
+from agentgym_servers.alfworld._measures import comparison
+from agentgym_servers.alfworld._object_kinds import (
+    LAMP,
+    TOOLS,
+    camel_case,
+    in_order,
+    kind_of,
+    object_kind,
+)
 from agentgym_servers.alfworld._solution import searching
 from agentgym_servers.alfworld._tasks import task_of
 
 if TYPE_CHECKING:
     from agentgym_servers.alfworld._tasks import HouseTask
 
-__all__ = ["RECORDED_GOALS", "recorded_game", "search_with_one", "write_games"]
+__all__ = ["RECORDED_GOALS", "comparison", "recorded_game", "search_with_one", "write_games"]
 
 # The house of the recorded games, which were written by hand.
 _RECEPTACLES = ("countertop 1", "desk 1", "drawer 1", "fridge 1", "microwave 1", "sinkbasin 1")
@@ -39,10 +47,16 @@ RECORDED_GOALS = {
 """The goals of the recorded games: the type, the object and the receptacle or lamp of each."""
 
 
-def recorded_game(text: str, **places: str) -> HouseGame:
-    """Return a game in the recorded house, with further objects such as ``knife="desk 1"``."""
+def recorded_game(text: str, fixed: Iterable[str] = (), **places: str) -> HouseGame:
+    """Return a game in the recorded house, with further objects such as ``knife="desk 1"``.
+
+    Args:
+        text: Its goal.
+        fixed: Receptacles that cannot be closed.
+        places: The receptacles of further objects, by their kinds.
+    """
     placed = dict(sorted({**_PLACES, **{f"{kind} 1": place for kind, place in places.items()}}.items()))
-    house = House(tuple(sorted({*placed.values(), *_RECEPTACLES})), tuple(placed))
+    house = House(tuple(sorted({*placed.values(), *_RECEPTACLES})), tuple(placed), frozenset(fixed))
     goal = HouseGoal(*RECORDED_GOALS[text], text)
     return HouseGame(replace(task_of(0, 0), house=house, start=State(tuple(placed.values())), goal=goal))
 
@@ -55,9 +69,11 @@ def search_with_one(task_id: int, name: str, place: str) -> list[str]:
         for each, where in zip(task.house.objects, task.start.places, strict=True)
         if kind_of(each) != kind_of(name)
     }
-    placed = dict(sorted({**placed, name: place}.items()))
-    house = House(task.room.receptacles, tuple(placed))
-    moved = replace(task, house=house, start=State(tuple(placed.values())))
+    objects = in_order({**placed, name: place})
+    house = replace(task.house, objects=objects)
+    moved = replace(
+        task, house=house, start=State(tuple(place if each == name else placed[each] for each in objects))
+    )
     return [text for text, _ in searching(moved, ALFWORLD.max_turns)]
 
 
@@ -245,15 +261,17 @@ def _problem(task: HouseTask) -> str:
     for name in receptacles:
         facts.append(f"(receptacleAtLocation {_id(name)} loc_{_id(name)})")
         facts.append(f"(receptacleType {_id(name)} {_type(kind_of(name))})")
-        facts += [f"(openable {_id(name)})"] * (kind_of(name) in OPENABLE)
+        facts += [f"(openable {_id(name)})"] * (name in task.house.openable)
     for name, place in zip(objects, task.start.places, strict=True):
         facts.append(f"(inReceptacle {_id(name)} {_id(place)})")
-        facts.append(f"(objectType {_id(name)} {_type(kind_of(name))})")
-        facts.append(f"({'toggleable' if kind_of(name) == LAMP else 'pickupable'} {_id(name)})")
+        facts += [f"(toggleable {_id(name)})"] * (kind_of(name) == LAMP)
+        facts += [f"(pickupable {_id(name)})"] * object_kind(kind_of(name)).portable
         facts += [f"(isKnife {_id(name)})"] * (kind_of(name) in ("knife", "butterknife"))
         facts += [
             f"({_TREATMENTS[each]} {_id(name)})" for each in sorted(object_kind(kind_of(name)).treatments)
         ]
+    numbered = [f"{kind} {n + 1}" for kind, count in _counts(objects).items() for n in range(count)]
+    facts += [f"(objectType {_id(name)} {_type(kind_of(name))})" for name in numbered]
     for kind in kinds:
         facts += [
             f"(canContain {_type(each)} {_type(kind)})"
@@ -264,7 +282,7 @@ def _problem(task: HouseTask) -> str:
         "agent": ["agent1"],
         "location": ["loc_start", *(f"loc_{_id(name)}" for name in receptacles)],
         "receptacle": [_id(name) for name in receptacles],
-        "object": [_id(name) for name in objects],
+        "object": [_id(name) for name in numbered],
         "rtype": [_type(kind) for kind in sorted({*places, *TOOLS.values()})],
         "otype": [_type(kind) for kind in kinds],
     }
@@ -273,6 +291,14 @@ def _problem(task: HouseTask) -> str:
         f"(define (problem game)\n(:domain household)\n(:objects {listed})\n"
         f"(:init {' '.join(facts)})\n(:goal {_goal(task.goal)}))\n"
     )
+
+
+def _counts(objects: Iterable[str]) -> dict[str, int]:
+    """Return the highest number of each kind; objects in no receptacle have the other numbers up to it."""
+    counts: dict[str, int] = {}
+    for name in objects:
+        counts[kind_of(name)] = max(counts.get(kind_of(name), 0), int(name.rpartition(" ")[2]))
+    return counts
 
 
 def _type(kind: str) -> str:

@@ -91,10 +91,21 @@ def _find_webarena() -> bool:
     return Path(os.environ.get("WEBARENA") or _NOWHERE, "evaluation_harness").is_dir()
 
 
+def _find_punkt() -> object:
+    if importlib.util.find_spec("nltk") is None:
+        return None
+    from nltk import data
+
+    with contextlib.suppress(LookupError):
+        return data.find("tokenizers/punkt_tab/english")
+    return None
+
+
 _DEV = "pip install -e '.[dev]'"
 _PACKAGES = {
-    _DEV: "basedpyright fastapi furo gymnasium h2 httpx minigrid miniwob myst_parser numpy playwright proxy "
-    "py4j pyarrow requests rich scienceworld sphinx sphinx_copybutton tomli tomllib typer uvicorn yaml",
+    _DEV: "basedpyright fastapi furo gymnasium h2 httpx minigrid miniwob myst_parser nltk numpy playwright "
+    "proxy psutil py4j pyarrow requests rich scienceworld sphinx sphinx_copybutton tomli tomllib typer "
+    "uvicorn yaml",
     f"{_DEV} with Python 3.11 or newer": "check_jsonschema httpx2 openai",
     "make verl": "inspect_ai jinja2 ray tokenizers torch transformers verl",
     "make libraries": "gem reasoning_gym textarena textworld textworld_express",
@@ -113,6 +124,7 @@ NEEDS: Mapping[str, Need] = {
     "recordings": Need("AgentGym's recordings", "AGENTGYM_WIRE=FOLDER make test", RECORDINGS.is_dir),
     "agentgym": Need("a checkout of AgentGym", "make agentgym AGENTGYM=../AgentGym", _find_agentgym),
     "webarena": Need("a checkout of WebArena", "make webarena WEBARENA=../webarena", _find_webarena),
+    "punkt": Need("nltk's English model", "python -m nltk.downloader punkt_tab", _find_punkt),
     **{
         module: Need(f"the package {module}", remedy, functools.partial(importlib.util.find_spec, module))
         for remedy, modules in _PACKAGES.items()

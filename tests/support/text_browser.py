@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urljoin
 
 import httpx
 
-from agentgym_servers.webarena._evaluation import matches_answer, matches_url
+from agentgym_servers.webarena._answers import matches_answer, matches_url
 from agentgym_servers.webarena._site_server import HEADER, SiteServer
 from agentgym_servers.webarena._sites import SITES, host_of
 from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES

@@ -84,6 +84,8 @@ class Lengths:
 LENGTHS: Mapping[str, Lengths] = {
     "agentgym/WebShop-v0": Lengths(turns=25, reply=512, prompt=2_048, response=14_336),
     "agentgym/TextCraft-v0": Lengths(turns=20, reply=512, prompt=2_048, response=6_144),
+    # 20 turns would cut off 6 % of the games that its oracle wins.
+    "agentgym/ALFWorld-v0": Lengths(turns=30, reply=512, prompt=2_048, response=8_192),
 }
 """By the environment's id without its module."""
 

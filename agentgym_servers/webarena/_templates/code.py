@@ -58,6 +58,16 @@ def _commits_by(state: SiteState, draw: Draw) -> Made:
 
 
 @template("gitlab")
+def _no_such_project(state: SiteState, draw: Draw) -> Made | None:
+    """A question about a project that nobody has started."""
+    name = f"{draw.one(('tide', 'heron', 'quartz', 'saffron'))}-{draw.one(('mailer', 'ledger', 'kernel'))}"
+    if any(each.name == name for each in state.code.projects):
+        return None
+    intent = f"How many stars does the project {name} have? Answer N/A if there is no such project."
+    return exactly(intent, "N/A", fill("Search projects", name))
+
+
+@template("gitlab")
 def _last_commit(state: SiteState, draw: Draw) -> Made:
     """The date of the last commit."""
     project = draw.one(state.code.projects)

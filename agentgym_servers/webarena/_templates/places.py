@@ -57,6 +57,16 @@ def _founded(state: SiteState, draw: Draw) -> Made:
 
 
 @template("wikipedia")
+def _no_such_article(state: SiteState, draw: Draw) -> Made | None:
+    """A question about a town without an article."""
+    town = f"{draw.one(('Upper', 'Nether', 'Great'))} {draw.one(('Quenby', 'Sallowby', 'Wrenholt'))}"
+    if town in state.wiki.articles:
+        return None
+    intent = f"In which year was {town} founded? Answer N/A if the wiki has no article on it."
+    return exactly(intent, "N/A", _article(town))
+
+
+@template("wikipedia")
 def _fact_of_sight(state: SiteState, draw: Draw) -> Made:
     """A fact about a sight."""
     sight, fact = draw.one(state.wiki.of("sight")), draw.one(("Architect", "Opened", "Height"))

@@ -195,6 +195,16 @@ def _notify(state: SiteState, draw: Draw) -> Made:
 
 
 @template("shopping_admin")
+def _no_such_customer(state: SiteState, draw: Draw) -> Made | None:
+    """A question about somebody who never bought anything."""
+    name = f"{draw.one(('Ottoline', 'Barnaby', 'Philippa'))} {draw.one(('Quill', 'Vane', 'Oake'))}"
+    if any(each.name == name for each in state.shop.customers):
+        return None
+    intent = f"What is the phone number of the customer {name}? Answer N/A if there is no such customer."
+    return exactly(intent, "N/A", click("Customers"), fill("Search customers", name))
+
+
+@template("shopping_admin")
 def _list_status(state: SiteState, draw: Draw) -> Made:
     """List orders of a status."""
     status = draw.one(STATUSES)

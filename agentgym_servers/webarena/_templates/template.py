@@ -74,7 +74,12 @@ def _check(**parts: Any) -> dict[str, Any]:
 
 
 def answer(intent: str, value: str, *steps: Step) -> Made:
-    """Make a task whose answer contains a value."""
+    """Make a task whose answer contains a value; a count has to be the whole answer.
+
+    Otherwise, an answer with all small numbers would be right.
+    """
+    if value.isdigit():
+        return exactly(intent, value, *steps)
     check = _check(eval_types=["string_match"], reference_answers={"must_include": [value]})
     return Made(intent, check, (*steps, stop(value)))
 
