@@ -16,7 +16,7 @@ VALIDATED := TextCraft Maze Wordle BabyAI ALFWorld WebShop SQLGym Weather Movie 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check suite cov shuffled verl verl-0.8 bare lowest properties exhaustive interrupts libraries agentgym alfworld trainings algorithms train-demo pipeline smollm format bench figures mutants planted soak docs dist site validate sciworld screenshot clean
+.PHONY: help demo test check suite cov shuffled verl verl-0.8 bare lowest properties exhaustive interrupts libraries agentgym alfworld webarena trainings algorithms train-demo pipeline smollm format bench figures mutants planted soak docs dist site validate sciworld screenshot clean
 
 help: ## list these targets
 	@grep -E '^[a-z0-9.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,7 +53,7 @@ verl-0.8: $(VENV)/.dev ## the tests with verl 0.8, before a release
 	$(BIN)/nox --reuse-venv=yes --session verl-0.8
 
 bare: $(VENV)/.dev ## the tests that use programs or recordings, with these hidden: each is skipped or passes without
-	env PATH="$(abspath $(BIN))" AGENTGYM_CHROMIUM= JAVA_HOME= AGENTGYM_WIRE=/nowhere AGENTGYM= \
+	env PATH="$(abspath $(BIN))" AGENTGYM_CHROMIUM= JAVA_HOME= AGENTGYM_WIRE=/nowhere AGENTGYM= WEBARENA= \
 		$(BIN)/pytest -m "(needs or may_use) and not exhaustive"
 
 lowest: $(VENV)/.dev ## quick tests with the lowest declared version of each dependency; needs Python 3.10 or 3.11
@@ -76,6 +76,9 @@ agentgym: $(VENV)/.dev ## let AgentGym's own clients and Evaluator play every lo
 
 alfworld: $(VENV)/.dev ## let TextWorld and the local server play games of ALFWorld's format; compiles Fast Downward first
 	$(BIN)/nox --reuse-venv=yes --session alfworld
+
+webarena: $(VENV)/.dev ## let WebArena's own code read and score the same pages as the local server: make webarena WEBARENA=../webarena
+	WEBARENA="$(abspath $(WEBARENA))" $(BIN)/pytest -n0 -m "" -rP --durations=5 tests/servers/test_webarena_official.py tests/servers/test_webarena_evaluators.py
 
 trainings: $(VENV)/.dev ## the tests in which verl 0.9 and 0.7 train for minutes: outages, curves, local servers, horizon
 	$(BIN)/nox --reuse-venv=yes --session verl-0.9 verl-0.7 -- -m slow -k "not test_algorithms"

@@ -401,8 +401,8 @@ _LOCAL_QUIRKS = """\
   as AgentGym's does: 1.5 s after a reset and after an action, and 3 s after a check has opened a page.
 - A check that cannot be evaluated, such as one whose page does not load, is the fault `JudgeFailed`, with the
   reason. An element that is not on the page is the agent's failure.
-- Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. An
-  element counts as visible if any part of it is inside the window.
+- Numbers of elements are counted from 1 in each episode, so that texts are equal in each process. Pages are
+  written by WebArena's rule; [the servers' page](../servers.md#webarenas-browser) lists the rest.
 - A step has no picture: `info` has one pixel in its place. `/observation_metadata` has the picture.
 - After `stop` no action is executed, and the score is not paid again.
 - An address that is not one of the sites shows a page with the reason, where AgentGym's server stays on the

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
+from agentgym_servers._browser.boxes import client_boxes
 from agentgym_servers._browser.chromium import answers
-from agentgym_servers._browser.tree import Element, Numbers, PageText, page_text
+from agentgym_servers._browser.tree import (
+    Element,
+    Numbers,
+    PageText,
+    detailed_text,
+    nodes_with_line,
+    page_text,
+)
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page
@@ -85,7 +93,7 @@ class Tabs:
         context: The context; closing it ends the tabs.
         settle_seconds: How long `rest` waits for pages that change later by scripts. If it is above 0, an
             action waits for this time only, whether or not a page is still loading.
-        detailed: Whether the text of a page is detailed, as for `page_text`.
+        detailed: Whether the text of a page is by `detailed_text`, not by `page_text`.
     """
 
     def __init__(
@@ -282,10 +290,15 @@ class Tabs:
             send("Accessibility.getFullAXTree"),
             send("DOMSnapshot.captureSnapshot", {"computedStyles": [], "includeDOMRects": False}),
         )
+        nodes = tree["nodes"]
         numbers = self._numbers.setdefault(page, Numbers())
         numbers.last = self._last_number
         numbers.show(frames["frameTree"]["frame"]["loaderId"])
-        shown = page_text(tree["nodes"], snapshot, numbers, detailed=self._detailed)
+        if self._detailed:
+            shown = detailed_text(nodes, snapshot, numbers)
+        else:
+            boxes = await client_boxes(send, snapshot, nodes_with_line(nodes))
+            shown = page_text(nodes, boxes, numbers)
         self._last_number = numbers.last
         names = [f"Tab {n}{' (current)' * (pages[n] is page)}: {title}" for n, title in enumerate(titles)]
         self._seen = TabPage(f"{' | '.join(names)}\n\n{shown.text}", shown, page.url, content)

@@ -1,15 +1,21 @@
-"""A page as text: the part of its accessibility tree that is inside the window."""
+"""A page as text: its accessibility tree, written as WebArena does, or in more detail for MiniWoB.
+
+`page_text` follows WebArena's processor to the letter; ``make webarena`` compares both on the same pages.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentgym_servers._browser.chromium import VIEWPORT
 
-__all__ = ["Element", "Numbers", "PageText", "page_text"]
+if TYPE_CHECKING:
+    from agentgym_servers._browser.boxes import Box
+
+__all__ = ["Element", "Numbers", "PageText", "detailed_text", "nodes_with_line", "page_text"]
 
 _HIDDEN_PROPERTIES = {"focusable", "editable", "readonly", "level", "settable", "multiline", "invalid"}
 
@@ -22,7 +28,8 @@ _MAX_LABEL = 60  # characters
 _WHOLE_PAGE = {"HTML", "BODY", "#document"}
 
 _ROOT_BOX = (0.0, 0.0, 10.0, 10.0)
-_STATIC = re.compile(r"\[\d+\] StaticText (.+)", re.DOTALL)
+_LEAST_VISIBLE = 0.6
+_STATIC = re.compile(r"\[\d+\] StaticText (.+)")
 _LINES_BEFORE = 3  # a text that one of these lines before it contains is left out
 
 
@@ -38,7 +45,7 @@ class Element:
 
     node: int
     text: str
-    box: tuple[float, float, float, float]
+    box: Box
 
     @property
     def center(self) -> tuple[float, float]:
@@ -85,29 +92,49 @@ class Numbers:
         return str(self._known[node])
 
 
-def page_text(
-    nodes: Sequence[Mapping[str, Any]],
-    snapshot: Mapping[str, Any],
-    numbers: Numbers,
-    *,
-    detailed: bool = False,
+def nodes_with_line(nodes: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the numbers in the browser of the nodes that have a line if they are visible.
+
+    Args:
+        nodes: The accessibility tree, by ``Accessibility.getFullAXTree``.
+    """
+    return [
+        node["backendDOMNodeId"] for node in nodes if "backendDOMNodeId" in node and _line(node) is not None
+    ]
+
+
+def page_text(nodes: Sequence[Mapping[str, Any]], boxes: Mapping[int, Box], numbers: Numbers) -> PageText:
+    """Return the text of the part of a page that is in the window, as WebArena's.
+
+    Args:
+        nodes: The accessibility tree, by ``Accessibility.getFullAXTree``.
+        boxes: The boxes of its nodes by their numbers in the browser: at least those of `nodes_with_line`.
+        numbers: The numbers of the episode.
+    """
+    return _text(_Walk(_by_id(nodes), boxes, numbers), nodes)
+
+
+def detailed_text(
+    nodes: Sequence[Mapping[str, Any]], snapshot: Mapping[str, Any], numbers: Numbers
 ) -> PageText:
-    """Return the text of a page.
+    """Return the text of the whole page, with details that WebArena leaves out.
+
+    It has the values of fields, the elements without a role that respond to clicks, each by its class or id,
+    and each text that is not the name of the element around it.
 
     Args:
         nodes: The accessibility tree, by ``Accessibility.getFullAXTree``.
         snapshot: The layout, by ``DOMSnapshot.captureSnapshot``.
         numbers: The numbers of the episode.
-        detailed: Whether the text has the whole page, not only the part in the window; with the values of
-            fields, with the elements without a role that respond to clicks, each by its class or id, and with
-            each text that is not the name of the element around it.
     """
-    by_id = {node["nodeId"]: node for node in reversed(nodes)}  # if an id occurs twice, the first node
-    boxes = _boxes(snapshot)
-    if detailed:
-        walk: _Walk = _DetailedWalk(by_id, boxes, numbers, _click_labels(snapshot))
-    else:
-        walk = _Walk(by_id, boxes, numbers)
+    return _text(_DetailedWalk(_by_id(nodes), _boxes(snapshot), numbers, _click_labels(snapshot)), nodes)
+
+
+def _by_id(nodes: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {node["nodeId"]: node for node in reversed(nodes)}  # if an id occurs twice, the first node
+
+
+def _text(walk: _Walk, nodes: Sequence[Mapping[str, Any]]) -> PageText:
     walk.add(nodes[0]["nodeId"])
     return PageText("\n".join(walk.shown_lines()), walk.elements)
 
@@ -118,7 +145,7 @@ class _Walk:
     def __init__(
         self,
         nodes: Mapping[str, Mapping[str, Any]],
-        boxes: Mapping[int, tuple[float, float, float, float]],
+        boxes: Mapping[int, Box],
         numbers: Numbers,
     ) -> None:
         self._nodes = nodes
@@ -164,7 +191,7 @@ class _Walk:
         """Return the line of an element without its number; None if it has none."""
         return _line(node)
 
-    def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
+    def _is_shown(self, box: Box) -> bool:
         """Return whether an element with this box has a line."""
         return _visible(box)
 
@@ -175,7 +202,7 @@ class _DetailedWalk(_Walk):
     def __init__(
         self,
         nodes: Mapping[str, Mapping[str, Any]],
-        boxes: Mapping[int, tuple[float, float, float, float]],
+        boxes: Mapping[int, Box],
         numbers: Numbers,
         labels: Mapping[int, str],
     ) -> None:
@@ -196,7 +223,7 @@ class _DetailedWalk(_Walk):
         line = f"{line} value: {value!r}" if value not in {"", name} else line
         return line if name or not label else f"{line} class: {label!r}"
 
-    def _is_shown(self, box: tuple[float, float, float, float]) -> bool:
+    def _is_shown(self, box: Box) -> bool:
         return box[2] > 0 < box[3]
 
     def _name_around(self, node: Mapping[str, Any]) -> str | None:
@@ -209,9 +236,9 @@ class _DetailedWalk(_Walk):
 
 def _line(node: Mapping[str, Any]) -> str | None:
     """Return the role, the name and the properties of an element; None if these are empty."""
-    if node.get("ignored") or "name" not in node or "role" not in node:
+    role, name = node.get("role", {}).get("value"), node.get("name", {}).get("value")
+    if role is None or not isinstance(name, str):
         return None
-    role, name = node["role"]["value"], str(node["name"].get("value", ""))
     properties = [
         f"{each['name']}: {each['value']['value']}"
         for each in node.get("properties", ())
@@ -222,7 +249,7 @@ def _line(node: Mapping[str, Any]) -> str | None:
     return " ".join([f"{role} {name!r}", *properties])
 
 
-def _boxes(snapshot: Mapping[str, Any]) -> dict[int, tuple[float, float, float, float]]:
+def _boxes(snapshot: Mapping[str, Any]) -> dict[int, Box]:
     """Return the boxes of the first document's nodes in the window, by their numbers in the browser."""
     document = snapshot["documents"][0]
     left, top = document.get("scrollOffsetX", 0), document.get("scrollOffsetY", 0)
@@ -234,20 +261,30 @@ def _boxes(snapshot: Mapping[str, Any]) -> dict[int, tuple[float, float, float, 
     }
 
 
-def _visible(box: tuple[float, float, float, float]) -> bool:
-    x, y, width, height = box
+def _visible(box: Box) -> bool:
+    """Return whether WebArena shows an element with this box.
+
+    The original means the visible share of the box, but multiplies by the height instead of dividing.
+    """
+    left, top, width, height = box
     if width == 0 or height == 0:
         return False
-    return x < VIEWPORT[0] and y < VIEWPORT[1] and x + width > 0 and y + height > 0
+    across = min(left + width, VIEWPORT[0]) - max(left, 0)
+    down = min(top + height, VIEWPORT[1]) - max(top, 0)
+    return max(across, 0) * max(down, 0) / width * height >= _LEAST_VISIBLE
 
 
 def _without_repeats(lines: Sequence[str]) -> list[str]:
-    """Return the lines without those texts that one of the lines before them has."""
+    """Return the lines without those texts that one of the lines before them has, as WebArena does.
+
+    A line before counts with the number of its element: a text "1" is left out after "[12] link 'Cart'". A
+    property with line breaks is several lines.
+    """
     kept: list[str] = []
-    for line in lines:
-        match = _STATIC.search(line)
-        if match is not None:
-            text = match.group(1)[1:-1]
+    for line in "\n".join(lines).split("\n"):
+        if "statictext" in line.lower():
+            match = _STATIC.search(line)
+            text = match.group(1)[1:-1] if match else ""
             if not text or any(text in before for before in kept[-_LINES_BEFORE:]):
                 continue
         kept.append(line)

@@ -10,7 +10,7 @@ pytest.importorskip("playwright", reason=needs.reason("playwright"))
 pytest.importorskip("nltk", reason=needs.reason("nltk"))
 
 from agentgym_servers._browser.actions import BrowserAction, NotAnAction, read_action
-from agentgym_servers._browser.tree import Numbers, page_text
+from agentgym_servers._browser.tree import Numbers, nodes_with_line, page_text
 from agentgym_servers.webarena._answers import matches_answer, matches_url
 from agentgym_servers.webarena._evaluation import problem_of
 from agentgym_servers.webarena._page_functions import is_agents_page, raised_by_page
@@ -210,10 +210,9 @@ def test_a_tree_is_written_as_agentgyms_server_does():
     ]
     boxes = {4: (8, 8, 100, 30), 14: (8, 8, 50, 30), 5: (8, 40, 9, 9), 15: (8, 50, 9, 9), 6: (8, 60, 9, 9)}
     boxes |= {16: (8, 60, 9, 9), 7: (8, 900, 9, 9), 8: (8, 700, 9, 90)}
-    layout = {"nodeIndex": list(range(len(boxes))), "bounds": list(boxes.values())}
-    snapshot = {"documents": [{"nodes": {"backendNodeId": list(boxes)}, "layout": layout}]}
+    assert set(boxes) | {9} == {*nodes_with_line(nodes), 5}
     numbers = Numbers()
-    page = page_text(nodes, snapshot, numbers)
+    page = page_text(nodes, boxes, numbers)
     assert page.text == (
         "[1] RootWebArea 'Mini Shop' focused: True url: http://shop/\n"
         "\t[2] heading 'Mini Shop'\n"
@@ -223,6 +222,40 @@ def test_a_tree_is_written_as_agentgyms_server_does():
         "\t[7] StaticText 'tall'"
     )
     assert page.elements["4"].center == (12.5, 54.5)
-    assert page_text(nodes, snapshot, numbers).text == page.text
-    snapshot["documents"][0]["scrollOffsetY"] = 300
-    assert "[8] StaticText 'below'" in page_text(nodes, snapshot, numbers).text
+    assert page_text(nodes, boxes, numbers).text == page.text
+    boxes[7] = (8, 600, 9, 9)
+    assert "[8] StaticText 'below'" in page_text(nodes, boxes, numbers).text
+
+
+@pytest.mark.parametrize(
+    ("box", "shown"),
+    [
+        ((0, 0, 100, 0), False),
+        ((0, 0, 0, 100), False),
+        ((0, 0, 50, 0.7), False),  # all of it is in the window, and .7 times .7 is .49
+        ((0, 0, 50, 0.8), True),
+        ((0, 719.5, 400, 30), True),  # half a pixel of 30
+        ((0, 719.99, 400, 30), False),
+        ((-399, 100, 400, 20), True),  # one pixel of 400, 20 high
+        ((1279, 100, 4000, 20), False),
+        ((0, 720, 400, 30), False),
+        ((1280, 0, 400, 30), False),
+        ((-50, -50, 50, 50), False),
+    ],
+)
+def test_the_height_of_an_element_counts_as_in_webarenas_formula(box, shown):
+    nodes = [node(9, "RootWebArea", "", [4]), node(4, "button", "Go")]
+    assert ("button 'Go'" in page_text(nodes, {4: box}, Numbers()).text) == shown
+    assert "button" not in page_text(nodes, {}, Numbers()).text  # an element without a box
+
+
+def test_a_text_is_left_out_if_one_of_three_lines_before_has_it():
+    names = ["Cart 12", "12", "art", "other", "3", "x y", "z", "art"]
+    nodes = [node(90, "RootWebArea", "", range(1, 9))]
+    nodes += [node(number, "StaticText", name) for number, name in enumerate(names, 1)]
+    nodes[1:1] = [node(10, "link", "the statictext of Cart")]
+    nodes[0]["childIds"].insert(0, "10")
+    shown = page_text(nodes, dict.fromkeys(range(1, 11), (9, 9, 9, 9)), Numbers()).text
+    texts = [line.partition(" ")[2] for line in shown.split("\n")[1:]]
+    # A link of this name is left out, too; and a "3" after "[3] StaticText 'Cart 12'".
+    assert texts == [f"StaticText {name!r}" for name in ("Cart 12", "other", "x y", "z", "art")]
