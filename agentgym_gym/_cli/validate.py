@@ -79,7 +79,7 @@ class ValidateOptions:
     },
     examples=(
         "agentgym validate TextCraft",
-        "agentgym validate WebArena --split test --policies",
+        "agentgym validate Weather --split test --policies",
         "agentgym validate my_module:my/Env-v0 --gold my_module:Solver --tasks 0:50",
     ),
 )
