@@ -59,6 +59,7 @@ class ServerOptions:
         twin: Whether it plays exactly as AgentGym's server where it differs for a reason.
         judge: Base URL of an OpenAI-compatible chat endpoint that judges answers by their meaning.
         judge_model: The model that judges there.
+        simplifications: Names of ScienceWorld's simplifications with commas between them, such as ``easy``.
 
     Raises:
         BadOption: A number is out of range, or the judge is incomplete.
@@ -72,6 +73,7 @@ class ServerOptions:
     twin: bool = False
     judge: str | None = None
     judge_model: str | None = None
+    simplifications: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_envs", "max_body_bytes"):
@@ -99,7 +101,7 @@ class ServerKind:
         needs: The modules it requires, besides the modules of every server.
         takes: The options that change its world or its scores: ``seed`` for a generated one, ``data``, a
             folder with a world of the user's, ``twin``, to reproduce AgentGym's server exactly, and
-            ``judge`` and ``judge_model``.
+            ``judge`` and ``judge_model``, and ``simplifications``.
         extra: The extra of this project that installs its dependencies; empty for a server of another
             package.
         check: Import path ``"module:function"`` of a function that returns a `SetupError` if a program is
@@ -162,6 +164,7 @@ class ServedWorld:
         data: Whether it is the user's data.
         twin: Whether the server plays exactly as AgentGym's.
         judge: The model that judges answers; None if none does.
+        simplifications: The simplifications of its rules with ``+`` between them; None without any.
     """
 
     title: str
@@ -170,6 +173,7 @@ class ServedWorld:
     data: bool = False
     twin: bool = False
     judge: str | None = None
+    simplifications: str | None = None
 
     def __str__(self) -> str:
         parts = [self.title]
@@ -181,6 +185,8 @@ class ServedWorld:
             parts.append("twin")
         if self.judge is not None:
             parts.append(f"judge {self.judge}")
+        if self.simplifications is not None:
+            parts.append(f"simplified {self.simplifications}")
         return f"agentgym-servers/{self.version} ({', '.join(parts)})"
 
     @classmethod
@@ -197,13 +203,14 @@ class ServedWorld:
             data=match["data"] is not None,
             twin=match["twin"] is not None,
             judge=match["judge"],
+            simplifications=match["simplifications"],
         )
 
 
 _WORLD = re.compile(
     r"agentgym-servers/(?P<version>\d+) "
     r"\((?P<title>\w+)(?:, seed (?P<seed>\d+)|(?P<data>, data))?(?P<twin>, twin)?"
-    r"(?:, judge (?P<judge>[^\s,()]+))?\)"
+    r"(?:, judge (?P<judge>[^\s,()]+))?(?:, simplified (?P<simplifications>[\w+]+))?\)"
 )
 
 

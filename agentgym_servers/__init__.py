@@ -35,6 +35,7 @@ def serve(
     twin: bool = False,
     judge: str | None = None,
     judge_model: str | None = None,
+    simplifications: str | None = None,
 ) -> None:
     """Run a server until SIGINT or SIGTERM, then complete the requests in progress.
 
@@ -58,6 +59,8 @@ def serve(
         judge: Base URL of an OpenAI-compatible chat endpoint that judges answers by their meaning; only
             WebArena's server has this option. The variable ``OPENAI_API_KEY`` has its key.
         judge_model: The model that judges there.
+        simplifications: Names of ScienceWorld's simplifications with commas between them, such as ``easy``;
+            only SciWorld's server has this option.
 
     Raises:
         UnknownEnvironment: There is no server of that name.
@@ -67,7 +70,13 @@ def serve(
     """
     app: ASGIApp
     if name.lower() == ALL:
-        own = {"seed": seed, "data": data, "judge": judge, "judge_model": judge_model}
+        own = {
+            "seed": seed,
+            "data": data,
+            "judge": judge,
+            "judge_model": judge_model,
+            "simplifications": simplifications,
+        }
         given = [option for option, value in own.items() if value is not None]
         if given:
             problem = "applies to one server only: name that server in place of 'all'"
@@ -75,7 +84,7 @@ def serve(
         app, title = _all_servers(max_envs, twin=twin), "all environments"
     else:
         kind = server_kind(name)
-        worlds = {"seed": seed, "data": data, "twin": twin or None}
+        worlds = {"seed": seed, "data": data, "twin": twin or None, "simplifications": simplifications}
         app = kind.app(max_envs=max_envs, judge=judge, judge_model=judge_model, **worlds)
         title = kind.title
     # Imported here because it imports uvicorn, which the extra installs.

@@ -36,6 +36,7 @@ def main() -> int:
     )
     parser.add_argument("--judge", metavar="URL", help="chat endpoint that judges answers by meaning")
     parser.add_argument("--judge-model", metavar="NAME", help="model of the judge")
+    parser.add_argument("--simplifications", metavar="NAMES", help="ScienceWorld's, such as easy")
     try:
         serve(**vars(parser.parse_args()))
     except AgentGymError as error:

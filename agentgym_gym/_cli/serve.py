@@ -52,6 +52,9 @@ class ServeOptions:
         Option("base URL of a chat endpoint that judges answers", metavar="URL"),
     ] = None
     judge_model: Annotated[str | None, Option("model of the judge", metavar="NAME")] = None
+    simplifications: Annotated[
+        str | None, Option("ScienceWorld's simplifications, such as easy", metavar="NAMES")
+    ] = None
     ray: Annotated[
         str | None,
         Option("serve on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT", metavar="ADDRESS"),
@@ -89,6 +92,7 @@ def serve(options: ServeOptions) -> None:
         twin=options.twin,
         judge=options.judge,
         judge_model=options.judge_model,
+        simplifications=options.simplifications,
     )
 
 
@@ -109,6 +113,7 @@ def _serve_on_ray(name: str, options: ServeOptions, cluster: str) -> None:
         "--data": options.data,
         "--judge": options.judge,
         "--judge-model": options.judge_model,
+        "--simplifications": options.simplifications,
     }
     arguments = [part for flag, value in given.items() if value is not None for part in (flag, str(value))]
     arguments += [part for allowed in options.allow_host or () for part in ("--allow-host", allowed)]

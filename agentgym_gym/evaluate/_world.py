@@ -80,6 +80,8 @@ def world_label(served_by: str | None, *, agentgym: bool = False) -> str:
         parts.append("twin")
     if world.judge is not None:
         parts.append(f"judge {world.judge}")
+    if world.simplifications is not None:
+        parts.append(f"simplified {world.simplifications}")
     return ", ".join(parts)
 
 

@@ -114,7 +114,14 @@ def new_app(
     app.add_middleware(LimitBody, limit=options.max_body_bytes)
     data = options.data is not None and not one_world
     seed = None if one_world or data else options.seed
-    world = ServedWorld(title, WORLDS_VERSION, seed, data=data, twin=options.twin, judge=options.judge_model)
+    simplifications = options.simplifications.replace(",", "+") if options.simplifications else None
+    world = ServedWorld(
+        *(title, WORLDS_VERSION, seed),
+        data=data,
+        twin=options.twin,
+        judge=options.judge_model,
+        simplifications=simplifications,
+    )
     app.add_middleware(_Identify, name=str(world))
     if prefix:
         app.add_middleware(

@@ -13,6 +13,7 @@ SERVER = ServerKind(
     "SciWorld",
     "agentgym_servers.sciworld._server:create_app",
     needs=("scienceworld", "py4j"),
+    takes=("simplifications",),
     extra="servers-sciworld",
     check="agentgym_servers.sciworld._java:missing_java",
     program="Java",

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fastapi.responses import PlainTextResponse
 
 from agentgym_gym.envs.sciworld_tasks import task_of
+from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import ServerOptions
 from agentgym_servers._frame.app import EnvId, Failed, new_app
 from agentgym_servers._frame.held_envs import HeldEnvs
 from agentgym_servers._frame.request_models import IdBody, ResetBody, StepBody
 from agentgym_servers.sciworld._java import missing_java
+from agentgym_servers.sciworld._simulator import SIMPLIFICATIONS
 from agentgym_servers.sciworld._workers import JavaWorker, JavaWorkerPool
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["create_app"]
 
 T = TypeVar("T")
+
+_NO_ELECTRICITY, _ELECTRICAL = "noElectricalAction", ("power-component", "conductivity")
 
 _MOST_SHOWN = 10  # of the actions and the objects in a state
 
@@ -64,7 +68,8 @@ class _ServedEnvs:
 
     def __init__(self, options: ServerOptions) -> None:
         self.held = HeldEnvs[_ServedEnv](options)
-        self.workers = JavaWorkerPool()
+        self.simplifications = options.simplifications or ""
+        self.workers = JavaWorkerPool(simplifications=self.simplifications)
 
     async def start(self, env_id: int, task_id: int) -> SciWorldGame:
         """Start a task in an environment."""
@@ -73,6 +78,8 @@ class _ServedEnvs:
             task = task_of(task_id)
         except LookupError:
             raise Failed("list index out of range") from None
+        if _NO_ELECTRICITY in self.simplifications and any(word in task.kind for word in _ELECTRICAL):
+            raise Failed(f"The task {task.kind} needs electrical actions, which {_NO_ELECTRICITY} removes.")
 
         def work(worker: JavaWorker) -> None:
             env.current = worker.start(task, env.current)
@@ -121,10 +128,15 @@ def create_app(options: ServerOptions = ServerOptions()) -> FastAPI:
 
     Raises:
         SetupError: There is no Java.
+        BadOption: A simplification does not exist.
     """
     missing = missing_java()
     if missing is not None:
         raise missing
+    names = options.simplifications.split(",") if options.simplifications else []
+    if not {*names} <= {*SIMPLIFICATIONS}:
+        expected = f"names with commas between them, of {', '.join(SIMPLIFICATIONS)}"
+        raise BadOption("simplifications", options.simplifications, expected)
     app = new_app("SciWorld", options, greeting="This is environment ScienceWorld.", one_world=True)
     envs = _ServedEnvs(options)
     app.state.workers = envs.workers
@@ -245,7 +257,7 @@ def _pictured(simulator: Simulator, game: SciWorldGame) -> dict[str, Any]:
         "valid": simulator.texts("getValidActionObjectCombinations"),
         "variationIdx": game.task.variation,
         "taskName": game.task.kind,
-        "simplificationStr": "",
+        "simplificationStr": simulator.simplifications,
     }
     more = {"info": info, "object_tree": _tree(simulator), "inventory": inventory, "moves": game.last.moves}
     return {**_scored(game), "done": game.done, **more}

@@ -21,10 +21,24 @@ from typing import Any
 from agentgym_gym.errors import SetupError
 from agentgym_servers.sciworld._java import find_java, java_error, missing_java
 
-__all__ = ["MAX_MOVES", "JavaProcess", "Simulator", "SimulatorError", "SimulatorExited", "SimulatorReply"]
+__all__ = [
+    "MAX_MOVES",
+    "SIMPLIFICATIONS",
+    "JavaProcess",
+    "Simulator",
+    "SimulatorError",
+    "SimulatorExited",
+    "SimulatorReply",
+]
 
 MAX_MOVES = 100
 """The number of moves after which the package ends an episode."""
+
+SIMPLIFICATIONS = (
+    *("teleportAction", "selfWateringFlowerPots", "openContainers", "openDoors", "noElectricalAction"),
+    "easy",
+)
+"""The simplifications of ScienceWorld's rules; ``easy`` is all of the others that a task allows."""
 
 _HASHES = ("-XX:+UnlockExperimentalVMOptions", "-XX:hashCode=2")
 _OPTIONS = (
@@ -103,9 +117,14 @@ class JavaProcess:
         """Whether the process still runs."""
         return self._process.poll() is None
 
-    def simulator(self) -> Simulator:
-        """Return a new simulator, without a task."""
-        return Simulator(self, self._jvm.scienceworld.runtime.pythonapi.PythonInterface())
+    def simulator(self, simplifications: str = "") -> Simulator:
+        """Return a new simulator, without a task.
+
+        Args:
+            simplifications: Names of `SIMPLIFICATIONS` with commas between them.
+        """
+        java = self._jvm.scienceworld.runtime.pythonapi.PythonInterface()
+        return Simulator(self, java, simplifications)
 
     def join(self, texts: Any) -> str:
         """Return a list of Java as one text, in one call; its items are separated by line feeds."""
@@ -174,9 +193,10 @@ class Simulator:
         globals: The state of the random generator and the counter of ids, while it is not the current one.
     """
 
-    def __init__(self, process: JavaProcess, java: Any) -> None:
+    def __init__(self, process: JavaProcess, java: Any, simplifications: str = "") -> None:
         self._process = process
         self._java = java
+        self.simplifications = simplifications
         self.globals = (0, 0)
 
     def load(self, task: str, variation: int) -> str:
@@ -188,7 +208,7 @@ class Simulator:
         """
         with _errors(self._process):
             self._process.switch(self, restore=False)
-            self._java.load(task, variation, "", False)
+            self._java.load(task, variation, self.simplifications, False)
             # The list of all tasks takes 11 MB of a simulator's 11.3; the next `load` makes it again.
             getattr(self._java, "taskMaker_$eq")(None)
             description: str = self._java.getTaskDescription()

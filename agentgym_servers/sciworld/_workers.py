@@ -48,9 +48,13 @@ class JavaWorker:
     Args:
         simulators: The maximum number of simulators.
         heap_mb: Maximum size of the heap of the process, in MB.
+        simplifications: The simplifications of its simulators.
     """
 
-    def __init__(self, simulators: int = SIMULATORS, heap_mb: int = HEAP_MB) -> None:
+    def __init__(
+        self, simulators: int = SIMULATORS, heap_mb: int = HEAP_MB, simplifications: str = ""
+    ) -> None:
+        self._simplifications = simplifications
         self._max_simulators = simulators
         self._heap_mb = heap_mb
         self._lock = threading.Lock()  # for starts and ends, because `close` runs in another thread
@@ -161,7 +165,7 @@ class JavaWorker:
         if self._free:
             return self._free.pop()
         if len(self._held) < self._max_simulators:
-            return self._process.simulator()
+            return self._process.simulator(self._simplifications)
         return self._held.popitem(last=False)[1]
 
     def _end(self) -> None:
@@ -177,11 +181,12 @@ class JavaWorkerPool:
 
     Args:
         count: The number of workers; None for the number of processors, at most four.
+        simplifications: The simplifications of their simulators.
     """
 
-    def __init__(self, count: int | None = None) -> None:
+    def __init__(self, count: int | None = None, simplifications: str = "") -> None:
         count = count or min(4, os.cpu_count() or 1)
-        self._workers = [(JavaWorker(), SerialThread()) for _ in range(count)]
+        self._workers = [(JavaWorker(simplifications=simplifications), SerialThread()) for _ in range(count)]
         self.close = weakref.finalize(self, _close, [worker for worker, _ in self._workers])
         """Ends all processes; runs at the latest when this object is collected or the program exits."""
 

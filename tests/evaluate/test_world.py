@@ -33,6 +33,7 @@ def world_of(env_id, facts, records=()):
         ("agentgym-servers/2 (BabyAI, seed 0, twin)", "local world 2, seed 0, twin"),
         ("agentgym-servers/2 (Wordle, twin)", "local world 2, twin"),
         ("agentgym-servers/2 (Maze)", "local world 2"),
+        ("agentgym-servers/3 (SciWorld, simplified easy)", "local world 3, simplified easy"),
         ("agentgym-servers/3 (WebArena, data, judge org/m-1)", "local world 3, own data, judge org/m-1"),
         ("another/1", "server of unknown make: another/1"),
         (None, UNKNOWN),

@@ -19,8 +19,9 @@ import needs
 import programs
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.envs.sciworld_tasks import TASK_COUNT, SciWorldTask, splits, task_of
-from agentgym_gym.errors import MissingExtra, SetupError
+from agentgym_gym.errors import BadOption, EnvironmentFailed, MissingExtra, SetupError
 from agentgym_gym.local_servers import LocalServer, available, server_kind
+from local_game import LocalGame
 from process_tree import alive
 
 needs_java = pytest.mark.needs(*needs.needs_of_server("sciworld"))
@@ -235,3 +236,36 @@ def test_many_at_once_over_http_are_as_one_by_one(post):
     alone = {task: play(task) for task in set(tasks)}
     with ThreadPoolExecutor(len(tasks)) as pool:
         assert list(pool.map(play, tasks)) == [alone[task] for task in tasks]
+
+
+# --- simplifications ---
+
+
+@needs_java
+@pytest.mark.slow
+def test_doors_are_open_and_one_teleports_under_easy():
+    with LocalGame("SciWorld") as usual, LocalGame("SciWorld", simplifications="easy") as easy:
+        usual.reset(30)
+        easy.reset(30)
+        assert easy.head == "agentgym-servers/3 (SciWorld, simplified easy)"
+        assert usual.head == "agentgym-servers/3 (SciWorld)"
+        assert "door" in usual.step("look around").observation
+        assert "closed" not in easy.step("look around").observation
+        assert "You teleport to" in easy.step("teleport to kitchen").observation
+        assert "No known action" in usual.step("teleport to kitchen").observation
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_task_that_needs_electricity_is_refused_without_it():
+    with LocalGame("SciWorld", simplifications="openDoors,noElectricalAction") as game:
+        electrical = next(task for task in range(TASK_COUNT) if "conductivity" in task_of(task).kind)
+        with pytest.raises(EnvironmentFailed, match="noElectricalAction removes"):
+            game.reset(electrical)
+        game.reset(30)
+
+
+@needs_java
+def test_an_unknown_simplification_is_an_error():
+    with pytest.raises(BadOption, match="names with commas between them, of teleportAction"):
+        server_kind("sciworld").app(simplifications="easy,simple")
