@@ -35,7 +35,7 @@ class ServeOptions:
     port: Annotated[int, Option("port to listen on (0 = any free port)")] = 0
     max_envs: Annotated[
         int | None,
-        Option("maximum number of open environments", least=1, default="4096"),
+        Option("maximum number of open environments", least=1, default="4096, or fewer by memory"),
     ] = None
     seed: Annotated[int | None, Option("random seed of the generated world", least=0)] = None
     data: Annotated[
@@ -53,7 +53,7 @@ class ServeOptions:
     ] = None
     judge_model: Annotated[str | None, Option("model of the judge", metavar="NAME")] = None
     simplifications: Annotated[
-        str | None, Option("ScienceWorld's simplifications, such as easy", metavar="NAMES")
+        str | None, Option("simplified rules of SciWorld, such as easy", metavar="NAMES")
     ] = None
     ray: Annotated[
         str | None,
@@ -65,7 +65,19 @@ class ServeOptions:
     ] = None
 
 
-@command(ServeOptions)
+@command(
+    ServeOptions,
+    {
+        "Server": ("host", "port", "max_envs", "allow_host"),
+        "World": ("seed", "data", "twin", "simplifications", "judge", "judge_model"),
+        "Ray cluster": ("ray", "per_machine"),
+    },
+    examples=(
+        "agentgym serve textcraft --port 36001",
+        "agentgym serve sciworld --simplifications easy",
+        "agentgym serve webarena --data tasks --max-envs 16",
+    ),
+)
 def serve(options: ServeOptions) -> None:
     """Run a local server until Ctrl-C.
 

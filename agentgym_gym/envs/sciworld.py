@@ -205,9 +205,9 @@ _QUIRKS = """\
 - The server ends an episode after 100 moves; looking around, the inventory and unknown actions cost none."""
 
 _LOCAL_QUIRKS = """\
-- `--simplifications easy` plays by ScienceWorld's simplified rules: doors and containers are open, plants need
-  no water, one can teleport, and actions of electricity are left out where the task allows. Single names with
-  commas between them select some. The oracle's solutions are for the full rules.
+- `--simplifications easy` plays by ScienceWorld's simplified rules: doors and containers are open, plants
+  need no water, one can teleport, and actions of electricity are left out where the task allows. Single names
+  with commas between them select some. The oracle's solutions are for the full rules.
 - It plays the simulator of the package `scienceworld`, version 1.2.3, as AgentGym's server does, so tasks,
   texts and scores are the same. It needs Java 8 or newer, and the extra `servers-sciworld`.
 - All environments share a few Java processes: one for each processor, at most four. A process has 128
