@@ -46,8 +46,8 @@ BARS = {
         "beside_aiohttp_1024",
     ],
     "sql_fairness": ["eight_environments", "one_environment"],
-    "miniwob": ["steps_a_second"],
-    "webarena": ["steps_a_second"],
+    "miniwob": ["steps_a_second", "at_32_beside_8"],
+    "webarena": ["steps_a_second", "at_32_beside_8", "delay_by_hung_pages"],
     "step_latency": ["beside_http_client", "faster_than_requests"],
 }
 QUICK = set(BARS) - {
