@@ -37,7 +37,7 @@ LEAST = 10.0
 """Minimum steps per second on two cores; the project itself reports .68 with 16 clients."""
 
 MANY, LEAST_SHARE = 32, 0.95
-"""So many clients get at least this share of the steps per second of eight."""
+"""A number of clients, and the minimum share of the steps per second that eight clients get."""
 
 MOST_DELAY = 1.0
 """Maximum seconds by which eight pages that hang delay an action elsewhere."""
