@@ -96,7 +96,8 @@ def agentgym(session: nox.Session) -> None:
         session.skip("needs a checkout of AgentGym: make agentgym AGENTGYM=../AgentGym")
     _install_pinned(session, "agentgym", "--editable", ".[servers,servers-sciworld,servers-webarena]")
     # A file at a time to each process: each starts its own servers.
-    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", "tests/agentgym", *session.posargs)
+    tests = ("tests/agentgym", "tests/servers/test_webshop_reward.py")
+    session.run("pytest", "-n2", "--dist=loadfile", "--durations=15", *tests, *session.posargs)
 
 
 @nox.session

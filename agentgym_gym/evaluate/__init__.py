@@ -31,7 +31,7 @@ from agentgym_gym.evaluate._run import ChatOptions, Run, RunLimits
 from agentgym_gym.evaluate._runner import evaluate, evaluate_async
 from agentgym_gym.evaluate._runs import RunResult, RunResults, find_runs, read_run
 from agentgym_gym.evaluate._trainings import read_training
-from agentgym_gym.evaluate._validate import PolicyResult, Validation, validate
+from agentgym_gym.evaluate._validate import Validation, validate
 from agentgym_gym.rollout._history import History
 from agentgym_gym.rollout._records import EpisodeRecord, StepRecord, read_records
 
@@ -47,7 +47,6 @@ __all__ = [
     "EpisodeRecord",
     "History",
     "NullAgent",
-    "PolicyResult",
     "Price",
     "RandomAgent",
     "ReplayAgent",

@@ -293,7 +293,7 @@ class Tabs:
         nodes = tree["nodes"]
         numbers = self._numbers.setdefault(page, Numbers())
         numbers.last = self._last_number
-        numbers.show(frames["frameTree"]["frame"]["loaderId"])
+        numbers.enter(frames["frameTree"]["frame"]["loaderId"])
         if self._detailed:
             shown = detailed_text(nodes, snapshot, numbers)
         else:

@@ -79,7 +79,7 @@ class Numbers:
     document: str = ""
     _known: dict[int, int] = field(default_factory=dict)
 
-    def show(self, document: str) -> None:
+    def enter(self, document: str) -> None:
         """Forget the elements of any other document."""
         if document != self.document:
             self.document, self._known = document, {}

@@ -230,7 +230,7 @@ def test_the_files_of_a_killed_browser_are_deleted_at_the_next_start(tmp_path, s
 
 
 def test_the_limit_of_environments_depends_on_the_memory_and_the_browser(monkeypatch, tmp_path):
-    from agentgym_servers._browser.memory import most_envs
+    from webarena_parts import most_envs
 
     limits = {}
     for name in ("chromium", "chromium-headless-shell"):

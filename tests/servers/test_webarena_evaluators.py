@@ -24,19 +24,20 @@ pytest.importorskip("nltk", reason=needs.reason("nltk"))
 
 from playwright.async_api import Error
 
-from agentgym_servers._browser.chromium import Chromium
-from agentgym_servers._browser.tabs import Tabs
-from agentgym_servers.webarena._answers import _includes, cleaned
-from agentgym_servers.webarena._data_folder import DataWorld
-from agentgym_servers.webarena._evaluation import (
+from webarena_parts import (
     CheckFailed,
+    Chromium,
+    DataWorld,
+    Judge,
     Scoring,
+    Tabs,
+    WebArenaTask,
     answer_is_right,
+    cleaned,
+    includes,
     pages_are_right,
     wait_seconds,
 )
-from agentgym_servers.webarena._judge import Judge
-from agentgym_servers.webarena._task import WebArenaTask
 
 SITES = ("SHOPPING_ADMIN", "SHOPPING", "REDDIT", "GITLAB", "WIKIPEDIA", "MAP", "HOMEPAGE")
 
@@ -526,7 +527,7 @@ def test_a_single_character_is_a_word_where_nltk_finds_one():
         text = draw.choice([" ", ". ", ", ", "\n"]).join(parts).strip().lower()
         theirs = character in word_tokenize(cleaned(text))
         found += theirs
-        if _includes(text, character, whole=True) != theirs:
+        if includes(text, character, whole=True) != theirs:
             differences.append((text, character, theirs))
     assert differences == []
     assert 1_000 < found < 3_000

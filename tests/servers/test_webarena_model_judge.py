@@ -19,10 +19,7 @@ from plain_sites import site_of
 pytest.importorskip("playwright", reason=needs.reason("playwright"))
 pytest.importorskip("nltk", reason=needs.reason("nltk"))
 
-from agentgym_servers.webarena import _judge
-from agentgym_servers.webarena._evaluation import CheckFailed, answer_is_right
-from agentgym_servers.webarena._judge import Judge
-from agentgym_servers.webarena._task import WebArenaTask
+from webarena_parts import CheckFailed, Judge, WebArenaTask, answer_is_right, judge_module
 
 KEY = "sk-secret-4711"
 
@@ -30,7 +27,7 @@ KEY = "sk-secret-4711"
 @pytest.fixture(autouse=True)
 def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(_judge, "_PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(judge_module, "_PAUSES", (0.01, 0.01))
 
 
 def task(*references, note="", intent="Why is the tea good?", **answers):

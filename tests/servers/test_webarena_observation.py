@@ -11,11 +11,8 @@ import re
 import pytest
 
 import needs
-from agentgym_servers._browser.actions import read_command
-from agentgym_servers._browser.boxes import client_boxes
-from agentgym_servers._browser.chromium import Chromium
-from agentgym_servers._browser.tabs import Tabs
 from page_kinds import WEBARENAS_TEXTS, path_of, served_pages, without_numbers
+from webarena_parts import Chromium, Tabs, client_boxes, read_command
 
 pytestmark = [pytest.mark.needs(*needs.needs_of_server("webarena")), pytest.mark.slow]
 

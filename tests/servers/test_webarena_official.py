@@ -13,15 +13,19 @@ import re
 import pytest
 
 import needs
-from agentgym_servers._browser.actions import read_command
-from agentgym_servers._browser.chromium import Chromium
-from agentgym_servers._browser.tabs import ActionFailed, Tabs
-from agentgym_servers.webarena._episode import WebArenaBrowser
-from agentgym_servers.webarena._site_server import SiteServer
-from agentgym_servers.webarena._sites import SITES, host_of
-from agentgym_servers.webarena._world import world_of
 from page_kinds import DOCUMENTS, WEBARENAS_TEXTS, path_of, served_pages
 from webarena_checkout import Comparison, compare, processor_or_skip
+from webarena_parts import (
+    SITES,
+    ActionFailed,
+    Chromium,
+    SiteServer,
+    Tabs,
+    WebArenaBrowser,
+    host_of,
+    read_command,
+    world_of,
+)
 
 pytestmark = [pytest.mark.needs("webarena", *needs.needs_of_server("webarena")), pytest.mark.slow]
 

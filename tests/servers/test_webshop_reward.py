@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import needs
 from agentgym_servers._frame.data_files import read_json
 from agentgym_servers.webshop._departments import DEPARTMENTS
 from agentgym_servers.webshop._products import Goal, Product, RequiredOption
@@ -212,3 +216,14 @@ def test_prices_are_exact_to_the_cent():
     """0.1 + 0.2 is more than 0.3 as floats are."""
     cheap = replace(MUG, price=0.1, extras={("size", "large"): 0.2})
     assert reward(cheap, {"size": "large"}, replace(GOAL, price_limit=0.3)).price
+
+
+def test_the_colours_are_those_of_normalize_py_in_the_same_order():
+    needs.skip_without("agentgym")
+    file = "agentenv-webshop/webshop/web_agent_site/engine/normalize.py"
+    spec = importlib.util.spec_from_file_location("normalize", Path(os.environ["AGENTGYM"], file))
+    theirs = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(theirs)
+    assert read_json("webshop", "colors.json") == theirs.COLOR_SET
+    for value in [f"{first} {second}" for first in theirs.COLOR_SET for second in theirs.COLOR_SET[::5]]:
+        assert option_matches([value], [RequiredOption(theirs.normalize_color(value))]) == 1, value

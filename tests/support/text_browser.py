@@ -13,13 +13,18 @@ from urllib.parse import urlencode, urljoin
 
 import httpx
 
-from agentgym_servers.webarena._answers import matches_answer, matches_url
-from agentgym_servers.webarena._site_server import HEADER, SiteServer
-from agentgym_servers.webarena._sites import SITES, host_of
-from agentgym_servers.webarena._sites.addresses import OWN_ADDRESSES
-from agentgym_servers.webarena._sites.web import signed_in_cookie
-from agentgym_servers.webarena._templates import TEMPLATES
-from agentgym_servers.webarena._world import world_of
+from webarena_parts import (
+    HEADER,
+    OWN_ADDRESSES,
+    SITES,
+    TEMPLATES,
+    SiteServer,
+    host_of,
+    matches_answer,
+    matches_url,
+    signed_in_cookie,
+    world_of,
+)
 
 TEMPLATE_NAMES = frozenset(each.name for each in TEMPLATES)
 """The names of all templates of tasks."""

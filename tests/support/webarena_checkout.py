@@ -74,7 +74,7 @@ class _BrowsersNumbers:
 
     last = 0
 
-    def show(self, document: str) -> None:
+    def enter(self, document: str) -> None:
         pass
 
     def of(self, node: int) -> str:

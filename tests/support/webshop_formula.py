@@ -19,10 +19,8 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import Any
 
-COLORS = ("black", "blue", "gold", "gray", "green", "navy", "pink", "red", "rose", "white")
-"""The colours in the catalogues of the tests, in alphabetical order. Which words are colours is a documented
-difference.
-"""
+COLORS = ("black", "blue", "dark", "gold", "gray", "green", "light", "navy", "pink", "red", "rose", "white")
+"""The words for colours in the catalogues of the tests, in alphabetical order."""
 
 NOT_COMPARED = {"a", "an", "and", "for", "in", "of", "on", "or", "the", "to", "with"}
 """Words of titles that are not nouns. How nouns are recognised is a documented difference."""

@@ -67,7 +67,7 @@ INSIDE = {
     "tests/support/needs.py": "finds Java and Chromium as the servers do",
     "tests/support/page_commands.py": "selects the tasks of a page's evaluations as the command does",
     "tests/support/plain_sites.py": "the state of a site of WebArena, without a browser",
-    "tests/support/text_browser.py": "shows a site of WebArena without a browser",
+    "tests/support/webarena_parts.py": "WebArena's sites, browser and rules, without a server",
     "tests/support/verl_run.py": "composes settings as the check does, in verl's own process",
     "tests/test__deprecated.py": "no public name is deprecated yet",
     "tests/verl/test_cpu.py": "the parts of the plugin for CPUs have no public name",
