@@ -339,6 +339,7 @@ BABYAI = Environment(
     max_turns=20,
     splits=make_splits(range(900), test=range(720, 900), unwinnable=_UNWINNABLE, repeated=_LIKE_TRAIN),
     unwinnable=_UNWINNABLE,
+    cheap_wins={"random valid": "in BabyAI's easiest levels, a thing in sight is the goal"},
     agentgym_readers={"react": plain_line},
     local_server="agentgym_servers.babyai:SERVER",
     local_quirks=_LOCAL_QUIRKS,
