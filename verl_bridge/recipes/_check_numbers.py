@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_bridge._run.loop_arguments import LOOP
 from verl_bridge.recipes._choices import turn_limit_of
@@ -34,19 +34,6 @@ _TEMPLATE_OPTIONS = ("enable_thinking", "preserve_thinking", "reasoning_effort",
 
 _ANY_TEMPLATE = frozenset({"add_generation_prompt", "continue_final_message", "documents", "tools"})
 """Variables that a template has without naming them."""
-
-
-class _Facts(NamedTuple):
-    """The facts that the rules of both trainers read; fields of their records."""
-
-    total: int | None
-    train_rows: int | None
-    context: int | None
-    heads: int
-    key_heads: int
-    misspelt: str
-    unused: str
-    no_checkpoints: str
 
 
 def read_numbers(
@@ -78,7 +65,7 @@ def read_numbers(
     observation = loops.arguments.get("max_observation_tokens")
     return dataclasses.replace(
         numbers,
-        **_facts(numbers, rows, context, size, template)._asdict(),
+        **_facts(numbers, rows, context, size, template),
         own_loop=any(entry["_target_"] == LOOP for entry in loops.entries),
         turn_rows=loops.arguments.get("rows") == "turn",
         loop_turns=loops.turn_limit,
@@ -100,7 +87,7 @@ def read_sft_numbers(
     """Return the same for fine-tuning."""
     numbers = read_settings(SftNumbers, all_settings)
     template = all_settings.get("model.custom_chat_template") or getattr(tokenizer, "chat_template", None)
-    return dataclasses.replace(numbers, **_facts(numbers, rows, context, size, template)._asdict())
+    return dataclasses.replace(numbers, **_facts(numbers, rows, context, size, template))
 
 
 def _facts(
@@ -109,7 +96,8 @@ def _facts(
     context: int | None,
     size: ModelSize | None,
     template: Any,
-) -> _Facts:
+) -> dict[str, Any]:
+    """Return the facts that the records of both trainers have, by the names of their fields."""
     count = len(rows.parts["train"]) if rows and "train" in rows.parts else None
     if count is not None and numbers.train_samples > 0:
         count = min(count, numbers.train_samples)
@@ -118,8 +106,16 @@ def _facts(
         total = count // numbers.batch * numbers.epochs
     heads, key_heads = (size.heads if size else None) or (0, 0)
     misspelt, unused = _template_errors(numbers.template_options, template)
-    no_checkpoints = _unwritable(numbers.checkpoints)
-    return _Facts(total, count, context, heads, key_heads, misspelt, unused, no_checkpoints)
+    return {
+        "total": total,
+        "train_rows": count,
+        "context": context,
+        "heads": heads,
+        "key_heads": key_heads,
+        "misspelt": misspelt,
+        "unused": unused,
+        "no_checkpoints": _unwritable(numbers.checkpoints),
+    }
 
 
 def check_numbers(

@@ -77,7 +77,7 @@ def check_servers(nodes: int, env_kwargs: Iterable[Mapping[str, Any]]) -> None:
     Raises:
         BadOption: A server has a loopback address, and there are several nodes.
     """
-    server = next(filter(None, map(_first_loopback, env_kwargs)), None)
+    server = next(filter(None, (_first_loopback(each.get("server")) for each in env_kwargs)), None)
     if nodes > 1 and server is not None:
         problem = (
             f"is a loopback address, which other nodes do not reach, with `nodes`={nodes}: start the server "
@@ -95,17 +95,17 @@ def loopback_server(task: EnvTask) -> str:
     Args:
         task: The environment.
     """
-    given = _first_loopback(task.env_kwargs)
-    if given or task.env_kwargs.get("server") is not None:
-        return given
+    servers = task.env_kwargs.get("server")
+    if servers is not None:
+        return _first_loopback(servers)
     name = re.sub(r"-v\d+$", "", task.env_id.rpartition("/")[2])
     variable = f"AGENTGYM_{name.upper()}_URL"
-    set_here = _first_loopback({"server": os.environ.get(variable, "")})
+    set_here = _first_loopback(os.environ.get(variable, ""))
     return f"{set_here} of {variable}" if set_here else ""
 
 
-def _first_loopback(env_kwargs: Mapping[str, Any]) -> str:
-    servers = env_kwargs.get("server")
+def _first_loopback(servers: Any) -> str:
+    """Return the first loopback address of servers, given as text or as a list; an empty text without one."""
     servers = servers.split(",") if isinstance(servers, str) else servers
     urls = servers if isinstance(servers, list | tuple) else ()
     return next((url for url in urls if isinstance(url, str) and _is_loopback(url)), "")
