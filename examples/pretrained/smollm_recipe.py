@@ -174,7 +174,7 @@ RECIPES = {
         # A third of the groups have signal, so that a step plays some 90 episodes for the 32 that it learns.
         steps=20,
         prompts=4,
-        # The longest of 800 prompts has 368 tokens, and an episode 254: padding is most of the time of a step.
+        # The longest of 400 prompts has 368 tokens, and the longest answer 227.
         prompt_length=416,
         response_length=304,
         new_tasks=800,

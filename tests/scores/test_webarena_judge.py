@@ -4,37 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 import needs
 from agentgym_gym import AsyncAgentGymEnv
 from agentgym_gym.local_servers import LocalServer
-from plain_sites import site_of
+from fake_server import FakeServer, as_page
 
 pytestmark = [pytest.mark.needs(*needs.needs_of_server("webarena")), pytest.mark.slow]
 
 
-class Shop(BaseHTTPRequestHandler):
-    """Each page has its path as its text."""
-
-    def do_GET(self):
-        content = f"<title>Shop</title><p>{self.path} costs 12 &amp; more</p>".encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def shop():
-    with site_of(Shop) as url:
-        yield url
+    """A shop, each page of which has its path as its text."""
+    with FakeServer(
+        lambda request: as_page(f"<title>Shop</title><p>{request.path} costs 12 &amp; more</p>")
+    ) as server:
+        yield server.url
 
 
 def page(path, locator="", **required):

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 import time
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
@@ -22,7 +21,7 @@ import needs
 import programs
 from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import server_kind
-from plain_sites import site_of
+from fake_server import FakeServer, as_page
 from process_tree import descendants
 
 pytestmark = [
@@ -38,29 +37,17 @@ PAGE = """<title>Shop</title><a href="javascript:void(0)">nothing</a><a href="/f
     Object.assign(document.createElement("iframe"), {src: "/never"}));</script>"""
 
 
-class Shop(BaseHTTPRequestHandler):
+def page_of_shop(request):
     """Its page /never never comes, and its page /file is a download."""
-
-    def do_GET(self):
-        if self.path == "/never":
-            time.sleep(300)
-        body = PAGE.encode()
-        self.send_response(200)
-        if self.path == "/file":
-            self.send_header("content-disposition", "attachment")
-        self.send_header("content-type", "text/html")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
+    if request.path == "/never":
+        return lambda connection: connection.wait(300)
+    return as_page(PAGE, "200 OK", *["Content-Disposition: attachment"] * (request.path == "/file"))
 
 
 @pytest.fixture(scope="module")
 def shop():
-    with site_of(Shop) as url:
-        yield url
+    with FakeServer(page_of_shop) as server:
+        yield server.url
 
 
 def write(folder, sites):
@@ -181,7 +168,8 @@ def test_a_frozen_browser_is_replaced(tmp_path, shop, part):
 
 
 def test_the_browser_reaches_the_sites_only(tmp_path, shop):
-    with site_of(Shop) as outside, site_of(Shop) as allowed:
+    with FakeServer(page_of_shop) as stranger, FakeServer(page_of_shop) as friend:
+        outside, allowed = stranger.url, friend.url
         write(tmp_path, {"__SHOPPING__": shop, "allow": [allowed]})
         with running(tmp_path) as (_, client):
             env = Env(client)

@@ -10,10 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import httpx
@@ -24,7 +22,8 @@ import programs
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import BadOption, EnvironmentFailed, JudgeFailed
 from agentgym_gym.local_servers import server_kind
-from plain_sites import fresh_state, plain_sites, signed_in_cookie, site_of
+from fake_server import FakeServer, as_page, never
+from plain_sites import fresh_state, plain_sites, signed_in_cookie
 from process_tree import descendants
 
 pytestmark = pytest.mark.needs(*needs.needs_of_server("webarena"))
@@ -111,28 +110,22 @@ def test_a_users_tasks_are_played_and_scored_on_the_users_sites(tmp_path):
             assert [play(4, f"stop [{text}]")["reward"] for text in ("the mug is red", "a mug")] == [1, 0]
 
 
-class BrokenShop(BaseHTTPRequestHandler):
-    """A shop whose page /error is an error of the server, and whose page /slow never comes."""
+SLOW_PAGE_ASKED = threading.Event()
 
-    slow_page_asked = threading.Event()
 
-    def do_GET(self):
-        if self.path == "/slow":
-            self.slow_page_asked.set()
-            time.sleep(60)
-        self.send_response(503 if self.path == "/error" else 200)
-        self.send_header("content-length", "24")
-        self.end_headers()
-        self.wfile.write(b"<title>Shop</title>Tea 7")
-
-    def log_message(self, *_):
-        pass
+def page_of_broken_shop(request):
+    """Its page /error is an error of the server, its page /slow never comes, and it has no interface."""
+    if request.path == "/slow":
+        SLOW_PAGE_ASKED.set()
+        return never
+    status = "503 Service Unavailable" if request.path == "/error" else "200 OK"
+    return as_page("<title>Shop</title>Tea 7", "501 Not Implemented" if request.method == "POST" else status)
 
 
 @pytest.fixture(scope="module")
 def broken_shop():
-    with site_of(BrokenShop) as url:
-        yield url
+    with FakeServer(page_of_broken_shop) as server:
+        yield server.url
 
 
 GONE = "document.querySelector('#none').outerText"
@@ -200,7 +193,7 @@ def test_a_browser_that_ends_during_the_evaluation_is_not_a_fault_of_the_task(tm
         browsers = [each for each in descendants(pid) if b"--disable-gpu" in command_of(each)]
 
         def kill():
-            BrokenShop.slow_page_asked.wait(120)
+            SLOW_PAGE_ASKED.wait(120)
             for each in browsers:
                 os.kill(each, signal.SIGKILL)
 
@@ -218,20 +211,10 @@ def command_of(pid):
     return b""
 
 
-class LateShop(BaseHTTPRequestHandler):
-    """A shop whose page /MILLISECONDS gets its content by a script, so many after it has loaded."""
-
-    def do_GET(self):
-        script = f"setTimeout(() => document.body.innerHTML = '<p>Tea 7</p>', {self.path[1:]})"
-        content = f"<!doctype html><title>Shop</title><body><script>{script}</script>".encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/html")
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    def log_message(self, *_):
-        pass
+def page_of_late_shop(request):
+    """Its page /MILLISECONDS gets its content by a script, so many after it has loaded."""
+    script = f"setTimeout(() => document.body.innerHTML = '<p>Tea 7</p>', {request.path[1:]})"
+    return as_page(f"<!doctype html><title>Shop</title><body><script>{script}</script>")
 
 
 TEA = "document.querySelector('p').outerText"
@@ -245,7 +228,8 @@ LATE = [  # the milliseconds of the page of the check, the agent's actions, the 
 
 @pytest.mark.slow
 def test_content_that_comes_late_is_seen_and_scored_as_by_webarena(tmp_path):
-    with site_of(LateShop) as shop:
+    with FakeServer(page_of_late_shop) as server:
+        shop = server.url
         checks = [content(page(address, TEA, exact_match="Tea 7")) for address, _, _ in LATE]
         tasks = [task(n, start_url="__SHOPPING__/1000", check=check) for n, check in enumerate(checks)]
         write(tmp_path, tasks, {"__SHOPPING__": shop})
@@ -260,7 +244,7 @@ def test_content_that_comes_late_is_seen_and_scored_as_by_webarena(tmp_path):
                 assert list(threads.map(play, range(len(LATE)))) == [score for _, _, score in LATE]
 
 
-COUNTS = b"""<!doctype html><title>Counts</title><h1 id="counts"></h1><script>
+COUNTS = """<!doctype html><title>Counts</title><h1 id="counts"></h1><script>
 const visit = store => store.visits = Number(store.visits ?? 0) + 1;
 const cookies = {visits: document.cookie.split("visits=")[1]};
 document.cookie = `visits=${visit(cookies)}`;
@@ -268,26 +252,13 @@ counts.textContent = `${visit(localStorage)} ${visit(sessionStorage)} ${cookies.
 </script>"""
 
 
-class CountingSite(BaseHTTPRequestHandler):
-    """A site whose page counts its visits in the browser's storage, by three ways of it."""
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("content-length", str(len(COUNTS)))
-        self.end_headers()
-        self.wfile.write(COUNTS)
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.mark.slow
 def test_data_of_a_site_in_the_browser_is_separate_and_gone_after_a_reset(tmp_path):
     def visits(reply):
         return re.search(r"\d+ \d+ \d+(?= visits)", reply["observation"])[0]
 
-    with site_of(CountingSite) as site:
-        address = f"{site}/"
+    with FakeServer(lambda _: as_page(COUNTS)) as site:
+        address = f"{site.url}/"
         write(tmp_path, [task(0, require_login=False)], {"__SHOPPING__": address})
         with served(tmp_path) as url, httpx.Client(base_url=url, timeout=120) as client:
             one, other = Player(client), Player(client)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -13,8 +12,7 @@ from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import BadOption
 from agentgym_gym.local_servers import LocalServer, ServedWorld, server_kind
 from fake_model import asked, completion, refused
-from fake_server import FakeServer
-from plain_sites import site_of
+from fake_server import FakeServer, as_page
 
 pytest.importorskip("playwright", reason=needs.reason("playwright"))
 pytest.importorskip("nltk", reason=needs.reason("nltk"))
@@ -176,19 +174,6 @@ def write(folder, shop):
     (folder / "sites.json").write_text(json.dumps({"__SHOPPING__": shop}))
 
 
-class Shop(BaseHTTPRequestHandler):
-    """A shop with one page."""
-
-    def do_GET(self):
-        self.send_response(200)
-        self.send_header("content-length", "3")
-        self.end_headers()
-        self.wfile.write(b"Tea")
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.mark.slow
 @pytest.mark.needs(*needs.needs_of_server("webarena"))
 def test_a_server_with_a_judge_scores_by_meaning_and_names_it(tmp_path):
@@ -198,8 +183,8 @@ def test_a_server_with_a_judge_scores_by_meaning_and_names_it(tmp_path):
             "Hm." if "perhaps" in question else f"Verdict: {'' if 'like grass' in question else 'in'}correct"
         )
 
-    with FakeServer(reply) as model, site_of(Shop) as shop:
-        write(tmp_path, shop)
+    with FakeServer(reply) as model, FakeServer(lambda _: as_page("Tea")) as shop:
+        write(tmp_path, shop.url)
         judge = ("--judge", f"{model.url}/v1", "--judge-model", "org/grader-1")
         server = LocalServer("webarena", arguments=("--data", str(tmp_path), *judge))
         try:

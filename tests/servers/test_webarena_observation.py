@@ -30,7 +30,7 @@ def in_tab(play):
             await chromium.close()
 
     with served_pages() as site:
-        return asyncio.run(main(site))
+        return asyncio.run(main(site.url))
 
 
 def number(text, element):

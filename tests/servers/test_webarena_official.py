@@ -78,7 +78,8 @@ def test_pages_of_all_kinds_have_the_text_that_webarena_writes(processor):
         finally:
             await chromium.close()
 
-    with served_pages() as site:
+    with served_pages() as server:
+        site = server.url
         asyncio.run(main())
     check(comparison)
     for name, text in WEBARENAS_TEXTS.items():

@@ -199,6 +199,11 @@ def as_json(value: Any, status: int = 200) -> bytes:
     return http(json.dumps(value).encode(), phrase, "Content-Type: application/json")
 
 
+def as_page(document: str, status: str = "200 OK", *headers: str) -> bytes:
+    """Return a whole response whose body is a page of HTML."""
+    return http(document.encode(), status, "Content-Type: text/html; charset=utf-8", *headers)
+
+
 def in_turn(*answers: Answer) -> Callable[[Request], Answer]:
     """Return what answers the n-th request by the n-th of the answers, and all that follow by the last."""
     left = list(answers)

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import random
 import re
-from contextlib import AbstractContextManager
 from html import escape
-from http.server import BaseHTTPRequestHandler
 
-from plain_sites import site_of
+from fake_server import FakeServer, Request, http
 
 __all__ = ["DOCUMENTS", "WEBARENAS_TEXTS", "path_of", "served_pages", "without_numbers"]
 
@@ -665,19 +663,12 @@ def path_of(name: str) -> str:
     return "/" + name.replace(",", "").replace(" ", "-")
 
 
-def served_pages() -> AbstractContextManager[str]:
-    """Serve the pages; the value is the address of the site."""
-    return site_of(_Pages)
+def served_pages() -> FakeServer:
+    """Return a server of the pages."""
+    return FakeServer(_page)
 
 
-class _Pages(BaseHTTPRequestHandler):
-    def do_GET(self):
-        found = [document for name, document in DOCUMENTS.items() if path_of(name) == self.path]
-        kind, content = found[0] if found else ("text/plain", "missing")
-        self.send_response(200 if found else 404)
-        self.send_header("Content-Type", kind)
-        self.end_headers()
-        self.wfile.write(content.encode())
-
-    def log_message(self, *_):
-        pass
+def _page(request: Request) -> bytes:
+    found = [document for name, document in DOCUMENTS.items() if path_of(name) == request.path]
+    kind, content = found[0] if found else ("text/plain", "missing")
+    return http(content.encode(), "200 OK" if found else "404 Not Found", f"Content-Type: {kind}")

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import ExitStack, contextmanager
-from http.server import ThreadingHTTPServer
 
 from agentgym_servers.webarena._sites import SITES
 from agentgym_servers.webarena._sites.state import fresh_state
 from agentgym_servers.webarena._sites.web import signed_in_cookie
 from served_app import served
 
-__all__ = ["fresh_state", "plain_sites", "signed_in_cookie", "site_of"]
-
-
-@contextmanager
-def site_of(handler):
-    """Serve pages by a handler of requests; return their address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
+__all__ = ["fresh_state", "plain_sites", "signed_in_cookie"]
 
 
 @contextmanager
