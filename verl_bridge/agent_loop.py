@@ -74,12 +74,13 @@ from verl_bridge._run.prompts import ContinuedPrompt, Prompts, TurnPrompts
 from verl_bridge._run.replays import Replays, budget_of
 from verl_bridge._run.rollout_output import RolloutOutput
 from verl_bridge._run.timing import Timing
+from verl_bridge._tokens.chat_template import shared_chat
 from verl_bridge._tokens.limits import TokenLimit, TokenLimits
 from verl_bridge._tokens.observations import LEAST, CutEpisodes, default_limit
-from verl_bridge._tokens.rendered import rendered_chat
+from verl_bridge._tokens.rendered import RenderedChat
 from verl_bridge.horizon import Horizon, Moment, now
 from verl_bridge.tasks import ENV_TIMEOUT, EnvTask
-from verl_bridge.tokens import conversation_of
+from verl_bridge.tokens import TokenizedChat
 
 __all__ = ["ENV_TIMEOUT", "GymAgentLoop", "LoopOptions"]
 
@@ -262,7 +263,7 @@ class GymAgentLoop(AgentLoopBase):
         limits, tokenizer, template = self._limits, self.tokenizer, self.apply_chat_template_kwargs
         if self._by_turn:
             return TurnPrompts(
-                rendered_chat(tokenizer, template, system=system, tools=tools),
+                shared_chat(RenderedChat, tokenizer, template, system=system, tools=tools),
                 messages,
                 limits,
                 history=self._history,
@@ -270,7 +271,7 @@ class GymAgentLoop(AgentLoopBase):
                 or default_limit(limits.of_prompt.tokens),
             )
         return ContinuedPrompt(
-            conversation_of(tokenizer, template, system=system, tools=tools),
+            shared_chat(TokenizedChat, tokenizer, template, system=system, tools=tools),
             messages,
             limits,
             observation_limit=self._options.max_observation_tokens or default_limit(limits.response_length),

@@ -9,7 +9,6 @@ so that neither the template nor the tokenizer can interpret them as markup (``v
 
 from __future__ import annotations
 
-import functools
 import secrets
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +24,6 @@ from verl_bridge._tokens.chat_template import (
     UnstableTemplate,
     assistant,
     followed_by,
-    shared,
     user,
 )
 from verl_bridge._tokens.control import ControlTokens
@@ -33,7 +31,7 @@ from verl_bridge._tokens.observations import encode_within
 from verl_bridge._tokens.tool_turns import ToolTurns
 from verl_bridge._tokens.turn_frame import PROBE, TRIMS, TurnFrame
 
-__all__ = ["TokenizedChat", "UnstableTemplate", "conversation_of"]
+__all__ = ["TokenizedChat", "UnstableTemplate"]
 
 _OBSERVATION = "Seen-40d6"
 """Placeholder for an observation; no template contains it."""
@@ -251,10 +249,6 @@ class TokenizedChat(ChatTemplate):
         raise UnstableTemplate(
             f"the chat template changes user messages: it makes {rendered[len(before) :]!r} of {PROBE!r}"
         )
-
-
-conversation_of = functools.partial(shared, TokenizedChat)
-"""Returns the conversation for a tokenizer, made once: see `verl_bridge._tokens.chat_template.shared`."""
 
 
 def _common_prefix(one: Iterable[int], other: Iterable[int]) -> list[int]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         History,
         Message,
         drop_blank_system,
+        merge_system,
         row_messages,
     )
     from agentgym_gym.rollout._makers import EnvMaker
@@ -72,6 +73,7 @@ __all__ = [
     "close_all",
     "drop_blank_system",
     "find_spec",
+    "merge_system",
     "read_records",
     "row_messages",
     "shared_pool",
@@ -91,6 +93,7 @@ _LAZY = {
         "History",
         "Message",
         "drop_blank_system",
+        "merge_system",
         "row_messages",
     ),
     "_pool": ("CallerPool", "Pool", "close_all", "shared_pool"),

@@ -23,6 +23,7 @@ __all__ = [
     "Summarize",
     "drop_blank_system",
     "estimate",
+    "merge_system",
     "played_call",
     "row_messages",
     "system_message",
@@ -345,6 +346,21 @@ def drop_blank_system(messages: Iterable[Message]) -> list[Message]:
     The chat template's own default then applies, if it has one, as in a request without a system message.
     """
     return [message for message in messages if message.get("role") != "system" or not _is_blank(message)]
+
+
+def merge_system(messages: Sequence[Message]) -> list[Message]:
+    """Return messages for a model without a system role: the system message begins the first user message.
+
+    Only a system message at the beginning is merged. If no user message with text follows it, it becomes a
+    user message itself.
+    """
+    if not messages or messages[0].get("role") != "system":
+        return list(messages)
+    system, *others = messages
+    text = str(system["content"])
+    if others and others[0].get("role") == "user" and isinstance(others[0].get("content"), str):
+        text = f"{text}\n\n{others.pop(0)['content']}"
+    return [{"role": "user", "content": text}, *others]
 
 
 def estimate(messages: Sequence[Message]) -> int:

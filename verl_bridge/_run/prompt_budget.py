@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentgym_gym.rollout import drop_blank_system
+from verl_bridge._tokens.chat_template import shared_chat
 from verl_bridge._tokens.control import ControlTokens
 from verl_bridge._tokens.limits import TokenLimits
 from verl_bridge._tokens.observations import LEAST, cut_in_the_middle, default_limit, encode_within
 from verl_bridge._tokens.reasoning import span
-from verl_bridge.tokens import TokenizedChat, UnstableTemplate, conversation_of
+from verl_bridge.tokens import TokenizedChat, UnstableTemplate
 
 __all__ = ["PromptBudget"]
 
@@ -108,7 +109,7 @@ class PromptBudget:
             return None
         system = any(message.get("role") == "system" for message in messages)
         try:
-            return conversation_of(self._tokenizer, self._options, system=system)
+            return shared_chat(TokenizedChat, self._tokenizer, self._options, system=system)
         except UnstableTemplate:  # verl's loop may still support the template
             return None
 

@@ -6,7 +6,6 @@ reasoning, gpt-oss their analysis. :mod:`verl_bridge.tokens` continues a convers
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +21,12 @@ from verl_bridge._tokens.chat_template import (
     UnstableTemplate,
     assistant,
     followed_by,
-    shared,
     user,
 )
 from verl_bridge._tokens.control import ControlTokens
 from verl_bridge._tokens.observations import cut_in_the_middle, encode_within
 
-__all__ = ["CalledFunction", "RenderedChat", "rendered_chat"]
+__all__ = ["CalledFunction", "RenderedChat"]
 
 _NAME, _ARGUMENT = "Name-83c5", "Argument-2d1b"
 """Placeholders for texts in made-up conversations; no template contains them."""
@@ -247,10 +245,6 @@ class RenderedChat(ChatTemplate):
             (match.start(), match[1], match.end()) for match in self._call.finditer(answer)
         ]
         return places or [(at.start(), None, at.start()) for at in re.finditer(r"\{(?=\s*\")", answer)]
-
-
-rendered_chat = functools.partial(shared, RenderedChat)
-"""Returns the template of a tokenizer, made once: see `verl_bridge._tokens.chat_template.shared`."""
 
 
 def _with_objects(message: Message) -> Message:
