@@ -139,7 +139,7 @@ class Judge:
         try:
             content: str = response.json()["choices"][0]["message"]["content"]
             return content.strip()
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise ValueError("the endpoint's response has no text") from None
 
     async def _post(self, body: dict[str, Any]) -> httpx.Response:

@@ -419,5 +419,5 @@ def _yaml(text: str) -> Any:
     yaml = importlib.import_module("yaml")
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         return None
