@@ -52,7 +52,7 @@ def nested(depth):
         ({"env_id": 3}, "env_id=3 should be the id"),
         ({"env_id": "a", "env_kwargs": "{"}, "env_kwargs='{' is not JSON"),
         ({"env_id": "a", "env_kwargs": "[" * 100_000}, "is not JSON"),
-        ({"env_id": "a", "env_kwargs": {"a": nested(5_000)}}, "env_kwargs is nested too deep"),
+        ({"env_id": "a", "env_kwargs": {"a": nested(5_000)}}, "is nested too deep"),
         ({"env_id": "a", "env_kwargs": "[1]"}, r"env_kwargs=\[1\] should be a mapping"),
         ({"env_id": "a", "reset_options": 3}, "reset_options=3 should be a mapping"),
         ({"env_id": "a", "seed": "x"}, "seed='x' should be an integer"),
