@@ -56,8 +56,7 @@ MAX_UNFINISHED_BYTES = 64 * 1_048_576
 SPARE_FILES = 256
 """How many files the server keeps for itself, at most a quarter of its limit.
 
-Connections beyond get a response and are closed. As many may arrive at once: what the system cannot accept waits
-without a response.
+Connections beyond get a response and are closed. As many may arrive at once; more of them wait in the system.
 """
 
 _REFUSED_SECONDS = 5.0  # for the request of such a connection
