@@ -16,6 +16,7 @@ from agentgym_gym import catalogue
 from agentgym_gym._addresses import addresses, configured
 from agentgym_gym._env_options import AGENTGYMS_OWN, EnvOptions, is_client, is_whole
 from agentgym_gym._headers import configured_headers
+from agentgym_gym._http.certificates import check_certificates
 from agentgym_gym._remote_episode import RemoteEpisode
 from agentgym_gym._tool_calls import normalize_action
 from agentgym_gym.actions import Thought
@@ -118,6 +119,8 @@ class BaseTextEnv:
         self._until = 0.0  # end of the time allowed for the episode
         headers = configured_headers(self.environment, options.headers)
         try:
+            if options.http_client is None:
+                check_certificates(configured(self.environment, options.server))
             self._channel = Channel(headers, options.make_client(asynchronous=self._asynchronous))
             self._attach()
             self._episode.holder.run = partial(_run, self._channel, self._limits)

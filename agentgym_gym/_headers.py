@@ -105,7 +105,7 @@ def configured_headers(environment: Environment, given: Mapping[str, str] | None
         return headers
     try:
         parsed = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
         raise BadOption(variable, expected="""a JSON object of strings, such as '{"X-Api-Key": "..."}'""")

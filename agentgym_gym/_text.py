@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 __all__ = ["no_constant", "reason", "redact", "redact_within", "scrub", "server_name", "shown"]
 
-_USER = re.compile(r"^(\s*[a-z]*://)?[^/?#]*@", re.IGNORECASE)
+_USER = re.compile(r"^(\s*[a-z][a-z0-9+.-]*://)?[^/?#]*@", re.IGNORECASE)
 
 _USER_WITHIN = re.compile(r"(?<=://)[^/\s]*@")
 _SHORTEST_SECRET = 6

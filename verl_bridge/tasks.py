@@ -142,12 +142,15 @@ def _mapping(holder: Mapping[str, Any], key: str) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{key}={value!r:.200} is not JSON: {error}") from None
     if value is None:
         return {}
     if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        try:
+            return {str(name): _plain(inner) for name, inner in value.items()}
+        except RecursionError:
+            raise ValueError(f"{key} is nested too deep") from None
     raise ValueError(f"{key}={value!r:.200} should be a mapping, or one written as JSON")
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from agentgym_gym._http import abandoned
 from agentgym_gym._http.asyncio_race import look_up, race
+from agentgym_gym._http.certificates import tls_context
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.receive_buffer import buffer_of
 from agentgym_gym._http.sockets import (
@@ -24,7 +25,6 @@ from agentgym_gym._http.sockets import (
     Replacement,
     is_address,
     is_readable,
-    tls_context,
     unreachable,
 )
 from agentgym_gym._lifecycle import ProcessId

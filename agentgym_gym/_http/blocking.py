@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from agentgym_gym._http import abandoned
+from agentgym_gym._http.certificates import tls_context
 from agentgym_gym._http.http11 import Headers, ResponseParser, origin_of, request_of
 from agentgym_gym._http.sockets import (
     Link,
@@ -16,7 +17,6 @@ from agentgym_gym._http.sockets import (
     is_end_without_shutdown,
     is_readable,
     receiver,
-    tls_context,
     unreachable,
 )
 from agentgym_gym._lifecycle import ProcessId

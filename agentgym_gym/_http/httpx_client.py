@@ -24,9 +24,10 @@ from agentgym_gym._http.limits import check_size
 from agentgym_gym._http.sockets import Link
 from agentgym_gym._imports import import_object
 from agentgym_gym._lifecycle import ProcessId
-from agentgym_gym._text import reason
+from agentgym_gym._text import reason, redact_within
 from agentgym_gym.calls import MaybeRestarted, Reply
 from agentgym_gym.errors import (
+    AgentGymError,
     BadOption,
     BadReply,
     ConnectionLost,
@@ -139,7 +140,7 @@ class _Client:
                 )
             self._client, self._process = None, ProcessId()
         if self._client is None:
-            client: Any = self._source() if callable(self._source) else self._source
+            client: Any = self._made() if callable(self._source) else self._source
             library = _library(client)
             if library is None or not isinstance(client, getattr(library, self.kind)):
                 raise BadOption(
@@ -147,6 +148,21 @@ class _Client:
                 )
             self._client = client
         return self._client
+
+    def _made(self) -> Any:
+        """Return a client of the user's callable.
+
+        Raises:
+            BadOption: The callable failed, as httpx does for invalid variables of proxies.
+        """
+        make: Any = self._source
+        try:
+            return make()
+        except AgentGymError:
+            raise
+        except Exception as error:
+            text = f"failed: {type(error).__name__}: {redact_within(reason(error))}"
+            raise BadOption("http_client", problem=text) from error
 
     def _build(self, client: Any, request: Send, trace: Callable[[str, Any], Any]) -> Any:
         call, left = request.call, request.left

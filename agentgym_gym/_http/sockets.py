@@ -10,7 +10,6 @@ import selectors
 import socket
 import time
 import weakref
-from functools import lru_cache
 from itertools import chain, count, zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from agentgym_gym._text import reason
 from agentgym_gym.errors import ServerUnreachable
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Iterable
 
     from typing_extensions import Self
@@ -37,7 +35,6 @@ __all__ = [
     "is_end_without_shutdown",
     "is_readable",
     "receiver",
-    "tls_context",
     "unreachable",
 ]
 
@@ -115,25 +112,6 @@ class Replacement:
             self.before.close_before()
             self.before.disconnect()
             self.before = None
-
-
-@lru_cache(maxsize=1)
-def tls_context() -> ssl.SSLContext:
-    """Return the TLS context of all connections.
-
-    It trusts the certificates of the system, so that a company installs its certificate authority in one
-    place. ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` select another store, as in OpenSSL. The store of certifi is
-    used on a system without one.
-    """
-    import ssl  # noqa: PLC0415 - plain HTTP needs none of it
-
-    context = ssl.create_default_context()
-    paths = ssl.get_default_verify_paths()
-    if not (paths.cafile or paths.capath):
-        import certifi  # noqa: PLC0415 - few systems need it
-
-        context.load_verify_locations(certifi.where())
-    return context
 
 
 def unreachable(call: Call, error: OSError) -> ServerUnreachable:

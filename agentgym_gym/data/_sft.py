@@ -152,5 +152,5 @@ def _trajectory(row: Mapping[str, Any], where: str) -> Trajectory:
             extra=rest["extra"],
             source=where,
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadOption(f"{where} is not a trajectory: {error}") from error

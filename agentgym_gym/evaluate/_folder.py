@@ -228,7 +228,7 @@ class RunFolder:
             different = [key for key in keys if _relevant(before.get(key)) != _relevant(self.run.get(key))]
             env_id = str(self.run.get("env_id"))
             worlds = [world_of(env_id, facts) for facts in (before, self.run) if "served_by" in facts]
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise BadFile(f"{summary} is not the summary of a run", path=summary) from None
         if different:
             key, old, new = _difference(different[0], before, self.run)
@@ -309,7 +309,7 @@ def _lock_folder(folder: Path) -> FileLock:
         lock.acquire()
     except Timeout:
         by = ""
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
             by = f" (process {json.loads((folder / SUMMARY).read_bytes())['run']['process']})"
         raise InUse(
             f"another run{by} writes into {folder}: wait until it ends, or choose another folder"

@@ -242,7 +242,7 @@ def read_run(path: Path) -> RunResult:
         try:
             written = json.loads(summary.read_bytes())
             facts, cost = written["run"], _cost(written)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise BadFile(f"{summary} is not the summary of a run: {error}", path=summary) from None
         if not isinstance(facts, dict):
             raise BadFile(f"{summary} is not the summary of a run: 'run' should be an object", path=summary)

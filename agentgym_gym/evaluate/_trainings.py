@@ -116,6 +116,6 @@ def _facts(path: Path) -> dict[str, Any]:
         facts = json.loads(path.read_bytes())["run"]
         if isinstance(facts["env_id"], str):
             return dict(facts)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadFile(f"{path} is not a run file: {error!r}", path=path) from None
     raise BadFile(f"{path} is not a run file: 'env_id' should be text", path=path)

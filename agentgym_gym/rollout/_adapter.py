@@ -15,7 +15,9 @@ from gymnasium.utils import RecordConstructorArgs
 from agentgym_gym._text import shown
 from agentgym_gym._text_space import TextSpace, refuse_mask
 from agentgym_gym.rollout import _json_actions
+from agentgym_gym.rollout._check_results import flag, number
 from agentgym_gym.rollout._env_facts import system_prompt_of
+from agentgym_gym.rollout._plain_data import register_type
 
 if TYPE_CHECKING:
     from gymnasium import Space
@@ -119,7 +121,8 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
 
         Raises:
             gymnasium.error.ResetNeeded: The episode is over, or was never started.
-            TypeError: The action is not text, or ``observe`` did not return text.
+            TypeError: The action is not text, ``observe`` did not return text, or the environment returned no
+                number as the reward or no bool as the end.
         """
         if not self._playing:
             raise ResetNeeded("the episode is over or was never started: call reset()")
@@ -133,11 +136,12 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         else:
             observation, given_reward, terminated, truncated, info = self.env.step(inner)
             self._remember(observation, info)
-            text, reward = self._text, float(given_reward)
+            text, reward = self._text, number("reward", given_reward)
+            terminated, truncated = flag("terminated", terminated), flag("truncated", truncated)
         self._turns += 1
-        truncated = bool(truncated) or (self._max_turns is not None and self._turns >= self._max_turns)
+        truncated = truncated or (self._max_turns is not None and self._turns >= self._max_turns)
         self._playing = not (terminated or truncated)
-        return text, reward, bool(terminated), truncated, info
+        return text, reward, terminated, truncated, info
 
     def _read(self, text: str) -> Any:
         """Convert text to an action.
@@ -221,6 +225,9 @@ class ActionText(TextSpace):
 
     def __repr__(self) -> str:
         return f"ActionText({self._actions!r})"
+
+
+register_type(ActionText, lambda space: {"actions": space._actions})  # noqa: SLF001 - of this module
 
 
 def _described_actions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,10 @@ __all__ = [
     "error_of_part",
     "error_of_step",
     "fault_of",
+    "flag",
+    "number",
     "stated_fault",
+    "stated_success",
     "step_facts",
 ]
 
@@ -51,6 +55,52 @@ def check_reset(answer: Any, env_id: str) -> tuple[str, Mapping[str, Any]]:
     if not isinstance(info, Mapping):
         raise error_of_part(observation, 0.0, info)
     return observation, info
+
+
+def number(name: str, value: Any) -> float:
+    """Return a number of Python or numpy as a float; no text and no bool, as for a reply over HTTP.
+
+    Args:
+        name: Its name in the error.
+        value: The value.
+
+    Raises:
+        TypeError: The value is not a number.
+        OverflowError: The value is an integer too large for a float.
+    """
+    plain = _item(value)
+    if isinstance(plain, bool) or not isinstance(plain, (float, int)):
+        raise TypeError(f"the {name} should be a number, not {value!r:.200}")
+    return float(plain)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Return a bool of Python or numpy; no number and no text, as for a reply over HTTP.
+
+    Args:
+        name: Its name in the error.
+        value: The value.
+
+    Raises:
+        TypeError: The value is not a bool.
+    """
+    plain = _item(value)
+    if not isinstance(plain, bool):
+        raise TypeError(f"{name} should be True or False, not {value!r:.200}")
+    return plain
+
+
+def stated_success(value: Any) -> bool | None:
+    """Return the ``success`` of an info: a bool or a number; None if it is neither."""
+    plain = _item(value)
+    return bool(plain) if isinstance(plain, (bool, int, float)) and not math.isnan(plain) else None
+
+
+def _item(value: Any) -> Any:
+    """Return the Python value of a scalar, or of an array without dimensions, of numpy or a like library."""
+    if isinstance(value, (bool, int)) or type(value) is float:
+        return value
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def error_of_step(answer: Any, error: Exception) -> Exception:

@@ -1,60 +1,51 @@
-"""Main loop of the child process of an environment: see `agentgym_gym.rollout._process`."""
+"""Main loop of the process of an environment: see `agentgym_gym.rollout._process`."""
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
+import json
 import os
 import pickle
-import queue
-import signal
-import sys
-import threading
-from typing import IO, Any
+import socket
+from typing import Any
 
-from agentgym_gym.errors import BadOption
+from agentgym_gym.errors import AgentGymError, ArgumentName, BadOption
 from agentgym_gym.rollout._call_thread import as_exception
 from agentgym_gym.rollout._env_facts import attribute_of, describe_env
-from agentgym_gym.rollout._process import PipeMessage, RemoteError, read_message, write_message
+from agentgym_gym.rollout._plain_data import NotPlain, encode
+from agentgym_gym.rollout._process import HEADER
+from agentgym_gym.rollout._specs import Unregistered
 from agentgym_gym.rollout._workers import BlockingEnv
 
 __all__ = ["main"]
 
 
-def main() -> None:
-    """Serve one environment until it is closed or the parent process ends."""
-    with contextlib.suppress(ValueError, OSError):
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the parent process
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # redirect the environment's output to standard error
-    requests: queue.SimpleQueue[PipeMessage] = queue.SimpleQueue()
-    source = os.fdopen(os.dup(0), "rb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    threading.Thread(target=_read, args=(source, requests), daemon=True).start()
-    env: Any = None
-    while True:
-        name, argument = requests.get()
-        try:
-            if name == "make":
-                env, value = _make(argument)
-            else:
-                value = _call(env, name, argument)
-        except BaseException as error:  # noqa: BLE001 - sys.exit of an environment is a fault of its episode
-            _reply(replies, "error", _portable(error))
-        else:
-            _reply(replies, "ok", value)
-        if name == "close":
-            replies.flush()
-            os._exit(0)
+def main(descriptor: int) -> None:
+    """Serve one environment until it is closed or the parent process ends.
 
-
-def _read(source: IO[bytes], requests: queue.SimpleQueue[PipeMessage]) -> None:
-    """Queue the requests; exit when the parent process has ended, even during a call."""
-    try:
-        while True:
-            requests.put(read_message(source))
-    finally:
-        os._exit(1)
+    Args:
+        descriptor: The socket for requests and replies.
+    """
+    os.set_inheritable(descriptor, False)  # programs that the environment starts must not hold it open
+    os.dup2(2, 1)  # the output of the environment goes to standard error
+    with socket.socket(fileno=descriptor) as connection, connection.makefile("rb") as requests:
+        env: Any = None
+        while head := requests.read(HEADER.size):
+            content = requests.read(*HEADER.unpack(head))
+            name, argument = pickle.loads(content)  # noqa: S301 - of the parent process
+            try:
+                if name == "make":
+                    env, value = _make(argument)
+                else:
+                    value = _call(env, name, argument)
+                reply = _result(value)
+            except BaseException as error:  # noqa: BLE001 - sys.exit of an environment is a fault of its episode
+                reply = _error(error)
+            text = json.dumps(reply).encode()
+            connection.sendall(HEADER.pack(len(text)) + text)
+            if name == "close":
+                os._exit(0)
+    os._exit(1)  # the parent process has ended: wait for no thread of the environment
 
 
 def _make(pickled: bytes) -> tuple[Any, Any]:
@@ -73,7 +64,7 @@ def _make(pickled: bytes) -> tuple[Any, Any]:
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
     env = make_env()
     facts = describe_env(env)
-    return (BlockingEnv(env) if facts.awaited else env), facts
+    return (BlockingEnv(env) if facts.awaited else env), dataclasses.asdict(facts)
 
 
 def _call(env: Any, name: str, argument: Any) -> Any:
@@ -83,44 +74,48 @@ def _call(env: Any, name: str, argument: Any) -> Any:
         case "step":
             return env.step(argument)
         case "close":
-            return env.close()
+            env.close()
+            return None
         case _:
             found = attribute_of(env, argument)
             if found is None:
-                raise AttributeError(f"the environment has no attribute {argument!r}")
+                raise _Missing(f"the environment has no attribute {argument!r}")
+            try:
+                encode(found)
+            except NotPlain as error:
+                raise _Missing(f"{argument!r} of the environment cannot leave its process: {error}") from None
             return found
 
 
-def _reply(pipe: IO[bytes], kind: str, value: Any) -> None:
-    try:
-        write_message(pipe, (kind, value))
-    except OSError:
-        sys.exit(1)
-    except Exception as error:  # noqa: BLE001 - an object that cannot be pickled
-        try:
-            write_message(pipe, (kind, _without_unpicklable(value)))
-        except Exception:  # noqa: BLE001 - the other values cannot be pickled either
-            write_message(pipe, ("error", TypeError(f"the value cannot be sent to another process: {error}")))
+class _Missing(Exception):
+    """The environment has no such attribute, or one that cannot be sent."""
 
 
-def _without_unpicklable(answer: Any) -> Any:
-    """Return the result of a reset or step with only the picklable entries of its info."""
-    *others, info = answer
-    return (*others, {key: value for key, value in info.items() if _is_picklable(value)})
+def _result(value: Any) -> dict[str, Any]:
+    """Return the reply with a return value, without the entries of mappings that cannot be sent."""
+    dropped: list[str] = []
+    content = encode(value, dropped)
+    return {"value": content, "dropped": dropped}
 
 
-def _is_picklable(value: Any) -> bool:
-    try:
-        pickle.dumps(value)
-    except Exception:  # noqa: BLE001 - any library's object
-        return False
-    return True
-
-
-def _portable(error: BaseException) -> Exception:
-    """Return an exception that the parent process can unpickle: the original one if possible."""
+def _error(error: BaseException) -> dict[str, Any]:
+    """Return the reply with an exception: its kind and text, and the parts of an error of this library."""
     error = as_exception(error)
-    with contextlib.suppress(Exception):
-        if type(pickle.loads(pickle.dumps(error))) is type(error):  # noqa: S301 - just written
-            return error
-    return RemoteError(type(error).__name__, str(error), getattr(error, "transient", None))
+    if isinstance(error, _Missing):
+        return {"missing": str(error)}
+    reply: dict[str, Any] = {"error": type(error).__name__, "message": _text(error)}
+    if hasattr(error, "transient"):
+        reply["transient"] = error.transient is not False
+    if isinstance(error, (AgentGymError, Unregistered)):
+        reply["parts"] = [[isinstance(part, ArgumentName), str(part)] for part in error.args]
+        reply["fields"] = encode(vars(error), [])
+    elif isinstance(kind := getattr(error, "kind", None), str):
+        reply["error"] = kind
+    return reply
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - of any library
+        return "(its text cannot be read)"

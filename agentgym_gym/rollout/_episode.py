@@ -18,7 +18,10 @@ from agentgym_gym.rollout._check_results import (
     error_of_part,
     error_of_step,
     fault_of,
+    flag,
+    number,
     stated_fault,
+    stated_success,
     step_facts,
 )
 from agentgym_gym.rollout._env_facts import EnvCounters, tools_of
@@ -158,9 +161,9 @@ class Episode:
         """Whether the task is solved so far; None if unknown, as after a fault."""
         if self.fault is not None:
             return None
-        stated = self.info.get("success")
-        if stated is not None and hasattr(stated, "__bool__"):  # a Python or numpy bool or number
-            return bool(stated)
+        stated = stated_success(self.info.get("success"))
+        if stated is not None:
+            return stated
         at = self._success_at
         if at is None and self.facts is not None:
             at = self.facts.success_at
@@ -255,7 +258,10 @@ class Episode:
         """Store the result of a step."""
         try:
             observation, reward, terminated, truncated, info = answer
-            reward = float(reward)
+            if type(reward) is not float:
+                reward = number("reward", reward)
+            if type(terminated) is not bool or type(truncated) is not bool:
+                terminated, truncated = flag("terminated", terminated), flag("truncated", truncated)
         except (TypeError, ValueError, OverflowError) as error:
             return self._failed_step(error_of_step(answer, error))
         is_info = type(info) is dict or isinstance(info, Mapping)  # fast path for a dict
@@ -270,7 +276,7 @@ class Episode:
         self.messages.append({"role": "user", "content": observation})
         if self._conversation is not None:
             self._conversation.add(self.messages[-1], info)
-        self.terminated, self.truncated = terminated, truncated = bool(terminated), bool(truncated)
+        self.terminated, self.truncated = terminated, truncated
         if "action" in info or "parse_error" in info or "invalid_action" in info:
             self._note(record, info)
         if self._max_turns is not None and len(self.rewards) >= self._max_turns and not terminated:

@@ -10,8 +10,8 @@ from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from agentgym_gym._addresses import parse_urls
+from agentgym_gym._http.certificates import tls_context
 from agentgym_gym._http.http11 import origin_of
-from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._text import redact
 from agentgym_gym.errors import BadOption
 from agentgym_gym.testing._created_envs import Created, Journal

@@ -12,6 +12,9 @@ from agentgym_gym.errors import BadOption
 __all__ = ["read_json", "read_text", "read_user_json"]
 
 
+_MAX_DEPTH = 100
+
+
 def read_text(world: str, name: str) -> str:
     """Return the text of a data file of a world, such as ``read_text("wordle", "words.txt")``."""
     folder = resources.files(f"agentgym_servers.{world}") / "data"
@@ -27,9 +30,23 @@ def read_user_json(file: Path) -> Any:
     """Return the value of a user's JSON file.
 
     Raises:
-        BadOption: The file cannot be read, or is not JSON.
+        BadOption: The file cannot be read, is not JSON, or is nested too deeply.
     """
     try:
-        return json.loads(file.read_bytes())
+        value = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise BadOption(f"cannot read {file}: {error!s:.200}") from error
+    if _is_deeper(value, _MAX_DEPTH):
+        raise BadOption(f"cannot read {file}: it is nested too deeply, more than {_MAX_DEPTH} times")
+    return value
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    """Return whether lists and objects of JSON are nested more than some times: most code is recursive."""
+    level = [value] if isinstance(value, (list, dict)) else []
+    for _ in range(most):
+        below = (each for outer in level for each in (outer.values() if isinstance(outer, dict) else outer))
+        level = [each for each in below if isinstance(each, (list, dict))]
+        if not level:
+            return False
+    return True

@@ -1,4 +1,4 @@
-"""Limits on requests: the size of a body, and the time, number and size of unfinished requests.
+"""Limits on requests: the size of a body, the time, number and size of unfinished requests, and connections.
 
 uvicorn has none of these limits: half a request would stay until its client closes the connection.
 """
@@ -25,6 +25,7 @@ __all__ = [
     "MAX_HEAD_BYTES",
     "MAX_UNFINISHED",
     "MAX_UNFINISHED_BYTES",
+    "SPARE_FILES",
     "IncomingLimits",
     "LimitBody",
     "limited_protocol",
@@ -52,6 +53,13 @@ fit.
 MAX_UNFINISHED_BYTES = 64 * 1_048_576
 """Maximum size of all unfinished requests together: 64 bodies of the largest size."""
 
+SPARE_FILES = 256
+"""How many files the server keeps for itself, at most a quarter of its limit.
+
+Connections beyond get a response and are closed. As many may arrive at once; more of them wait in the system.
+"""
+
+_REFUSED_SECONDS = 5.0  # for the request of such a connection
 _LATE_SECONDS = 1.0  # a timer that is later than this was delayed by the server's own work
 
 
@@ -163,6 +171,7 @@ class _LimitedProtocol(HttpToolsProtocol):
         self._size = 0  # bytes of the unfinished request
         self._chunk_size = 0  # bytes received last, if no request has ended in them
         self._timer: asyncio.TimerHandle | None = None
+        self._refused = False  # because this process can open few more files
 
     # The parser catches and hides exceptions of its callbacks, so these only set numbers.
 
@@ -188,7 +197,9 @@ class _LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the time of the first request."""
         super().connection_made(transport)
-        self._deadline = self.loop.time() + self.unfinished.limits.head_seconds
+        self._refused = _is_last(transport)
+        seconds = _REFUSED_SECONDS if self._refused else self.unfinished.limits.head_seconds
+        self._deadline = self.loop.time() + seconds
         self._set_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -198,6 +209,10 @@ class _LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes, and count the bytes of an unfinished request."""
+        if self._refused:  # not before: a client that still sends would lose the response
+            detail = "this server has too many open connections; allow it more files (ulimit -n)"
+            self.cut(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+            return
         self._chunk_size = len(data)
         self._size += len(data)
         super().data_received(data)
@@ -258,3 +273,14 @@ class _LimitedProtocol(HttpToolsProtocol):
             self.cut(HTTPStatus.REQUEST_TIMEOUT, "the request was not complete within the time limit")
             return
         self._set_timer()
+
+
+def _is_last(transport: asyncio.Transport) -> bool:
+    """Return whether a connection has one of the last descriptors: the system gives the lowest first."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return False
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    number: int = transport.get_extra_info("socket").fileno()
+    return most != resource.RLIM_INFINITY and number >= most - min(SPARE_FILES, most // 4)

@@ -83,11 +83,8 @@ class DataWorld:
         if missing or not isinstance(written.get("task_id"), int):
             raise BadOption(f"{path}: a task lacks {', '.join(missing) or 'a number as task_id'}")
         name = f"{path}: task {written['task_id']}"
-        try:
-            check = self.addresses.fill_all(written["eval"])
-            checked = json.dumps(check)
-        except RecursionError as error:
-            raise BadOption(f"{name}: eval is nested too deeply") from error
+        check = self.addresses.fill_all(written["eval"])
+        checked = json.dumps(check)
         _check_evaluation(name, check)
         start = self.addresses.fill(written["start_url"])
         unknown = [each for each in REAL if each in start or each in checked]
@@ -151,7 +148,7 @@ def _written(folder: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 def _check_evaluation(name: str, check: Any) -> None:
     kinds = check.get("eval_types") if isinstance(check, dict) else None
-    if not kinds or not set(kinds) <= _KINDS:
+    if not kinds or not isinstance(kinds, list) or not all(each in _KINDS for each in map(str, kinds)):
         raise BadOption(f"{name}: eval_types is {kinds}; it should be some of {', '.join(sorted(_KINDS))}")
     for target in check.get("program_html") or ():
         texts = (target.get("url"), target.get("locator")) if isinstance(target, dict) else ()

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from agentgym_gym._http.proxies import http_client
 from agentgym_gym.errors import BadOption
 from agentgym_servers.webarena._answers import LONGEST_ANSWER, cleaned, matches_exactly
 
@@ -68,7 +69,7 @@ class Judge:
         model: The name of the model.
 
     Raises:
-        BadOption: The URL or the API key is not valid.
+        BadOption: The URL, the API key, or a variable for proxies or certificates is not valid.
     """
 
     def __init__(self, url: str, model: str) -> None:
@@ -76,7 +77,8 @@ class Judge:
         key = os.environ.get(KEY_VARIABLE, "").strip()
         if not (key.isascii() and key.isprintable()):
             raise BadOption(f"the variable {KEY_VARIABLE} contains no key: keys are printable ASCII")
-        self._client = httpx.AsyncClient(
+        self._client = http_client(
+            _base_url(url),
             base_url=_base_url(url),
             headers={"Authorization": f"Bearer {key or 'EMPTY'}"},  # local servers ignore the key
             timeout=_REPLY_SECONDS,
@@ -137,7 +139,7 @@ class Judge:
         try:
             content: str = response.json()["choices"][0]["message"]["content"]
             return content.strip()
-        except (ValueError, LookupError, TypeError, AttributeError):
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             raise ValueError("the endpoint's response has no text") from None
 
     async def _post(self, body: dict[str, Any]) -> httpx.Response:

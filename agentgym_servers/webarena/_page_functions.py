@@ -160,4 +160,7 @@ async def _shop(tabs: Tabs, addresses: Addresses, path: str) -> tuple[str, Any]:
 async def _answered(reply: APIResponse) -> Any:
     if not reply.ok:
         raise ValueError(f"{reply.url} answered HTTP {reply.status}")
-    return await reply.json()
+    try:
+        return await reply.json()
+    except RecursionError:
+        raise ValueError(f"{reply.url} answered JSON that is nested too deep") from None

@@ -78,6 +78,8 @@ class _Reader:
         while True:
             try:
                 item, end = self._decode(self._held, self._place)
+            except RecursionError:
+                raise ValueError("it is nested too deep") from None
             except json.JSONDecodeError as error:
                 if len(self._held) - self._place > _MAX_ITEM or not self._more():
                     raise ValueError(f"it is not JSON, or too long: {error.msg}") from None

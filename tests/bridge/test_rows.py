@@ -37,12 +37,22 @@ def test_no_seed(seed):
     assert EnvTask.of(kwargs_row(env_id="a", seed=seed)).seed is None
 
 
+def nested(depth):
+    """Return lists in lists."""
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
         ({}, "env_id=None should be the id"),
         ({"env_id": 3}, "env_id=3 should be the id"),
         ({"env_id": "a", "env_kwargs": "{"}, "env_kwargs='{' is not JSON"),
+        ({"env_id": "a", "env_kwargs": "[" * 100_000}, "is not JSON"),
+        ({"env_id": "a", "env_kwargs": {"a": nested(5_000)}}, "is nested too deep"),
         ({"env_id": "a", "env_kwargs": "[1]"}, r"env_kwargs=\[1\] should be a mapping"),
         ({"env_id": "a", "reset_options": 3}, "reset_options=3 should be a mapping"),
         ({"env_id": "a", "seed": "x"}, "seed='x' should be an integer"),

@@ -45,7 +45,7 @@ FAULTS = {
     "step four": "ValueError: not enough values to unpack (expected 5, got 4)",  # by gymnasium's wrapper
     "step six": "ValueError: too many values to unpack (expected 5",
     "step nan": "ValueError: the reward is nan, not a number that can be summed",
-    "step reward": "ValueError: could not convert string to float: 'much'",
+    "step reward": "TypeError: the reward should be a number, not 'much'",
     "step bytes": "TypeError: the observation should be text, not bytes",
     "step array": "TypeError: the observation should be text, not ndarray",
     "step interrupt": "RuntimeError: KeyboardInterrupt",

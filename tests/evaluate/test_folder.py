@@ -89,7 +89,7 @@ def test_resume_of_something_else_is_refused(tmp_path, record, change):
         RunFolder(tmp_path, {**RUN, **change}, resume=True)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"run": 3}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"run": 3}', "[" * 100_000])
 def test_resume_with_an_invalid_summary(tmp_path, record, text):
     with RunFolder(tmp_path, RUN) as folder:
         folder.add(record())

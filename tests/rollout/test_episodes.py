@@ -129,7 +129,7 @@ ODD = "bridge/Odd-v0"
     ("step", "kind", "message"),
     [
         (("o", math.nan, False, False, {}), "ValueError", "the reward is nan"),
-        (("o", "much", False, False, {}), "ValueError", "could not convert"),
+        (("o", "much", False, False, {}), "TypeError", "the reward should be a number"),
         ((b"o", 0.0, False, False, {}), "TypeError", "should be text, not bytes"),
         (("o", 0.0, False, False, None), "TypeError", "should be a mapping"),
         (("o", 0.0, False, {}), "TypeError", "should return observation, reward"),

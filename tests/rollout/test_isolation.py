@@ -73,7 +73,7 @@ def test_a_process_is_reused_and_keeps_what_it_does_to_itself(tmp_path, capfd):
     assert (printed.fault, read.fault, read.observation) == (None, None, "''")
     captured = capfd.readouterr()
     assert (captured.out, captured.err) == ("", "hello\n")
-    assert (locked.fault, dict(locked.info)) == (None, {"kept": 1})  # an entry that cannot be sent is lost
+    assert (locked.fault, dict(locked.info)) == (None, {"kept": 1})  # a lock cannot be sent
     assert moved.observation == str(tmp_path)
     assert Path.cwd() == before
 

@@ -17,6 +17,7 @@ import pytest
 
 import programs
 from agentgym_servers._frame.request_limits import INCOMING_LIMITS
+from clock import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,12 @@ PROGRAM = textwrap.dedent(
         path = "/" if scope["path"] in ("/blocked", "/slow") else scope["path"]
         await app({**scope, "path": path}, receive, send)
 
-    limits = IncomingLimits(**json.loads(sys.argv[1]))
+    given = json.loads(sys.argv[1])
+    files = given.pop("files", None)
+    if files is not None:
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    limits = IncomingLimits(**given)
     with listen("127.0.0.1", 0) as listener:
         run_until_stopped(slow, listener, title="x", exit_with_parent=True, limits=limits)
     """
@@ -224,3 +230,19 @@ def test_more_connections_than_a_shell_allows_files(serve, connect):
     held = [connect(port, HALF_HEAD) for _ in range(300)]
     assert httpx.get(f"http://127.0.0.1:{port}").status_code == 200
     assert all(map(is_open, held))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the limit of another process")
+def test_a_server_without_descriptors_answers_and_serves_again(serve, connect):
+    port = serve(files=100)
+    idle = [connect(port, GET % b"/") for _ in range(60)]
+    assert all(b" 200 OK" in each.recv(65536) for each in idle)
+    began = time.monotonic()
+    refused = [connect(port, GET % b"/") for _ in range(60)]  # more than the server can open
+    answers = [rest(each) for each in refused if b" 200 OK" not in each.recv(65536, socket.MSG_PEEK)]
+    assert time.monotonic() - began < 20
+    assert len(answers) > 30
+    assert all(b"503 Service Unavailable" in each and b"ulimit -n" in each for each in answers)
+    for each in idle:
+        each.close()
+    wait_until(lambda: b" 200 OK" in connect(port, GET % b"/").recv(65536), 5)

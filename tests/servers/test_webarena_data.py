@@ -350,6 +350,9 @@ def test_a_file_for_each_task_is_read_too(tmp_path, broken_shop):
         ([task(0, storage_state=".auth/none.json")], ADDRESSES, "needs the cookies of"),
         ([3], ADDRESSES, "should have a task"),
         ([task(0, check={"note": nested(500)})], ADDRESSES, "nested too deeply"),
+        ([task(0, intent=nested(500))], ADDRESSES, "nested too deeply"),
+        ([task(0)], {"__SHOPPING__": nested(500)}, "nested too deeply"),
+        ([task(0, check={"eval_types": [["string_match"]]})], ADDRESSES, "eval_types is"),
         ([task(0)], [], "should map placeholders"),
     ],
 )

@@ -13,8 +13,8 @@ import httpx
 import agentgym_gym
 from agentgym_gym import AgentGymEnv, _base_env, _exit, _threads, catalogue
 from agentgym_gym._http import abandoned, limits, retry
+from agentgym_gym._http.certificates import tls_context
 from agentgym_gym._http.httpx_client import BlockingClient
-from agentgym_gym._http.sockets import tls_context
 from agentgym_gym._http.sync_driver import SyncDriver
 from agentgym_gym._leasing import circuit_breaker, recognition, slots, state_folder
 from agentgym_gym._leasing import journal as journals

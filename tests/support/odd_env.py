@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import random
+import signal
+import stat
+import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
 import gymnasium
+import numpy as np
 
 
 class Unreadable(RuntimeError):
@@ -18,6 +23,17 @@ class Unreadable(RuntimeError):
 
     def __init__(self, one, two):
         super().__init__(f"{one} {two}")
+
+
+class Hook:
+    """A value that would run code in a process that unpickles it."""
+
+    def __reduce__(self):
+        return os._exit, (9,)
+
+
+class Hooked(Hook, RuntimeError):
+    """The same as an error."""
 
 
 class Odd(gymnasium.Env):
@@ -46,6 +62,9 @@ class Odd(gymnasium.Env):
     def step(self, action):
         self.threads.append(threading.get_ident())
         name, _, argument = action.partition(" ")
+        if name == "returns":
+            parts = self._returns(argument)
+            return "returned", parts["reward"], parts["terminated"], parts["truncated"], {}
         observation, info = getattr(self, f"_{name}")(argument)
         return observation, 1.0, name == "end", False, info
 
@@ -95,6 +114,64 @@ class Odd(gymnasium.Env):
 
     def _unreadable(self, _):
         raise Unreadable("one", "two")
+
+    def _info(self, _):
+        """Return every kind of value."""
+        plain = {
+            "none": None,
+            "numbers": (1, 2.5, True, 2j, np.float32(0.5), np.bool_(True)),
+            "bytes": b"\x00\xff",
+            "array": np.arange(6).reshape(2, 3),
+            "nothing": np.zeros((0, 2), dtype=np.float16),
+            "days": np.array(["2026-11-29"], dtype="datetime64[D]"),
+            "by number": {1: ["half \ud83d", {"~": "tag"}], (1, 2): {3}},
+        }
+        inner = {"kept": 1, "hook": Hook(), "list": [Hook()]}
+        inner["itself"] = inner
+        other = {"objects": np.array([Hook()]), "inner": inner, "function": print, "digits": 10**5_000}
+        return "info", {**plain, **other}
+
+    def _hooked(self, _):
+        raise Hooked
+
+    def _returns(self, name):
+        """Return a reward or an end that is none."""
+        parts = {"reward": 1.0, "terminated": False, "truncated": False}
+        which, _, text = name.partition("=")
+        parts[which] = eval(text, {"np": np})  # noqa: S307 - of a test
+        return parts
+
+    def _hold(self, file):
+        """Make a file and keep the interpreter's lock."""
+        Path(file).touch()
+        ctypes.PyDLL(None).sleep(1_000)
+
+    def _programs(self, file):
+        """Start programs in this session and in one of its own, and write their process ids."""
+        started = [
+            subprocess.Popen(["sleep", "1000"], start_new_session=own)  # noqa: S607 - anywhere
+            for own in (False, True)
+        ]
+        Path(file).write_text(" ".join(str(each.pid) for each in started), "utf-8")
+        return "started", {}
+
+    def _leave_helper(self, file):
+        """Crash after starting a helper that keeps every file open."""
+        helper = os.fork()
+        if not helper:
+            os.setsid()
+            time.sleep(1_000)
+        Path(file).write_text(str(helper), "utf-8")
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    def _garble(self, content):
+        """Write something other than a reply to the sockets of this process, and wait."""
+        text = content.encode()
+        for descriptor in range(3, 64):
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                    os.write(descriptor, len(text).to_bytes(8, "big") + text)
+        time.sleep(1_000)
 
     def _fill(self, megabytes):
         return str(len(bytearray(int(megabytes) * 2**20))), {}

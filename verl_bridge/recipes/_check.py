@@ -31,6 +31,7 @@ from verl_bridge.recipes import (
 )
 from verl_bridge.recipes._compose import NOT_COMPOSED, SFT, base_of
 from verl_bridge.recipes._finding import Finding, Missing, problem, skipped
+from verl_bridge.recipes._folder_name import name_problem
 from verl_bridge.recipes._overrides import override_settings
 from verl_bridge.recipes._rl_rules import RL_RULES
 from verl_bridge.recipes._sft_rules import SFT_RULES
@@ -198,6 +199,9 @@ def check(
         ModuleNotFoundError: PyYAML is not installed.
     """
     folder = folder.resolve()  # as in run.sh; a relative path would be joined to itself
+    unusable = name_problem(folder)
+    if unusable:
+        return [problem("settings", unusable, "move the folder to another path")], []
     try:
         raw = load_yaml(folder / "config.yaml")
         if not isinstance(raw, Mapping):

@@ -104,7 +104,7 @@ def read_context(folder: Path, settings: RlSettings | SftSettings) -> int | Miss
     model = _local(folder, settings.model)
     try:
         limit = json.loads((model / "config.json").read_text("utf-8")).get("max_position_embeddings")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return Missing(f"{model} is not a folder with a model")
     return limit if isinstance(limit, int) else None
 

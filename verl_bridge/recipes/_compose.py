@@ -24,6 +24,7 @@ from verl_bridge._run.engine_share import SEPARATE_SHARE
 from verl_bridge._run.loop_arguments import ARGUMENTS, LOOP, loop_errors, unknown_arguments
 from verl_bridge.recipes._absent import absent_package
 from verl_bridge.recipes._compose_values import wrong_values
+from verl_bridge.recipes._folder_name import hydra_text
 
 __all__ = ["SFT", "base_of", "compose", "external_modules", "unknown_keys"]
 
@@ -112,7 +113,7 @@ def compose(folder: Path, overrides: Sequence[str] = ()) -> dict[str, Any]:
         raw = conf.to_container(conf.load(f"{place}/config.yaml"), resolve=False)
         result["defaults"] = _own_settings(base_of(raw))
         with hydra.initialize_config_dir(config_dir=place, version_base=None):
-            own_folder = [f"folder='{place}'"] if "folder" in raw else []
+            own_folder = [f"folder={hydra_text(place)}"] if "folder" in raw else []
             config = hydra.compose("config", overrides=[*own_folder, *overrides])
         result["config"] = conf.to_container(config, resolve=True)
     except Exception as error:  # noqa: BLE001 - hydra raises many kinds

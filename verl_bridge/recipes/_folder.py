@@ -8,10 +8,11 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.errors import ArgumentName
+from agentgym_gym.errors import ArgumentName, BadFile
 from verl_bridge._run.replays import FAULT_BUDGET
 from verl_bridge.recipes._check_earlier import last_step
 from verl_bridge.recipes._filler import fill, lay_over, read_template, scalar
+from verl_bridge.recipes._folder_name import name_problem
 from verl_bridge.recipes._papers import LOOP_KEYS
 from verl_bridge.recipes._policy_losses import LOSSES
 from verl_bridge.recipes._recipe import ALGORITHMS
@@ -346,7 +347,11 @@ def write_files(folder: Path, files: Mapping[str, str], names: Iterable[str], *,
         FileExistsError: One of the names exists and ``force`` is false, or the folder has checkpoints of
             another environment, model or algorithm; nothing was written.
         OSError: The folder cannot be written to.
+        BadFile: verl cannot train in a folder of this name.
     """
+    unusable = name_problem(folder)
+    if unusable:
+        raise BadFile(f"{unusable}; choose another folder", path=folder)
     existing = [name for name in names if (folder / name).exists()]
     if existing and not force:
         problem = f"{folder} already has {', '.join(existing)}: choose another folder, or pass "
@@ -419,5 +424,5 @@ def _yaml(text: str) -> Any:
     yaml = importlib.import_module("yaml")
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         return None

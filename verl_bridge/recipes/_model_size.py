@@ -51,7 +51,7 @@ def model_size(model: str) -> ModelSize | None:
     try:
         config = json.loads((Path(model) / "config.json").read_text("utf-8"))
         return _from_config(config)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass  # no folder, or not of a dense language model
     match = _IN_NAME.search(model.rstrip("/").rpartition("/")[2])
     if match is None or not float(match[1]):

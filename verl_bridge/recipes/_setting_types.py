@@ -204,7 +204,7 @@ def _meant(wrong: Any, type_: _Type) -> Any:
     value = wrong[0] if isinstance(wrong, list) and len(wrong) == 1 else wrong
     if isinstance(value, str) and type_ is not _TEXT:
         yaml = importlib.import_module("yaml")
-        with contextlib.suppress(yaml.YAMLError):
+        with contextlib.suppress(yaml.YAMLError, RecursionError):
             value = yaml.safe_load(value)
     if isinstance(value, float) and value.is_integer() and type_ is not _NUMBER:
         value = int(value)

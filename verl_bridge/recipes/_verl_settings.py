@@ -57,7 +57,7 @@ def load_yaml(file: Path) -> Any:
         return yaml.safe_load(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise NotReadable(f"cannot read {file}: {error}") from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise NotReadable(f"{file} is not YAML: {' '.join(str(error).split())}") from None
 
 

@@ -142,16 +142,14 @@ class ChatClient:
             await connection.aclose()
 
     async def check_server(self) -> None:
-        """Connect to the server and disconnect. A server behind a proxy is not checked.
+        """Connect to the server, or to its proxy, and disconnect.
 
         Raises:
             SetupError: No connection can be made.
         """
         server = self.server
-        call = Call("identify", "GET", "/models", server=server.base_url)
-        seconds = min(self.timeout, _CHECK_SECONDS)
         try:
-            connection = await server.connect(Send(call, time.monotonic() + seconds, seconds))
+            await server.check_connection(min(self.timeout, _CHECK_SECONDS))
         except Fault as fault:
             raise SetupError(
                 f"cannot reach the model server {server.url}: {self._agent_fault(fault)}; start it, or "
@@ -159,11 +157,6 @@ class ChatClient:
                 ArgumentName("base_url"),
                 "=URL",
             ) from None
-        if isinstance(connection, Connection):
-            connection.abandon()
-            await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
-        else:
-            await connection.aclose()
 
     async def complete(
         self, request: Mapping[str, Any], optional: Mapping[str, Any] | None = None
@@ -331,10 +324,10 @@ class ChatClient:
         # The last part of the message is the reason; the first one is the request.
         why = self.server.hide_secrets(reason(cause) if isinstance(cause, Exception) else str(fault.args[-1]))
         if isinstance(fault, ServerUnreachable):
-            return ModelUnreachable(f"cannot connect: {why}")
+            return ModelUnreachable(f"cannot connect{self.server.route}: {why}")
         if self._connection is not None and self._connection.status:
             return BadCompletion(f"the reply broke off: {why}")
-        return ModelError(f"the connection broke before a reply came: {why}")
+        return ModelError(f"the connection broke before a reply came{self.server.route}: {why}")
 
     async def _rejection(self, request: Mapping[str, Any], reply: Reply) -> str:
         """Return the ending of the episode after an error reply.

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import ipaddress
 import os
+import time
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote, urlsplit, urlunsplit
-from urllib.request import getproxies, proxy_bypass
 
 from agentgym_gym._headers import HiddenHeaders, parse_headers
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.httpx_client import AwaitedClient, client_source
-from agentgym_gym._http.sockets import tls_context
+from agentgym_gym._http.proxies import check_variables, http_client, proxy_for
+from agentgym_gym._http.retry import Send
 from agentgym_gym._text import redact
 from agentgym_gym._version import __version__
+from agentgym_gym.calls import Call
 from agentgym_gym.errors import AccessDenied, ArgumentName, BadOption
 
 if TYPE_CHECKING:
-    import httpx
-
     from agentgym_gym._http import HttpClient
-    from agentgym_gym._http.retry import Send
 
 __all__ = ["ModelConnection", "ModelServer"]
 
@@ -55,7 +55,7 @@ class ModelServer:
         refused_fields: Optional request fields that the server has rejected. They are not sent again.
 
     Raises:
-        BadOption: The base URL, a header or the client is invalid.
+        BadOption: The base URL, a header, the client, or a variable for proxies or certificates is invalid.
     """
 
     def __init__(
@@ -76,6 +76,8 @@ class ModelServer:
         self._http_client = http_client
         if http_client is not None:
             client_source(http_client)  # reports a mistyped path here, not at the first request
+        else:
+            check_variables(self.base_url)
         self.accepted_fields: set[str] = set()
         self.refused_fields: set[str] = set()
 
@@ -97,9 +99,35 @@ class ModelServer:
         headers = tuple(self._all_headers().items())
         if self._http_client is not None:
             return AwaitedClient(self._http_client, headers)
-        if _has_proxy(self.base_url):
-            return AwaitedClient(_proxied_client, headers)
+        if proxy_for(self.base_url) is not None:
+            return AwaitedClient(partial(http_client, self.base_url), headers)
         return await Connection.open(send, headers)
+
+    async def check_connection(self, seconds: float) -> None:
+        """Connect to the server, or to its proxy, and disconnect. A user's client is not checked.
+
+        Args:
+            seconds: Timeout in seconds.
+
+        Raises:
+            ServerUnreachable: The connection failed or timed out.
+            AccessDenied: As for `connect`.
+            BadOption: As for `connect`.
+        """
+        headers = tuple(self._all_headers().items())
+        if self._http_client is not None:
+            return
+        proxy = proxy_for(self.base_url)
+        call = Call("identify", "GET", "/models", server=self.base_url if proxy is None else proxy.address)
+        connection = await Connection.open(Send(call, time.monotonic() + seconds, seconds), headers)
+        connection.abandon()
+        await asyncio.sleep(0)  # asyncio closes sockets in its next iteration
+
+    @property
+    def route(self) -> str:
+        """The proxy for requests, to be read after "cannot connect"; empty if there is none."""
+        proxy = None if self._http_client is not None else proxy_for(self.base_url)
+        return "" if proxy is None else f" through {proxy}"
 
     def hide_secrets(self, text: str) -> str:
         """Return a text from a server or a library with the key, password and header values redacted."""
@@ -186,26 +214,3 @@ def _without_user(url: str) -> tuple[str, str]:
     if not at:
         return bare, ""
     return bare, f"Basic {base64.b64encode(unquote(user).encode()).decode('ascii')}"
-
-
-def _has_proxy(url: str) -> bool:
-    """Return whether the environment variables set a proxy for a URL; never for loopback addresses."""
-    parts, proxies = urlsplit(url), getproxies()
-    host = parts.hostname or ""
-    if not (proxies.get(parts.scheme) or proxies.get("all")) or _is_loopback(host):
-        return False
-    return not proxy_bypass(host if parts.port is None else f"{host}:{parts.port}")
-
-
-def _proxied_client() -> httpx.AsyncClient:
-    """Return an httpx client, which reads the proxy variables itself."""
-    import httpx  # noqa: PLC0415 - few need a proxy
-
-    return httpx.AsyncClient(verify=tls_context())
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -6,7 +6,8 @@
         ChatAgent(engine.model, base_url=engine.base_url)
 
 An engine listens on a free port of 127.0.0.1. It stops on request, when this process exits, and when this
-process is killed: a small process between the two, `guard`, ends all processes that the engine started.
+process is killed: a small process between the two, `agentgym_gym._guard`, ends all processes that the engine
+started.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from agentgym_gym import _guard
 from agentgym_gym._lifecycle import STOP_SERVERS, after_fork_in_child, at_exit
 from agentgym_gym._text import redact_within
 from agentgym_gym.errors import BadFile, BadOption, SetupError
-from agentgym_gym.evaluate._engines import guard
 from agentgym_gym.evaluate._engines.checkpoints import checkpoints, model_folder
 from agentgym_gym.evaluate._engines.commands import (
     Kind,
@@ -203,7 +204,7 @@ class Engine:
             if process.stdin is not None:
                 process.stdin.close()  # from here on the engine stops even if this function is interrupted
             try:
-                process.wait(GRACE_SECONDS + guard.KILL_SECONDS + 5)
+                process.wait(GRACE_SECONDS + _guard.KILL_SECONDS + 5)
             except subprocess.TimeoutExpired:
                 _kill_group(process.pid)
                 process.wait()
@@ -230,7 +231,7 @@ class Engine:
         self._output_begins = os.fstat(output.fileno()).st_size
         _running.add(self)
         # Isolated mode imports no file of the working directory. The engine still gets all variables.
-        runner = [sys.executable, "-I", "-S", str(Path(guard.__file__)), str(GRACE_SECONDS)]
+        runner = [sys.executable, "-I", "-S", str(Path(_guard.__file__)), str(GRACE_SECONDS)]
         try:
             self._process = process = subprocess.Popen(  # noqa: S603 - the engine that the caller requested
                 [*runner, *self.command],
@@ -316,7 +317,7 @@ def _listens(ancestor: int, port: int) -> bool:
         return True
     address = f"0100007F:{port:04X}" if sys.byteorder == "little" else f"7F000001:{port:04X}"
     sockets = {f"socket:[{row[9]}]" for row in rows if row[1] == address and row[3] == "0A"}
-    below = guard.descendants(ancestor)
+    below = _guard.descendants(ancestor)
     if not sockets or below is None:
         return True
     for pid in below:

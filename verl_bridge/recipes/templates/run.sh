@@ -32,4 +32,4 @@ done
 
 #end
 exec "${PYTHON:-python}" -m verl.trainer.main_ppo \
-  --config-path "$folder" --config-name config "folder='$folder'" "$@"
+  --config-path "$folder" --config-name config "folder='${folder//\'/\\\'}'" "$@"

@@ -17,7 +17,7 @@ if [[ -n "${WANDB_API_KEY:-}" ]]; then
 fi
 
 python="${PYTHON:-python}"
-config=(--config-path "$folder" --config-name config "folder='$folder'")
+config=(--config-path "$folder" --config-name config "folder='${folder//\'/\\\'}'")
 
 # On a CPU: VERL_USE_EXTERNAL_MODULES=verl_bridge.cpu bash run.sh
 if [[ ",${VERL_USE_EXTERNAL_MODULES:-}," == *,verl_bridge.cpu,* ]]; then

@@ -2,7 +2,8 @@
 
 The parent runs ``python guard.py GRACE COMMAND…`` by its path, with only the standard library. The guard
 stops when its standard input ends. That is a pipe that the parent never writes to, and the system closes it
-however the parent exits. The guard also stops on SIGTERM and SIGINT, and when the command exits.
+however the parent exits. On Linux the guard also watches the parent itself, since a forked child of the
+parent may keep the pipe open. It also stops on SIGTERM and SIGINT, and when the command exits.
 
 To stop, the guard sends SIGTERM to the process group, waits for ``GRACE`` seconds, and sends SIGKILL to all
 remaining processes. On Linux these include processes in their own sessions, because the guard is a subreaper
@@ -38,6 +39,7 @@ def main() -> int:
     Returns:
         The exit status of the command, or 128 plus the signal number if a signal ended it.
     """
+    parent = _parent_descriptor()
     grace, command = float(sys.argv[1]), sys.argv[2:]
     wake_reader, wake_writer = os.pipe()
     os.set_blocking(wake_writer, False)
@@ -49,16 +51,24 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     child = _run(command)
-    watched = [0, wake_reader]
+    watched = [0, wake_reader, *parent]
     status = None
     while status is None and not signals:
         ready, _, _ = select.select(watched, [], [])
         if wake_reader in ready:
             os.read(wake_reader, 4096)
-        if 0 in ready and not os.read(0, 4096):
+        if (0 in ready and not os.read(0, 4096)) or not set(parent).isdisjoint(ready):
             break
         status = _reap(child)[1]
     return _end_all(child, status, wake_reader, grace)
+
+
+def _parent_descriptor() -> list[int]:
+    """Return a descriptor that is readable when the parent has exited; none if the system has no such one."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            return [os.pidfd_open(os.getppid())]
+    return []
 
 
 def _run(command: list[str]) -> int:
