@@ -21,7 +21,7 @@ import torch
 from pyarrow import parquet
 from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
-from verl_bridge._tokens.recorded import encode_recorded, marked_messages
+from verl_bridge._run.recorded import encode_recorded, marked_messages
 
 if TYPE_CHECKING:
     from verl_bridge._tokens.chat_template import Message

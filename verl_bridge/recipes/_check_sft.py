@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from verl_bridge._tokens.recorded import encode_recorded, marked_messages
+from verl_bridge._run.recorded import encode_recorded, marked_messages
 from verl_bridge.recipes._check_lengths import estimate_tokens
 from verl_bridge.recipes._finding import Finding, Missing, ok, problem, warning
 
