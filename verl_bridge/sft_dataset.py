@@ -1,78 +1,107 @@
-"""verl's dataset for fine-tuning with a loss mark for each reply: ``GameDataset``.
+"""verl's dataset for fine-tuning, with the tokens of the agent loop: ``GameDataset``.
 
-A recipe names it in ``data.custom_cls``. It is verl's own ``MultiTurnSFTDataset``, with these differences:
+A recipe names it in ``data.custom_cls``. verl's own ``MultiTurnSFTDataset`` encodes each message separately,
+with the chat template around it. Some templates reject a single message, others write it differently within a
+conversation. Here a row has the tokens and the loss mask that :mod:`verl_bridge.agent_loop` would have built
+if the model had emitted the replies of the row:
 
-- A reply that the column ``loss`` marks with false is excluded from the loss. verl's own dataset has no
-  marks.
-- The chat template of a thinking model may write an empty thought before only the last reply of a
-  conversation, as Qwen3's does. verl encodes each message separately, so this thought is missing there, and
-  its own dataset raises an error. Without the thought, each reply is encoded in the same way, as it is at
-  inference. Any other difference between messages encoded separately and together still stops the training.
-- A template that omits a message, or whose generation prompt differs from the beginning of its replies, stops
-  the training. verl's own dataset silently loses the message, or excludes the reply's beginning from the
-  loss.
+- The model learns each reply up to the token that ends its turn, and nothing else.
+- A reply that the column ``loss`` marks with false is in the row, and excluded from the loss.
+- A system message that the template does not support begins the first user message.
+- Control tokens in the text of an environment are plain text.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
+from pyarrow import parquet
 from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
+
+from verl_bridge._run.recorded import encode_recorded, marked_messages
+
+if TYPE_CHECKING:
+    from verl_bridge._tokens.chat_template import Message
 
 __all__ = ["GameDataset"]
 
-_EMPTY_THOUGHT = re.compile(r"<think>\s*</think>\s*")
-
-_MARK = "loss"
+_ROLES = ("system", "user", "assistant")
 
 
 class GameDataset(MultiTurnSFTDataset):
-    """Games as rows of ``agentgym data sft``: conversations with some replies excluded from the loss."""
+    """Games as rows of ``agentgym data sft``: conversations with some replies excluded from the loss.
 
-    def _build_messages(self, example: Mapping[str, Any]) -> list[dict[str, Any]]:
-        messages = [dict(message) for message in super()._build_messages(example)]
-        marks = example.get(_MARK)
-        if marks is None:
-            return messages
-        for message, mark in zip(messages, marks, strict=True):
-            message[_MARK] = mark is None or bool(mark)
-        return messages
+    The settings are verl's. Rows contain text only, without images, videos and tools.
+    """
 
-    def _process_single_message(self, index: int, message: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        learned = message.pop(_MARK, True)  # the template must not see it
-        ids, loss_mask, *others = super()._process_single_message(index, message, *args, **kwargs)
-        opening = list(self.generation_prompt)
-        if message["role"] == "assistant" and ids[: len(opening)].tolist() != opening:
-            raise ValueError(
-                f"the chat template's generation prompt {self.tokenizer.decode(opening)!r} "
-                f"does not begin the reply {self.tokenizer.decode(ids)!r:.200}: set another template as "
-                "model.custom_chat_template"
-            )
-        return (ids, loss_mask if learned else loss_mask * 0, *others)
+    def _read_files_and_process(self) -> None:
+        names = (self.messages_key, "loss", self.tools_key, self.enable_thinking_key)
+        rows: list[dict[str, Any]] = []
+        for file in self.parquet_files:
+            present = parquet.read_schema(file).names
+            rows += parquet.read_table(file, columns=[name for name in names if name in present]).to_pylist()
+        most = self.max_samples
+        if 0 < most < len(rows):
+            chosen = np.arange(most)
+            if self.shuffle:
+                chosen = np.random.default_rng(self.seed).choice(len(rows), size=(most,), replace=False)
+            rows = [rows[at] for at in chosen]
+        self._rows = rows
 
-    def sanity_check(self, input_ids: Any, messages: Any, tools: Any, enable_thinking: Any) -> None:
-        """Compare the messages encoded one by one with all encoded together.
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, item: int) -> dict[str, torch.Tensor]:
+        """Return the tokens of a row.
 
         Raises:
-            AssertionError: They differ by more than empty thoughts.
-            ValueError: The template leaves a message out.
+            ValueError: The row is longer than ``max_length``, and ``truncation`` is ``error``; or it is not a
+                conversation of texts with a reply to be learned.
+            UnstableTemplate: The chat template does not support the conversation.
         """
-        options = {**self.apply_chat_template_kwargs}
-        if enable_thinking is not None:
-            options["enable_thinking"] = enable_thinking
-        whole = self.tokenizer.apply_chat_template(messages, tools=tools, tokenize=False, **options)
-        for message in messages:
-            content = message["content"]
-            if isinstance(content, str) and content.strip() not in whole:
+        row = self._rows[item]
+        ids, mask = encode_recorded(self.tokenizer, self._template_options(row), self._messages(row))
+        length, most = len(ids), self.max_length
+        padded = self.pad_mode == "right"
+        if length > most and self.truncation == "error":
+            raise ValueError(f"the row has {length} tokens, and data.max_length is {most}")
+        kept = slice(length - most, None) if padded and self.truncation == "left" else slice(most)
+        if length > most:
+            ids, mask = ids[kept], mask[kept]
+        missing = max(0, most - length) if padded else 0
+        tensors = {
+            "input_ids": _padded(ids, missing, self.tokenizer.pad_token_id or 0),
+            "position_ids": self._positions(len(ids), missing),
+            "loss_mask": _padded(mask, missing),
+        }
+        return {**tensors, "attention_mask": _padded([1] * len(ids), missing)} if padded else tensors
+
+    def _messages(self, row: Mapping[str, Any]) -> list[Message]:
+        for message in row[self.messages_key]:
+            role, content = message["role"], message["content"]
+            if role not in _ROLES or not isinstance(content, str) or row.get(self.tools_key):
                 raise ValueError(
-                    f"the chat template omits a part of the {message['role']}'s message "
-                    f"{content!r:.80}: set another template as model.custom_chat_template"
+                    f"expected messages of {', '.join(_ROLES)} with a text, and no tools, got "
+                    f"{message!r:.80}: delete data.custom_cls to read such rows by verl's own dataset"
                 )
-        try:
-            super().sanity_check(input_ids, messages, tools, enable_thinking)
-        except AssertionError:
-            alike = self.tokenizer(_EMPTY_THOUGHT.sub("", whole), add_special_tokens=False)["input_ids"]
-            if list(alike) != input_ids.tolist():
-                raise
+        return marked_messages(row, self.messages_key)
+
+    def _template_options(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        options = dict(self.apply_chat_template_kwargs)
+        thinking = row.get(self.enable_thinking_key, self.enable_thinking_default)
+        # The yaml of verl's trainer has the text none as default.
+        return options if thinking in {None, "none"} else {**options, "enable_thinking": bool(thinking)}
+
+    def _positions(self, length: int, missing: int) -> torch.Tensor:
+        """Return the position of each token; four rows for models with images in the manner of Qwen 2 VL."""
+        positions = _padded(range(length), missing)
+        images = getattr(self.processor, "image_processor", None)
+        by_axis = "Qwen2VLImageProcessor" in type(images).__name__
+        return positions.expand(4, -1).contiguous() if by_axis else positions
+
+
+def _padded(values: Any, missing: int, value: int = 0) -> torch.Tensor:
+    return torch.tensor([*values, *[value] * missing], dtype=torch.long)

@@ -96,10 +96,6 @@ class TokenizedChat(ChatTemplate):
         """The token that ends the model's turns in the template, or None if it has none."""
         return self._frame.closing[-1] if self._frame.closing else None
 
-    def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Return the tokens of a conversation, ready for the model's next reply."""
-        return self._marked(self.render(messages))
-
     def begin(
         self, messages: Sequence[Message], observation: str, limit: int | None = None
     ) -> tuple[list[int], int]:

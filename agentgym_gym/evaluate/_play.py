@@ -15,6 +15,7 @@ from agentgym_gym.errors import AgentFault, ArgumentName, BadOption, SetupError
 from agentgym_gym.evaluate._chat.budget import BudgetUsedUp, RequestLimits
 from agentgym_gym.evaluate._folder import RunFolder, latest, reserved
 from agentgym_gym.evaluate._interrupts import Interrupt, interruptible
+from agentgym_gym.evaluate._notebook import RunProgress, in_notebook
 from agentgym_gym.evaluate._prepared import MAX_UNASKED, PreparedRun, prepare
 from agentgym_gym.evaluate._run import Run, RunLimits
 from agentgym_gym.evaluate._runner import play_jobs
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["PlayedRuns", "Watcher", "play", "play_async", "play_runs"]
 
 _FILES = 256  # open files besides the connections
+_WAKE_SECONDS = 0.2
 
 
 def play(
@@ -41,6 +43,7 @@ def play(
     confirmed: bool = False,
     ray: str | None = None,
     on_episode: Callable[[EpisodeRecord], object] | None = None,
+    progress: bool | None = None,
 ) -> RunResults:
     """Play runs, each in its folder: all episodes of one, then all of the next, without idle time.
 
@@ -67,6 +70,8 @@ def play(
         confirmed: Whether models may play more than 1,000 episodes.
         ray: Address of a Ray cluster that plays the episodes: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
         on_episode: Called with each record as soon as its episode ends.
+        progress: Whether to show the progress: a bar in a notebook, otherwise lines on standard error. By
+            default only in a notebook.
 
     Raises:
         BadOption: A setting is invalid, a folder has another run, or models would play more than 1,000
@@ -87,7 +92,7 @@ def play(
         resume=resume,
         retry_faulted=retry_faulted,
         ray=ray,
-        watcher=_Listener(on_episode, confirmed=confirmed),
+        watcher=_Listener(on_episode, confirmed=confirmed, progress=progress),
     )
     return played.results_or_raise()
 
@@ -101,6 +106,7 @@ async def play_async(
     confirmed: bool = False,
     ray: str | None = None,
     on_episode: Callable[[EpisodeRecord], object] | None = None,
+    progress: bool | None = None,
 ) -> RunResults:
     """Play runs as `play` does, in the event loop of the caller; for notebooks and async programs.
 
@@ -113,6 +119,7 @@ async def play_async(
         confirmed: As for `play`.
         ray: As for `play`.
         on_episode: As for `play`.
+        progress: As for `play`.
 
     Raises:
         BadOption: As for `play`.
@@ -131,17 +138,19 @@ async def play_async(
             resume=resume,
             retry_faulted=retry_faulted,
             ray=ray,
-            watcher=_Listener(on_episode, confirmed=confirmed),
+            watcher=_Listener(on_episode, confirmed=confirmed, progress=progress),
             interrupt=interrupt,
         )
     )
     try:
-        played = await asyncio.shield(playing)
+        # A notebook's kernel cancels in a signal handler, which does not wake the event loop.
+        while not playing.done():
+            await asyncio.wait([playing], timeout=_WAKE_SECONDS)
     except asyncio.CancelledError:
         interrupt.set()
         await asyncio.wait([playing])
         raise
-    return played.results_or_raise()
+    return playing.result().results_or_raise()
 
 
 class Watcher(Protocol):
@@ -171,6 +180,7 @@ class _Listener:
 
     on_episode: Callable[[EpisodeRecord], object] | None
     confirmed: bool
+    progress: bool | None
 
     def confirm(self, episodes: int) -> None:
         if not self.confirmed:
@@ -187,14 +197,24 @@ class _Listener:
     def warn(self, text: str) -> None:
         logger.warning("%s", text)
 
+    @contextlib.contextmanager
     def watch(
-        self, before: Sequence[EpisodeRecord], left: int, state: Callable[[], Sequence[str]]
-    ) -> contextlib.AbstractContextManager[Callable[[EpisodeRecord], object]]:
-        return contextlib.nullcontext(self.on_episode or _nothing)
+        self,
+        before: Sequence[EpisodeRecord],
+        left: int,
+        state: Callable[[], Sequence[str]],
+    ) -> Iterator[Callable[[EpisodeRecord], object]]:
+        listeners = [] if self.on_episode is None else [self.on_episode]
+        shown = in_notebook() if self.progress is None else self.progress
+        with contextlib.ExitStack() as stack:
+            if shown:
+                listeners.append(stack.enter_context(RunProgress(before, left)).note)
 
+            def note(record: EpisodeRecord) -> None:
+                for listener in listeners:
+                    listener(record)
 
-def _nothing(_: object) -> None:
-    """Ignore a record."""
+            yield note
 
 
 @dataclass

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from agentgym_gym._files import find_files
 from agentgym_gym.errors import BadFile
 from agentgym_gym.evaluate._figures.metrics import Summary, summarise
 from agentgym_gym.evaluate._figures.prices import Price
+from agentgym_gym.evaluate._notebook import plot_runs, runs_table
 from agentgym_gym.evaluate._protocols.applied import protocol_text
 from agentgym_gym.evaluate._world import in_world, world_of
 from agentgym_gym.rollout._records import EpisodeRecord, read_records
@@ -118,8 +118,11 @@ class RunResult:
             for record in self.records
         ]
 
+    def __repr__(self) -> str:
+        return f"RunResult({self.label!r}, {len(self.records)} episodes)"
+
     def _repr_html_(self) -> str:
-        return _html_table([self])
+        return RunResults([self])._repr_html_()
 
     @property
     def env_id(self) -> str:
@@ -165,26 +168,27 @@ class RunResults(tuple[RunResult, ...]):
 
     __slots__ = ()
 
+    def plot(self, metric: Literal["success", "score"] = "success", *, axes: Any = None) -> Any:
+        """Plot a metric of each run with its 95 % interval.
+
+        Args:
+            metric: The success rate or the mean score.
+            axes: The ``matplotlib.axes.Axes`` to draw on; by default those of a new figure.
+
+        Returns:
+            The axes.
+
+        Raises:
+            BadOption: The metric is unknown for all runs.
+            MissingExtra: matplotlib is not installed.
+        """
+        return plot_runs([(each.label, each.summary) for each in self], metric, axes)
+
     def _repr_html_(self) -> str:
-        return _html_table(self)
-
-
-def _html_table(results: Iterable[RunResult]) -> str:
-    """Return the results of runs as an HTML table with a row for each; all texts are escaped."""
-    columns = ("run", "tasks", "episodes", "faulted", "success", "95 %", "score", "turns")
-    rows = []
-    for result in results:
-        summary = result.summary
-        interval = summary.success_interval
-        success = "" if summary.success_rate is None else f"{summary.success_rate:.2f}"
-        between = "" if interval is None else f"{interval[0]:.2f} to {interval[1]:.2f}"
-        score = "" if summary.mean_score is None else f"{summary.mean_score:.2f}"
-        turns = "" if summary.mean_turns is None else f"{summary.mean_turns:.2f}"
-        counts = (summary.tasks, summary.episodes, summary.faulted)
-        rows.append([result.label, *map(str, counts), success, between, score, turns])
-    head = "".join(f"<th>{name}</th>" for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return runs_table(
+            (f"{each.label} (stopped: {each.stopped})" if each.stopped else each.label, each.summary)
+            for each in self
+        )
 
 
 def counting(records: Iterable[EpisodeRecord]) -> list[EpisodeRecord]:
@@ -224,7 +228,7 @@ def is_training(path: Path) -> bool:
     return path.is_dir() and next(path.glob(TRAINING_EPISODES), None) is not None
 
 
-def read_run(path: Path) -> RunResult:
+def read_run(path: str | Path) -> RunResult:
     """Read a run folder. An incomplete last line, left by a killed run, is skipped.
 
     Args:
@@ -233,6 +237,7 @@ def read_run(path: Path) -> RunResult:
     Raises:
         BadOption: The folder is not a valid run; the message names the file and the line.
     """
+    path = Path(path)
     folder = path.parent if path.name == EPISODES else path
     records, _ = read_records(folder / EPISODES, torn_end=True)
     summary = folder / SUMMARY

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypedDict
 
+from agentgym_gym._html import block, folded, paragraph
 from agentgym_gym._text import shown
 from agentgym_gym.errors import BadFile, BadOption
 
 __all__ = ["EpisodeRecord", "StepRecord", "goal_of", "read_records"]
 
+_LONGEST = 100  # characters of an action in a heading
 _Check: TypeAlias = Callable[[Any], bool]
 
 
@@ -60,7 +62,7 @@ class StepRecord(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class EpisodeRecord:
-    """A complete episode.
+    """A complete episode. Notebooks show its turns.
 
     Attributes:
         env_id: The environment's gymnasium id.
@@ -149,6 +151,14 @@ class EpisodeRecord:
         """The agent's replies, in order."""
         return tuple(message["content"] for message in self.messages if message["role"] == "assistant")
 
+    def _repr_html_(self) -> str:
+        """Return the turns of the episode for a notebook."""
+        fault = self.fault or self.agent_fault
+        parts = [paragraph(_heading(self))]
+        if fault is not None:
+            parts.append(paragraph(f"{fault['kind']}: {fault['message']}"))
+        return block([*parts, *(folded(heading, texts) for heading, texts in _turns(self))])
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object, the inverse of :meth:`from_json`."""
         values = {name: getattr(self, name) for name in _CHECKS}
@@ -178,6 +188,43 @@ class EpisodeRecord:
                 raise BadOption(f"{key!r} cannot be {shown(value[key])}")
             fields[name] = tuple(value[key]) if isinstance(value[key], list) else value[key]
         return cls(**fields)
+
+
+def _heading(record: EpisodeRecord) -> str:
+    sample = f", sample {record.sample}" if record.sample else ""
+    parts = [f"{record.agent} on {record.env_id}, task {record.task_id}{sample}"]
+    if record.goal:
+        parts.append(record.goal)
+    score = "not scored" if record.score is None else f"score {record.score:.2f}"
+    solved = {None: "", True: ", solved", False: ", not solved"}[record.success]
+    return f"{': '.join(parts)} ({score}{solved}; {record.turns} turns; {record.ending})"
+
+
+def _turns(record: EpisodeRecord) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield the first observation and each turn: a heading, and texts with their names."""
+    turn, texts = 0, list[tuple[str, str]]()
+    heading = "First observation"
+    for message in record.messages:
+        if message["role"] == "assistant":
+            if texts:
+                yield heading, texts
+            step = record.steps[turn] if turn < len(record.steps) else {}
+            reward = f", reward {record.rewards[turn]:g}" if turn < len(record.rewards) else ""
+            action = step.get("parse_error") or step.get("action") or ""
+            turn += 1
+            heading, texts = f"Turn {turn}{reward}: {_shortened(action)}", []
+            if step.get("reasoning"):
+                texts.append(("Reasoning", str(step.get("reasoning"))))
+            texts.append(("Reply", message["content"]))
+        else:
+            texts.append(("Observation", message["content"]))
+    if texts:
+        yield heading, texts
+
+
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} …"
 
 
 def goal_of(info: Mapping[str, Any]) -> str | None:

@@ -23,6 +23,8 @@ class Family:
         end: The token that ends the model's turn.
         system: Whether the template takes a system message where it is given.
         options: What the template is given besides.
+        reply: How a model writes a reply, with the reply in place of {}.
+        stop: The token that a model ends its turn with, where it is another than `end`.
     """
 
     template: str
@@ -32,6 +34,8 @@ class Family:
     end: str = "</s>"
     system: bool = True
     options: dict[str, Any] = field(default_factory=dict)
+    reply: str = "{}"
+    stop: str = ""
 
 
 _REFUSE = "{{ raise_exception('System role not supported') }}"
@@ -69,6 +73,15 @@ _HEADER = "<|start_header_id|>{}<|end_header_id|>\n\nTRIMMED<|eot_id|>"
 
 FAMILIES = {
     "chatml": Family(_chatml(), _CHATML, ("<tool_call>", "</tool_call>"), end="<|im_end|>"),
+    # Writes a system message where none is given.
+    "qwen 2.5": Family(
+        "{% if messages[0]['role'] != 'system' %}<|im_start|>system\nYou help.<|im_end|>\n{% endif %}"
+        + _chatml(),
+        _CHATML,
+        ("<tool_call>", "</tool_call>"),
+        eos="<|im_end|>",
+        end="<|im_end|>",
+    ),
     "llama 2": Family(
         _by_role(
             "<s>",
@@ -78,6 +91,7 @@ FAMILIES = {
             "",
         ),
         ("<s>", "</s>"),
+        reply=" {} ",
     ),
     "llama 3": Family(
         _by_role(
@@ -88,6 +102,18 @@ FAMILIES = {
         _LLAMA_3,
         end="<|eot_id|>",
         eos="<|end_of_text|>",
+    ),
+    # Writes a system message with dates, whether one is given or not.
+    "llama 3.1": Family(
+        "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nKnowledge: December 2023\n"
+        "Today: 26 Jul 2024\n\n{% if messages[0]['role'] == 'system' %}{{ messages[0]['content'] | trim }}"
+        "{% endif %}<|eot_id|>"
+        "{% for m in messages %}{% if m['role'] != 'system' %}<|start_header_id|>{{ m['role'] }}"
+        "<|end_header_id|>\n\n{{ m['content'] | trim }}<|eot_id|>{% endif %}{% endfor %}"
+        "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}",
+        _LLAMA_3,
+        end="<|eot_id|>",
+        eos="<|eot_id|>",
     ),
     "mistral 1": Family(
         _by_role("<s>" + _IN_TURN, _REFUSE, "[INST] CONTENT [/INST]", "CONTENT</s>", ""),
@@ -173,6 +199,7 @@ FAMILIES = {
     "vicuna": Family(
         _by_role("<s>", "CONTENT\n\n", "USER: CONTENT\n", "ASSISTANT: CONTENT</s>\n", "ASSISTANT:"),
         ("<s>", "</s>"),
+        reply=" {}",
     ),
     "openchat": Family(
         _by_role(
@@ -184,6 +211,7 @@ FAMILIES = {
         ),
         ("<s>", "</s>", "<|end_of_turn|>"),
         end="<|end_of_turn|>",
+        reply=" {}",
     ),
     "command r": Family(
         _by_role(
@@ -225,6 +253,7 @@ FAMILIES = {
         ("<｜User｜>", "<｜Assistant｜>", *_THINK),
         eos="<｜end▁of▁sentence｜>",
         end="<｜end▁of▁sentence｜>",
+        reply="\n</think>\n\n{}",
     ),
     # Keeps the reasoning after the last message of the user that is no tool's answer in disguise.
     "qwen 3": Family(
@@ -243,6 +272,28 @@ FAMILIES = {
         eos="<|im_end|>",
         end="<|im_end|>",
     ),
+    # Begins the reasoning itself, keeps it after the last message of the user, and refuses a conversation
+    # without one: no message can be rendered separately.
+    "qwen 3.5": Family(
+        "{% set n = namespace(user=-1) %}{% for m in messages %}{% if m['role'] == 'user' and not "
+        "(m['content'].startswith('<tool_response>') and m['content'].endswith('</tool_response>')) %}"
+        "{% set n.user = loop.index0 %}{% endif %}{% endfor %}"
+        "{% if n.user < 0 %}{{ raise_exception('There is no question of the user.') }}{% endif %}"
+        "{% for m in messages %}{% if m['role'] == 'system' and not loop.first %}"
+        "{{ raise_exception('The system message must be the first.') }}{% endif %}"
+        "<|im_start|>{{ m['role'] }}\n{% set text = m['content'] | trim %}"
+        "{% if m['role'] == 'assistant' %}{% if loop.index0 > n.user %}<think>\n"
+        "{{ text.split('</think>')[0].split('<think>')[-1].strip() if '</think>' in text }}"
+        "\n</think>\n\n{% endif %}{{ text.split('</think>')[-1].lstrip('\n') }}"
+        "{% else %}{{ text }}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}"
+        "<|im_start|>assistant\n<think>\n{% if enable_thinking is defined and enable_thinking is false %}"
+        "\n</think>\n\n{% endif %}{% endif %}",
+        _CHATML,
+        (*_THINK, "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
+        eos="<|im_end|>",
+        end="<|im_end|>",
+        reply="\n</think>\n\n{}",
+    ),
     "glm 4.5": Family(
         _by_role(
             "[gMASK]<sop>",
@@ -256,6 +307,7 @@ FAMILIES = {
         eos="<|endoftext|>",
         end="<|user|>",
         options={"enable_thinking": False},
+        reply="\n{}",
     ),
     "kimi k2": Family(
         _by_role(
@@ -271,17 +323,21 @@ FAMILIES = {
         eos="[EOS]",
         end="<|im_end|>",
     ),
+    # Ends a reply by another token where another message follows.
     "gpt-oss": Family(
         _by_role(
-            "",
+            "<|start|>system<|message|>Reasoning: medium<|end|>",
             "<|start|>developer<|message|># Instructions\n\nCONTENT<|end|>",
             "<|start|>user<|message|>CONTENT<|end|>",
-            "<|start|>assistant<|channel|>final<|message|>CONTENT<|end|>",
+            "<|start|>assistant<|channel|>final<|message|>CONTENT"
+            "{% if loop.last and not add_generation_prompt %}<|return|>{% else %}<|end|>{% endif %}",
             "<|start|>assistant",
         ),
         ("<|start|>", "<|message|>", "<|channel|>", "<|end|>", "<|return|>", "<|call|>"),
         eos="<|return|>",
         end="<|end|>",
+        reply="<|channel|>final<|message|>{}",
+        stop="<|return|>",
     ),
     "seed-oss": Family(
         _by_role(

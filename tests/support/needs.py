@@ -106,7 +106,7 @@ _PACKAGES = {
     _DEV: "basedpyright fastapi furo gymnasium h2 httpx minigrid miniwob myst_parser nltk numpy playwright "
     "proxy psutil py4j pyarrow requests rich scienceworld sphinx sphinx_copybutton tomli tomllib typer "
     "uvicorn yaml",
-    f"{_DEV} with Python 3.11 or newer": "check_jsonschema httpx2 openai",
+    f"{_DEV} with Python 3.11 or newer": "check_jsonschema httpx2 ipykernel matplotlib nbclient openai",
     "make verl": "inspect_ai jinja2 ray tokenizers torch transformers verl",
     "make libraries": "gem reasoning_gym textarena textworld textworld_express",
     "nox -s engine-parsers": "sglang vllm",

@@ -20,6 +20,7 @@ import needs
 if needs.path_of("verl") is None:
     pytest.skip(needs.reason("verl"), allow_module_level=True)
 
+from chat_templates import FAMILIES, tokenizer_of
 from tool_templates import TOOL_FAMILIES
 
 with warnings.catch_warnings():
@@ -85,24 +86,13 @@ SPECIAL = [
 ]
 
 
+FAMILY = "family "
+"""Before the name of a family of templates, in place of the name of a template of this module."""
+
+
 def make_model(template: str, folder: Path) -> None:
     """Write a tiny random model with a tokenizer of a given template."""
-    bpe = Tokenizer(models.BPE(unk_token=None))
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    words = ["system user assistant", "Thought: I go. Action: get 1 oak log", "count up to the number"] * 20
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    bpe.train_from_iterator(
-        words, trainers.BpeTrainer(vocab_size=360, initial_alphabet=alphabet, special_tokens=SPECIAL)
-    )
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe,
-        eos_token=END[template],
-        pad_token=SPECIAL[0],
-        additional_special_tokens=SPECIAL,
-        chat_template=_OTHERS.get(template) or TEMPLATES[template],
-        model_max_length=100_000,
-    )
+    tokenizer = _tokenizer(template)
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     config = Qwen2Config(
@@ -118,6 +108,29 @@ def make_model(template: str, folder: Path) -> None:
         bos_token_id=None,
     )
     Qwen2ForCausalLM(config).save_pretrained(folder)
+
+
+def _tokenizer(template: str) -> Any:
+    if template.startswith(FAMILY):
+        made = tokenizer_of(FAMILIES[template.removeprefix(FAMILY)])
+        made.pad_token = made.eos_token
+        return made
+    bpe = Tokenizer(models.BPE(unk_token=None))
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    words = ["system user assistant", "Thought: I go. Action: get 1 oak log", "count up to the number"] * 20
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    bpe.train_from_iterator(
+        words, trainers.BpeTrainer(vocab_size=360, initial_alphabet=alphabet, special_tokens=SPECIAL)
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        eos_token=END[template],
+        pad_token=SPECIAL[0],
+        additional_special_tokens=SPECIAL,
+        chat_template=_OTHERS.get(template) or TEMPLATES[template],
+        model_max_length=100_000,
+    )
 
 
 class ScriptedModel:
@@ -183,10 +196,13 @@ class Played:
     def __len__(self) -> int:
         return len(self.batch)
 
-    def prompt(self, i: int) -> str:
+    def prompt_ids(self, i: int) -> list[int]:
         width = self.batch.batch["prompts"].shape[1]
         kept = self.batch.batch["attention_mask"][i, :width].bool()
-        return self.tokenizer.decode(self.batch.batch["prompts"][i][kept])
+        return self.batch.batch["prompts"][i][kept].tolist()
+
+    def prompt(self, i: int) -> str:
+        return self.tokenizer.decode(self.prompt_ids(i))
 
     def ids(self, i: int) -> list[int]:
         width = self.batch.batch["prompts"].shape[1]
@@ -309,7 +325,9 @@ def play(
 def _defaults() -> Any:
     """Return verl's own settings, which take it a third of a second to compose."""
     with initialize_config_module("verl.trainer.config", version_base=None):
-        return compose("ppo_trainer")
+        defaults = compose("ppo_trainer")
+    OmegaConf.set_struct(defaults.data.apply_chat_template_kwargs, False)
+    return defaults
 
 
 def _worker(settings: Any, model: ScriptedModel) -> Any:

@@ -19,10 +19,14 @@ from verl_run import compose_all
 pytest.importorskip("verl", reason=needs.reason("verl"))
 
 import torch
+from omegaconf import OmegaConf
+from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
 
 from agentgym_gym.data import Message, Trajectory, read_trajectories, sft_rows, sft_schema, write
 from verl_bridge.cpu.sft import with_overrides
 from verl_bridge.recipes import SFT_PRESETS, VERSIONS, SftRecipe, check, write_sft
+from verl_bridge.sft_dataset import GameDataset
+from verl_bridge.tokens import UnstableTemplate
 
 INSTALLED = metadata.version("verl")
 MINOR = ".".join(INSTALLED.split(".")[:2])
@@ -146,18 +150,13 @@ def tokenizer(tiny):
 def row(tokenizer, tmp_path):
     """Returns the row that a dataset makes of a game, by the name of its class."""
 
-    def read(name, *messages, template=CHATML, history="all"):
-        from omegaconf import OmegaConf
-        from verl.utils.dataset.multiturn_sft_dataset import MultiTurnSFTDataset
-
-        from verl_bridge.sft_dataset import GameDataset
-
+    def read(name, *messages, template=CHATML, history="all", **settings):
         tokenizer.chat_template = template
         game = Trajectory("agentgym/Maze-v0", 3, messages, 1.0, success=True)
         path = write(
             tmp_path / "sft", {"train": sft_rows([game], history=history)}, sft_schema(), force=True
         )["train"]
-        config = OmegaConf.create({"pad_mode": "no_padding", "max_length": 512})
+        config = OmegaConf.create({"pad_mode": "no_padding", "max_length": 512, **settings})
         dataset = {"own": MultiTurnSFTDataset, "ours": GameDataset}[name]
         return dataset(str(path), tokenizer, config)[-1 if history != "all" else 0]
 
@@ -170,16 +169,16 @@ def learned(tokenizer, found):
 
 def test_a_reply_that_is_not_to_be_learned_is_not(row, tokenizer):
     ours, own = row("ours", *MESSAGES), row("own", *MESSAGES)
-    assert torch.equal(ours["input_ids"], own["input_ids"])
+    assert tokenizer.decode(own["input_ids"]) == tokenizer.decode(ours["input_ids"]) + "\n"
     assert learned(tokenizer, own).split("<|im_end|>\n") == ["move up", "move left", "move down", ""]
-    assert learned(tokenizer, ours).split("<|im_end|>\n") == ["move up", "move down", ""]
+    assert learned(tokenizer, ours).split("<|im_end|>") == ["move up", "move down", ""]
 
 
 @pytest.mark.parametrize("template", [CHATML, THINKS])
 def test_of_a_turn_only_the_last_reply_is_learned(row, tokenizer, template):
     game = [*MESSAGES[:4], Message("assistant", "<think>\nI go.\n</think>\n\nmove left"), *MESSAGES[5:]]
     ours = row("ours", *game, template=template, history="turns:1")
-    assert learned(tokenizer, ours) == "move down<|im_end|>\n"
+    assert learned(tokenizer, ours) == "move down<|im_end|>"
     text = tokenizer.decode(ours["input_ids"])
     assert ("move up" in text, "I go" in text, "move left" in text) == (False, False, True)
     if template == CHATML:
@@ -187,47 +186,88 @@ def test_of_a_turn_only_the_last_reply_is_learned(row, tokenizer, template):
         assert learned(tokenizer, own) == "move left<|im_end|>\nmove down<|im_end|>\n"
 
 
-def test_without_marks_it_trains_on_the_same_tokens_as_verls_own(row):
-    plain = [Message(said.role, said.content) for said in MESSAGES]
-    ours, own = row("ours", *plain), row("own", *plain)
-    assert ours.keys() == own.keys()
-    assert all(torch.equal(ours[key], own[key]) for key in own)
-
-
-def test_an_empty_thought_that_the_template_adds_does_not_stop_it(row, tokenizer):
+def test_a_thinking_template_does_not_stop_it(row, tokenizer):
     with pytest.raises(AssertionError, match="each turn separately"):
         row("own", *MESSAGES, template=THINKS)
     ours, plain = row("ours", *MESSAGES, template=THINKS), row("ours", *MESSAGES)
     assert torch.equal(ours["input_ids"], plain["input_ids"])
     assert torch.equal(ours["loss_mask"], plain["loss_mask"])
-    with pytest.raises(AssertionError, match="each turn separately"):
+    with pytest.raises(UnstableTemplate, match="depends on how many came before"):
         row("ours", *MESSAGES, template=SHIFTS)
 
 
+OPENS = CHATML.replace("%}<|im_start|>assistant\n", "%}<|im_start|>assistant\n<think>\n")
+NO_SYSTEM = CHATML.replace("messages %}", "messages if m['role'] != 'system' %}")
+NO_THOUGHTS = CHATML.replace("m['content']", "m['content'].split('</think>')[-1]")
+THOUGHT = "<think>no wall</think>move up"
+
+
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "reply", "prompt", "emitted"),
     [
-        (
-            CHATML.replace("%}<|im_start|>assistant\n", "%}<|im_start|>assistant\n<think>\n"),
-            "does not begin the reply",
-        ),
-        (
-            CHATML.replace("messages %}", "messages if m['role'] != 'system' %}"),
-            "the system's message 'You are",
-        ),
-        (
-            CHATML.replace("m['content']", "m['content'].split('</think>')[-1]"),
-            "the assistant's message '<think>",
-        ),
+        (OPENS, THOUGHT, "You are in a maze.", "no wall</think>move up<|im_end|>"),
+        (OPENS, "move up", "You are in a maze.", "\n</think>\n\nmove up<|im_end|>"),
+        (NO_SYSTEM, THOUGHT, "You are in a maze.\n\nThere are walls.", f"{THOUGHT}<|im_end|>"),
+        (NO_THOUGHTS, THOUGHT, "You are in a maze.", f"{THOUGHT}<|im_end|>"),
     ],
 )
-def test_a_template_by_which_something_would_be_lost_stops_it(template, said, row, tokenizer):
-    messages = (*MESSAGES[:2], Message("assistant", "<think>no wall</think>move up"))
-    with pytest.raises(ValueError, match=said):
-        row("ours", *messages, template=template)
-    own = row("own", *messages, template=template)  # which loses it in silence
-    text = tokenizer.decode(own["input_ids"])
-    assert "You are in a maze." not in text or "<think>no wall</think>move up" not in learned(tokenizer, own)
+def test_nothing_is_lost_that_a_template_leaves_out(template, reply, prompt, emitted, row, tokenizer):
+    messages = (*MESSAGES[:2], Message("assistant", reply))
+    ours = row("ours", *messages, template=template)
+    assert prompt in tokenizer.decode(ours["input_ids"])
+    assert learned(tokenizer, ours) == emitted
+
+
+def test_rows_are_padded_and_cut_as_verls_own(row):
+    plain = [Message(said.role, said.content) for said in MESSAGES]
+    for pad_mode, truncation, length in itertools.product(
+        ("right", "no_padding"), ("left", "right", "error"), (40, 512)
+    ):
+        settings = {"pad_mode": pad_mode, "truncation": truncation, "max_length": length}
+        if length == 40 and truncation == "error":
+            with pytest.raises(ValueError, match=r"data\.max_length is 40"):
+                row("ours", *plain, **settings)
+            continue
+        ours, own = row("ours", *plain, **settings), row("own", *plain, **settings)
+        assert ours.keys() == own.keys()
+        assert {key: (value.shape, value.dtype) for key, value in ours.items() if pad_mode == "right"} == {
+            key: (value.shape, value.dtype) for key, value in own.items() if pad_mode == "right"
+        }
+        if truncation != "left":  # verl's ends with the line end after the last reply
+            same = min(length, len(ours["input_ids"])) - 1 if pad_mode == "no_padding" else 40
+            assert torch.equal(ours["input_ids"][:same], own["input_ids"][:same])
+            assert torch.equal(ours["position_ids"][:same], own["position_ids"][:same])
+
+
+def test_a_sample_of_rows_is_the_one_that_verl_takes(tokenizer, tmp_path):
+    tokenizer.chat_template = CHATML
+    games = [
+        Trajectory("agentgym/Maze-v0", at, (Message("user", f"o{at}"), Message("assistant", "r")), 1.0)
+        for at in range(9)
+    ]
+    path = write(tmp_path / "sft", {"train": sft_rows(games)}, sft_schema())["train"]
+    for shuffle, seed in ((False, None), (True, 3)):
+        settings = {"pad_mode": "no_padding", "shuffle": shuffle, "seed": seed}
+        datasets = [
+            dataset(str(path), tokenizer, OmegaConf.create(settings), max_samples=4)
+            for dataset in (MultiTurnSFTDataset, GameDataset)
+        ]
+        own, ours = ([tokenizer.decode(row["input_ids"]).strip() for row in each] for each in datasets)
+        assert ours == own
+        assert len(ours) == 4
+
+
+@pytest.mark.parametrize(
+    ("messages", "problem"),
+    [
+        ((*MESSAGES[:2], Message("assistant", "OK.", loss=False)), "no reply to be learned"),
+        ((*MESSAGES[:3], *MESSAGES[2:]), "not assistant and assistant"),
+        ((*MESSAGES[:4], *MESSAGES[3:]), "not user and assistant"),
+    ],
+)
+def test_a_row_that_is_no_conversation_is_an_error(messages, problem, row):
+    with pytest.raises(ValueError, match=problem):
+        row("ours", *messages)
 
 
 def test_the_check_tries_the_template(tiny, tokenizer, tmp_path):
@@ -242,19 +282,25 @@ def test_the_check_tries_the_template(tiny, tokenizer, tmp_path):
     text = tokenizer.apply_chat_template(
         [{"role": said.role, "content": said.content} for said in MESSAGES[:-1]], tokenize=False
     )
-    length = len(tokenizer(text)["input_ids"])
+    length = len(tokenizer(text.removesuffix("\n"))["input_ids"])
     assert f"has {length} of 8192 tokens" in said
 
+    config = tmp_path / "sft/config.yaml"
+    written = config.read_text()
+    config.write_text(written.replace("max_length: 8192", f"max_length: {length - 1}"))
+    findings, _ = check(tmp_path / "sft")
+    problems = {each.check: each.text for each in findings if each.status == "problem"}
+    assert set(problems) == {"lengths"}
+    assert "1 of 1 games have more than" in problems["lengths"]
+    assert "verl stops at the first" in problems["lengths"]
+
+    config.write_text(written)
     tokenizer.chat_template = SHIFTS
     tokenizer.save_pretrained(model)
-    config = tmp_path / "sft/config.yaml"
-    config.write_text(config.read_text().replace("max_length: 8192", f"max_length: {length - 1}"))
     findings, _ = check(tmp_path / "sft")
     problems = {each.check: each.text for each in findings if each.status == "problem"}
     assert set(problems) == {"dataset", "lengths"}
-    assert "each turn separately" in problems["dataset"]
-    assert "1 of 1 games have more than" in problems["lengths"]
-    assert "verl stops at the first" in problems["lengths"]
+    assert all("depends on how many came before" in text for text in problems.values())
 
 
 # a training
@@ -328,10 +374,7 @@ def test_a_model_learns_games_in_adapt(tmp_path):
 
 
 def held_to_what_was_trained(folder, said):
-    from omegaconf import OmegaConf
     from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    from verl_bridge.sft_dataset import GameDataset
 
     games = folder / "sft/data/train.parquet"
     tokenizer = AutoTokenizer.from_pretrained(folder / "tiny")
@@ -340,7 +383,7 @@ def held_to_what_was_trained(folder, said):
         GameDataset(str(games), tokenizer, options), read_trajectories(games), strict=True
     ):
         replies = [each.content for each in game.messages if each.role == "assistant"]
-        assert learned(tokenizer, found) == "".join(f"{reply}<|im_end|>\n" for reply in replies)
+        assert learned(tokenizer, found) == "".join(f"{reply}<|im_end|>" for reply in replies)
     losses = [float(each) for each in re.findall(r"train/loss:([0-9.]+)", said)]
     assert len(losses) == 8  # 16 games in batches of 8, 4 times
     assert losses[-1] < losses[0] - 0.5

@@ -1,14 +1,19 @@
-"""A tokenizer's chat template: it renders messages; and the model's reply as text."""
+"""A tokenizer's chat template: it renders messages; a reply as text, and as the tokens that a model emits."""
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentgym_gym.rollout import merge_system
 from verl_bridge._tokens import reasoning
+
+if TYPE_CHECKING:
+    from verl_bridge._tokens.control import ControlTokens
 
 __all__ = [
     "REPLY",
@@ -30,6 +35,7 @@ T = TypeVar("T")
 REPLY, USER, SYSTEM = "Reply-7f3a", "User-51c8", "System-9be2"
 """Placeholders for texts in made-up conversations; no template contains them."""
 
+_NOT_WORDS = re.compile("|".join([r"\s", *map(re.escape, sorted(reasoning.TOKENS))]))
 _log = logging.getLogger(__name__)
 
 
@@ -54,6 +60,8 @@ class ChatTemplate:
     merges_system = False
     reason = ""
     opens_reasoning = False
+    _control: ControlTokens
+    _opened: Sequence[Message]  # the placeholders that open a conversation
 
     def __init__(
         self,
@@ -70,6 +78,12 @@ class ChatTemplate:
         special = {*tokenizer.all_special_ids, *(id_ for id_, token in added.items() if token.special)}
         self._removed = special - {id_ for id_, token in added.items() if token.content in reasoning.TOKENS}
 
+    @functools.cached_property
+    def _spoken(self) -> frozenset[str]:
+        """The control tokens that a reply may have in its text."""
+        added = self._tokenizer.added_tokens_decoder
+        return frozenset(str(token.content) for id_, token in added.items() if id_ not in self._removed)
+
     def _opening(self, check: Callable[[Sequence[Message]], T], *, system: bool) -> tuple[list[Message], T]:
         """Return messages that open a conversation, of placeholders, and the result of a check of them.
 
@@ -84,6 +98,7 @@ class ChatTemplate:
         """
         opening: list[Message] = [{"role": "system", "content": SYSTEM}] if system else []
         opening.append(user(USER))
+        self._opened = opening
         try:
             return opening, check(opening)
         except UnstableTemplate as error:
@@ -96,8 +111,12 @@ class ChatTemplate:
         """Return the messages with the system message merged, if the template does not support one."""
         return merge_system(messages) if self.merges_system else list(messages)
 
-    def render(self, messages: Sequence[Message]) -> str:
-        """Return a conversation as text, ready for the model's next reply.
+    def render(self, messages: Sequence[Message], *, reply_follows: bool = True) -> str:
+        """Return a conversation as text.
+
+        Args:
+            messages: The messages.
+            reply_follows: Whether the text ends with the template's beginning of a reply.
 
         Raises:
             UnstableTemplate: The template rejects the messages.
@@ -105,7 +124,7 @@ class ChatTemplate:
         shown = self.prepared(messages)
         try:
             rendered = self._tokenizer.apply_chat_template(
-                list(shown), add_generation_prompt=True, tokenize=False, **self._options
+                list(shown), add_generation_prompt=reply_follows, tokenize=False, **self._options
             )
         except Exception as error:  # a template may raise any error, mostly jinja's
             roles = ", ".join(str(message.get("role")) for message in shown)
@@ -113,6 +132,79 @@ class ChatTemplate:
                 f"the chat template rejects messages of {roles}: {type(error).__name__}: {error}"
             ) from error
         return str(rendered)
+
+    def prompt(self, messages: Sequence[Message]) -> list[int]:
+        """Return the tokens of a conversation, ready for the model's next reply.
+
+        Args:
+            messages: The messages. Control tokens in them are intended, except in results of `hidden`.
+
+        Raises:
+            UnstableTemplate: The template rejects the messages.
+        """
+        return self._control.encode_rendered(self.render(messages))
+
+    def hidden(self, message: Message) -> Message:
+        """Return a recorded message for `prompt`.
+
+        Control tokens are intended in a system message. They are plain text in a message of an environment,
+        and in a reply unless a model can have written them.
+        """
+        if message["role"] == "system":
+            return message
+        spoken = self._spoken if message["role"] == "assistant" else ()
+        return {**message, "content": self._control.hide(str(message["content"]), spoken)}
+
+    def emitted(self, reply: str) -> list[int]:
+        """Return the tokens that a model emits for a recorded reply, up to the end of its turn.
+
+        These are the tokens by which the template extends its generation prompt when the reply is added.
+
+        Raises:
+            UnstableTemplate: The template does not write replies.
+        """
+        encode, prompt = self._control.encode_rendered, self.render(self._opened)
+        written = self._written(str(self.hidden(assistant(reply))["content"]), prompt) + self._end_of_turn
+        before, whole = encode(prompt), encode(prompt + written)
+        # The tokenizer may join the generation prompt with the reply, which a model cannot do.
+        tokens = whole[len(before) :] if whole[: len(before)] == before else encode(written)
+        end = self._tokenizer.eos_token_id
+        return tokens if self._end_of_turn or end is None else [*tokens, int(end)]
+
+    def _written(self, reply: str, prompt: str) -> str:
+        """Return a reply as the template writes it after a generation prompt.
+
+        The first of these that has all of the reply: as an earlier reply, as the last one, as it is.
+        """
+        leads = (before[len(prompt) :] for before, _ in self._frames if before.startswith(prompt))
+        reply = reply.removeprefix(next(leads, ""))  # some servers leave it in the content of a reply
+        for rendered, (_, after) in zip(self._rendered(reply), self._frames, strict=True):
+            if rendered.startswith(prompt) and rendered.endswith(after):
+                written = rendered[len(prompt) : len(rendered) - len(after)]
+                if _NOT_WORDS.sub("", reply) in _NOT_WORDS.sub("", written):
+                    return written
+        return reasoning.continued(prompt, reply)
+
+    def _rendered(self, reply: str) -> Iterator[str]:
+        """Yield a conversation with a reply that a message follows, and one that ends with the reply."""
+        turn = [*self._opened, assistant(reply)]
+        yield self.render([*turn, user(USER)])
+        try:
+            yield self.render(turn, reply_follows=False)
+        except UnstableTemplate:  # some reject a conversation that ends with a reply
+            yield ""
+
+    @functools.cached_property
+    def _frames(self) -> list[tuple[str, str]]:
+        """The template's text before and after a reply, in each text of `_rendered`."""
+        parts = (rendered.rpartition(REPLY) for rendered in self._rendered(REPLY))
+        return [(before, after) for before, _, after in parts]
+
+    @functools.cached_property
+    def _end_of_turn(self) -> str:
+        """The template's text after the last reply up to a control token; empty without one."""
+        (_, followed), (_, last) = self._frames
+        return self._control.until_first(last) or self._control.until_first(followed.partition(USER)[0])
 
     def text(self, reply: Sequence[int]) -> str:
         """Return the model's text with the delimiters of its reasoning, but no other control tokens."""

@@ -105,6 +105,11 @@ class ControlTokens:
             return _HIDDEN.sub(self._reveal, text)
         return self._escaped.sub(lambda match: match[0][0] + match[0][2:], text)
 
+    def until_first(self, text: str) -> str:
+        """Return the beginning of a text up to its first control token; empty without one."""
+        found = self._pattern.search(text)
+        return text[: found.end()] if found else ""
+
     def encode_rendered(self, text: str) -> list[int]:
         """Return the tokens of a rendered conversation, whose messages have gone through :meth:`hide`."""
         marked = self.mark(text)

@@ -6,7 +6,7 @@ a reply begins in the middle of the reasoning.
 
 from __future__ import annotations
 
-__all__ = ["MARKS", "TOKENS", "opens", "span"]
+__all__ = ["MARKS", "TOKENS", "continued", "opens", "span"]
 
 MARKS = (
     ("<think>", "</think>"),
@@ -46,4 +46,29 @@ def span(reply: str, *, opened: bool = False) -> tuple[int, int]:
 
 def opens(generation_prompt: str) -> bool:
     """Return whether a template's generation prompt ends by opening the reasoning."""
-    return generation_prompt.rstrip().endswith(tuple(begin for begin, _ in MARKS))
+    return _opened_by(generation_prompt) is not None
+
+
+def continued(generation_prompt: str, reply: str) -> str:
+    """Return the text of a reply after a generation prompt, which may have opened the reasoning.
+
+    A reply without reasoning then begins by ending it.
+
+    Args:
+        generation_prompt: The prompt.
+        reply: The reply, with its reasoning if it has any.
+    """
+    marks = _opened_by(generation_prompt)
+    if marks is None:
+        return reply
+    begin, end = marks
+    if end not in reply:
+        return f"\n{end}\n\n{reply}"
+    blank = generation_prompt[len(generation_prompt.rstrip()) :]
+    return reply.lstrip().removeprefix(begin).removeprefix(blank)
+
+
+def _opened_by(generation_prompt: str) -> tuple[str, str] | None:
+    """Return the delimiters of the reasoning that a generation prompt opens."""
+    shown = generation_prompt.rstrip()
+    return next((marks for marks in MARKS if shown.endswith(marks[0])), None)

@@ -84,10 +84,6 @@ class RenderedChat(ChatTemplate):
         self._native = bool(tools)
         if tools:
             self._learn_calls(opening, rendered)
-        added = tokenizer.added_tokens_decoder
-        self._spoken = frozenset(
-            str(token.content) for id_, token in added.items() if id_ not in self._removed
-        )
 
     @property
     def end_token(self) -> int | None:
@@ -105,7 +101,7 @@ class RenderedChat(ChatTemplate):
         Raises:
             UnstableTemplate: The template rejects the messages.
         """
-        return self._control.encode_rendered(self.render(list(map(_with_objects, messages))))
+        return self.prompt(list(map(_with_objects, messages)))
 
     def opening(self, messages: Sequence[Message], observation: str) -> list[Message]:
         """Return the messages of a row and the first observation."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from verl_bridge._run.recorded import encode_recorded, marked_messages
 from verl_bridge.recipes._check_lengths import estimate_tokens
 from verl_bridge.recipes._finding import Finding, Missing, ok, problem, warning
 
@@ -67,10 +68,12 @@ def _row_error(row: Mapping[str, Any], column: str) -> str | None:
         role = message.get("role") if isinstance(message, Mapping) else None
         if role not in _ROLES or not isinstance(message.get("content"), str):
             return f"message {at} should have a role and a content as text, not {message!r:.80}"
-    marks = row.get("loss") or [None] * len(messages)
+    marks = row.get("loss")
+    if marks and len(marks) != len(messages):
+        return f"the column loss has {len(marks)} marks for {len(messages)} messages"
     learned = (
-        message["role"] == "assistant" and mark is not False
-        for message, mark in zip(messages, marks, strict=False)
+        message["role"] == "assistant" and message["loss"] is not False
+        for message in marked_messages(row, column)
     )
     return None if any(learned) else "it has no reply to learn"
 
@@ -95,7 +98,7 @@ class Measured(NamedTuple):
         tokens: The tokens of each game.
         longest: Where the longest game is.
         estimated: Whether they are estimates, without a tokenizer.
-        error: Why the chat template rejects a game; empty if it does not.
+        error: Why a game cannot be encoded; empty if all can be.
     """
 
     tokens: Sequence[int] = ()
@@ -109,7 +112,7 @@ def find_games(rows: Rows, row_errors: Mapping[str, str], settings: SftSettings)
     if any(row_errors.values()):
         return Missing()
     games = [
-        (rows.location(part, at), row[settings.messages])
+        (rows.location(part, at), marked_messages(row, settings.messages))
         for part, of_part in rows.parts.items()
         for at, row in enumerate(of_part)
     ]
@@ -136,8 +139,7 @@ def measure(games: Games, settings: SftSettings, tokenizer: Any = None) -> Measu
 def _tokens(tokenizer: Any, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> int:
     if tokenizer is None:
         return estimate_tokens(messages)
-    text = tokenizer.apply_chat_template([dict(message) for message in messages], tokenize=False, **options)
-    return len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return len(encode_recorded(tokenizer, options, messages).ids)
 
 
 def check_tokenizer(games: Games, tokenizer: Any) -> Iterator[Finding]:  # noqa: ARG001 - reported if missing
@@ -148,8 +150,7 @@ def check_tokenizer(games: Games, tokenizer: Any) -> Iterator[Finding]:  # noqa:
 def check_game_lengths(measured: Measured, settings: SftSettings) -> Iterator[Finding]:
     """Check whether the games are longer than verl reads them."""
     if measured.error:
-        text = f"the chat template rejects a game: {measured.error}"
-        yield problem("lengths", text, "use another model")
+        yield problem("lengths", f"a game cannot be encoded: {measured.error}", "use another model")
         return
     limit, longest = settings.longest, max(measured.tokens)
     over = sum(length > limit for length in measured.tokens)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
+from urllib.parse import quote
 
+from agentgym_gym._html import block, escaped
 from agentgym_gym._text import scrub
 from agentgym_gym._version import __version__
 from agentgym_gym.errors import BadFile
@@ -33,7 +35,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written.
+    """A report that was written. Notebooks show a link to it.
 
     Attributes:
         path: The file.
@@ -47,9 +49,16 @@ class Report:
     episodes: int
     size: int
 
+    def _repr_html_(self) -> str:
+        link = f'<a href="{html.escape(quote(self.path.as_posix()))}">{escaped(self.path.name)}</a>'
+        counts = [
+            f"{n} {word}{'s' * (n != 1)}" for n, word in ((self.runs, "run"), (self.episodes, "episode"))
+        ]
+        return block([f"<p>{link}: {', '.join(counts)}</p>"])
+
 
 def write_report(
-    runs: Iterable[Path], out: Path, *, title: str | None = None, last: int | None = None
+    runs: Iterable[str | Path], out: str | Path, *, title: str | None = None, last: int | None = None
 ) -> Report:
     """Write a page that shows runs side by side, with all their episodes.
 
@@ -63,8 +72,9 @@ def write_report(
     Raises:
         BadOption: There is no run at a path, a run cannot be read, or the file cannot be written.
     """
+    out = Path(out)
     _refuse_other(out)
-    contents = complete(collect(runs, last=last), title)
+    contents = complete(collect(map(Path, runs), last=last), title)
     part = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as file:
@@ -126,8 +136,8 @@ def _parts(contents: Contents) -> Iterator[str]:
     """Yield the page in the order of the file: first the page itself and the index, then the rest."""
     before, after = _frame(contents.index["title"], _SCRIPTS, packed(contents.index))
     yield before
-    for name, block in contents.blocks.items():
-        yield _data(name, block)
+    for name, part in contents.blocks.items():
+        yield _data(name, part)
     yield _data("comparisons", contents.comparisons())
     yield after
 
