@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,7 +113,7 @@ class PreparedRun:
             if limits is not None:
                 folder.run["usage"] = limits.usage.as_dict()
             if callable(served):
-                folder.run["model_server"] = served()
+                folder.run["model_server"] = _joined(folder.previous.get("model_server"), served())
             folder.add(record)
             on_episode(record)
 
@@ -127,6 +127,12 @@ class PreparedRun:
             timeout=self.env.deadline,
             success_at=self.env.success_at,
         )
+
+
+def _joined(before: Any, now: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return what a model server reported before a run was resumed, and since."""
+    known = before if isinstance(before, Mapping) else {}
+    return {name: sorted({*known.get(name, ()), *now.get(name, ())}) for name in sorted({*known, *now})}
 
 
 def prepare(runs: Sequence[Run]) -> list[PreparedRun]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         History,
         Message,
         drop_blank_system,
-        row_messages,
+        merge_system,
     )
     from agentgym_gym.rollout._makers import EnvMaker
     from agentgym_gym.rollout._pool import CallerPool, Pool, close_all, shared_pool
@@ -72,8 +72,8 @@ __all__ = [
     "close_all",
     "drop_blank_system",
     "find_spec",
+    "merge_system",
     "read_records",
-    "row_messages",
     "shared_pool",
     "split_id",
     "writer_at",
@@ -91,7 +91,7 @@ _LAZY = {
         "History",
         "Message",
         "drop_blank_system",
-        "row_messages",
+        "merge_system",
     ),
     "_pool": ("CallerPool", "Pool", "close_all", "shared_pool"),
     "_process": ("EnvProcessDied",),

@@ -23,6 +23,7 @@ __all__ = [
     "Summarize",
     "drop_blank_system",
     "estimate",
+    "merge_system",
     "played_call",
     "row_messages",
     "system_message",
@@ -337,6 +338,20 @@ def row_messages(prompt: str | None) -> list[dict[str, str]]:
     row has a blank system message, which `drop_blank_system` removes before the messages reach the model.
     """
     return system_message(prompt) or [{"role": "system", "content": ""}]
+
+
+def merge_system(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with a leading system message merged into the user message after it.
+
+    Some chat templates and model servers have no system role. Evaluation and training then send this.
+    """
+    if not messages or messages[0].get("role") != "system":
+        return list(messages)
+    first, *others = messages
+    if others and others[0].get("role") == "user" and isinstance(others[0].get("content"), str):
+        content = others.pop(0)["content"]
+        return [{"role": "user", "content": f"{first['content']}\n\n{content}"}, *others]
+    return [{"role": "user", "content": str(first["content"])}, *others]
 
 
 def drop_blank_system(messages: Iterable[Message]) -> list[Message]:

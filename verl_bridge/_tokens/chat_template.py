@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from agentgym_gym.rollout import merge_system
 from verl_bridge._tokens import reasoning
 
 __all__ = [
@@ -18,7 +19,6 @@ __all__ = [
     "UnstableTemplate",
     "assistant",
     "followed_by",
-    "merged",
     "shared",
     "user",
 ]
@@ -94,7 +94,7 @@ class ChatTemplate:
 
     def prepared(self, messages: Sequence[Message]) -> list[Message]:
         """Return the messages with the system message merged, if the template does not support one."""
-        return merged(messages) if self.merges_system else list(messages)
+        return merge_system(messages) if self.merges_system else list(messages)
 
     def render(self, messages: Sequence[Message]) -> str:
         """Return a conversation as text, ready for the model's next reply.
@@ -176,17 +176,6 @@ def user(content: str) -> Message:
 def assistant(content: str) -> Message:
     """Return a message of the model."""
     return {"role": "assistant", "content": content}
-
-
-def merged(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with a leading system message merged into the user message after it."""
-    if not messages or messages[0].get("role") != "system":
-        return list(messages)
-    first, *others = messages
-    if others and others[0].get("role") == "user" and isinstance(others[0].get("content"), str):
-        content = others.pop(0)["content"]
-        return [user(f"{first['content']}\n\n{content}"), *others]
-    return [user(str(first["content"])), *others]
 
 
 def followed_by(messages: Sequence[Message], observation: str) -> tuple[list[Message], bool]:
