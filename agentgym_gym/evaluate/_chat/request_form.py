@@ -21,7 +21,7 @@ EMPTY = "(empty)"
 """The content of a message without text. Many servers reject an empty message, or one of blanks."""
 
 SYSTEM_ROLE = "system role"
-NULL_CONTENT = "null content"
+NULL_CONTENT, NO_CONTENT = "null content", "no content"
 
 _REQUIRED = frozenset({"model", "messages", "tools"})
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -111,8 +111,9 @@ class RequestForm:
         if SYSTEM_ROLE in refused:
             sent["messages"] = merge_system(sent["messages"])
         if NULL_CONTENT in refused:
+            content = EMPTY if NO_CONTENT in refused else ""
             sent["messages"] = [
-                {**message, "content": ""} if message["content"] is None else message
+                {**message, "content": content} if message["content"] is None else message
                 for message in sent["messages"]
             ]
         return sent
@@ -141,7 +142,7 @@ class RequestForm:
     def _change(self, name: str, sent: Mapping[str, Any]) -> str:
         if name == SYSTEM_ROLE:
             return "the system prompt is put into the first user message"
-        if name == NULL_CONTENT:
+        if name in {NULL_CONTENT, NO_CONTENT}:
             return ""  # the same message in another form
         other = _OTHER_NAMES.get(name, "")
         if other and other not in self.refused and other not in sent:
@@ -173,10 +174,13 @@ class RequestForm:
             return
         new = [name for name in _parts(sent) if name not in self.accepted and name not in self.refused]
         tried = set[str]()
-        for name, phrase in ((SYSTEM_ROLE, _NO_SYSTEM), (NULL_CONTENT, _CONTENT)):
-            if name in new and phrase.search(error.text):
-                tried.add(name)
-                yield {name}
+        if SYSTEM_ROLE in new and _NO_SYSTEM.search(error.text):
+            tried.add(SYSTEM_ROLE)
+            yield {SYSTEM_ROLE}
+        if NULL_CONTENT in new and (error.status == 400 or _CONTENT.search(error.text)):  # noqa: PLR2004
+            tried.add(NULL_CONTENT)
+            yield {NULL_CONTENT}
+            yield {NULL_CONTENT, NO_CONTENT}
         fields = sent.keys() - _REQUIRED - {"stop"}
         names_one = any(re.search(rf"\b{re.escape(name)}\b", error.text) for name in fields)
         if error.status == 400 and not names_one:  # noqa: PLR2004 - other errors name the field
