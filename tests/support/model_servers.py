@@ -1,4 +1,4 @@
-"""What model servers do: reports of users of other projects, each as a small server, and what becomes of a run.
+"""What model servers do: reports from other projects, each as a small server, and what becomes of a run.
 
 docs/model_errors.md shows the table. Each server is asked by one evaluation: four tasks of TextCraft, at most
 three turns each.
@@ -121,7 +121,8 @@ def second_turns(answer: Answer) -> Callable[[], Server]:
 
     def reply(request: Any) -> Answer:
         messages = request.json["messages"]
-        return answer if sum(message["role"] == "assistant" for message in messages) == 1 else good(request)
+        turn = sum(message["role"] == "assistant" for message in messages)
+        return answer if turn == 1 else good(request)
 
     return lambda: reply
 
@@ -147,8 +148,8 @@ ROLES = "Conversation roles must alternate user/assistant/user/assistant/..."
 PUT_FIRST = "the system prompt is put into the first user message"
 LAST = "After the optional system message, conversation roles must alternate user and assistant roles"
 JINJA = (
-    "\n------------\nWhile executing CallExpression at line 80\nError: Jinja Exception: Only user, assistant and"
-    " tool roles are supported, got system."
+    "\n------------\nWhile executing CallExpression at line 80\nError: Jinja Exception: Only user, assistant "
+    "and tool roles are supported, got system."
 )
 
 
@@ -190,7 +191,8 @@ def _model() -> list[Behaviour]:
                 500,
                 error(
                     "Failed to parse input at pos 395: <|tool_call_start|>[look(a='b')]<|tool_call_end|>",
-                    **{"code": 500, "type": "server_error"},
+                    code=500,
+                    type="server_error",
                 ),
             ),
         ),
@@ -403,7 +405,10 @@ def _fields() -> list[Behaviour]:
         details = {"type": "invalid_request_error", "param": field, "code": "unsupported_parameter"}
         return error(UNSUPPORTED.format(field), **details)
 
-    only_default = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported."
+    only_default = (
+        "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is "
+        "supported."
+    )
     forbidden = {"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}
     both = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
     newer = UNSUPPORTED.format("max_tokens") + " Use 'max_completion_tokens' instead."
