@@ -14,8 +14,8 @@ class OtherApi(NamedTuple):
     """The API of a reply that is not a chat completion.
 
     Attributes:
-        name: What the server sends.
-        advice: What to do.
+        name: The name of the reply.
+        advice: The advice to the user.
     """
 
     name: str

@@ -21,7 +21,7 @@ EMPTY = "(empty)"
 """The content of a message without text. Many servers reject an empty message, or one of blanks."""
 
 SYSTEM_ROLE = "system role"
-NULL_CONTENT, NO_CONTENT = "null content", "no content"
+EMPTY_CONTENT, NULL_CONTENT = "empty content", "null content"  # of messages with tool calls
 
 _REQUIRED = frozenset({"model", "messages", "tools"})
 _OTHER_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -67,7 +67,7 @@ _CONTENT = re.compile(r"\bcontent\b", re.IGNORECASE)
 
 
 class RequestForm:
-    """What a model server refuses in requests for a model, learned from its errors.
+    """The fields and forms that a model server refuses, learned from its errors.
 
     All clones of an agent share it, and so do the runs of `play` with the same model on the same server.
 
@@ -110,10 +110,10 @@ class RequestForm:
                 sent[other] = value
         if SYSTEM_ROLE in refused:
             sent["messages"] = merge_system(sent["messages"])
-        if NULL_CONTENT in refused:
-            content = EMPTY if NO_CONTENT in refused else ""
+        if EMPTY_CONTENT in refused:
+            content = EMPTY if NULL_CONTENT in refused else None
             sent["messages"] = [
-                {**message, "content": content} if message["content"] is None else message
+                message if message["content"] else {**message, "content": content}
                 for message in sent["messages"]
             ]
         return sent
@@ -142,7 +142,7 @@ class RequestForm:
     def _change(self, name: str, sent: Mapping[str, Any]) -> str:
         if name == SYSTEM_ROLE:
             return "the system prompt is put into the first user message"
-        if name in {NULL_CONTENT, NO_CONTENT}:
+        if name in {EMPTY_CONTENT, NULL_CONTENT}:
             return ""  # the same message in another form
         other = _OTHER_NAMES.get(name, "")
         if other and other not in self.refused and other not in sent:
@@ -177,10 +177,10 @@ class RequestForm:
         if SYSTEM_ROLE in new and _NO_SYSTEM.search(error.text):
             tried.add(SYSTEM_ROLE)
             yield {SYSTEM_ROLE}
-        if NULL_CONTENT in new and (error.status == 400 or _CONTENT.search(error.text)):  # noqa: PLR2004
-            tried.add(NULL_CONTENT)
-            yield {NULL_CONTENT}
-            yield {NULL_CONTENT, NO_CONTENT}
+        if EMPTY_CONTENT in new and (error.status == 400 or _CONTENT.search(error.text)):  # noqa: PLR2004
+            tried.add(EMPTY_CONTENT)
+            yield {EMPTY_CONTENT}
+            yield {EMPTY_CONTENT, NULL_CONTENT}
         fields = sent.keys() - _REQUIRED - {"stop"}
         names_one = any(re.search(rf"\b{re.escape(name)}\b", error.text) for name in fields)
         if error.status == 400 and not names_one:  # noqa: PLR2004 - other errors name the field
@@ -191,11 +191,11 @@ class RequestForm:
 
 
 def filled(messages: Sequence[Message]) -> list[Message]:
-    """Return messages without empty content: null beside tool calls, as in OpenAI's API, otherwise a word."""
+    """Return messages without empty content, except beside tool calls, where training has none either."""
     return [
         message
         if (message.get("content") or "").strip()
-        else {**message, "content": None if message.get("tool_calls") else EMPTY}
+        else {**message, "content": "" if message.get("tool_calls") else EMPTY}
         for message in messages
     ]
 
@@ -210,8 +210,8 @@ def _parts(sent: Mapping[str, Any]) -> list[str]:
     parts += [name for name in sent if name in _OTHER_NAMES]
     if messages and messages[0].get("role") == "system":
         parts.append(SYSTEM_ROLE)
-    if any(message.get("content") is None for message in messages):
-        parts.append(NULL_CONTENT)
+    if any(not message["content"] for message in messages):
+        parts.append(EMPTY_CONTENT)
     return parts
 
 
