@@ -108,12 +108,15 @@ class PreparedRun:
         """
         make_agent = self.agent.maker(self.env.chosen.environment, self.env.system_prompt, limits)
         served = getattr(make_agent(), "served", None)
+        before = folder.previous.get("model_server")
+        if before:
+            folder.run["model_server"] = before
 
         def add(record: EpisodeRecord) -> None:
             if limits is not None:
                 folder.run["usage"] = limits.usage.as_dict()
             if callable(served):
-                folder.run["model_server"] = _joined(folder.previous.get("model_server"), served())
+                folder.run["model_server"] = _joined(before, served())
             folder.add(record)
             on_episode(record)
 

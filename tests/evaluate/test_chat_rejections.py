@@ -86,6 +86,21 @@ def test_a_rejection_before_the_first_completion_is_the_settings(serving):
     assert outcomes(agent, 2) == ["BadOption", "BadOption"]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Failed to parse tool schema: unknown type 'decimal'",
+        "Invalid 'tools[0].function.name': string does not match pattern",
+        "Failed to validate function parameters",
+        "messages[2]: could not parse tool call",
+    ],
+)
+def test_an_error_about_the_tools_of_the_run_is_not_the_model_s(serving, message):
+    _, agent = serving(lambda request: (400, {"error": {"message": message}}))
+    with pytest.raises(errors.BadOption, match="rejects the request"):
+        replies(agent)
+
+
 def test_a_key_that_is_rejected_midway_ends_the_run(serving):
     answers = [completion(), (401, {"error": {"message": "expired"}})]
     _, agent = serving(lambda request: answers.pop(0))

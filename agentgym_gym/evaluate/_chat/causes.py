@@ -102,7 +102,7 @@ _OUTPUT_PHRASES = (
     r"failed to parse input at pos \d+:?\s*(?P<rest>.*)",  # llama.cpp, with the text from there on
     r"produced output that does not match the expected",  # llama.cpp
     r"error parsing tool call(?:: raw='(?P<raw>.*?)(?:', err=|$))?",  # Ollama
-    r"failed to (?:parse|generate|validate|decode)(?: the| a| an)? (?:tool|function|fc\b)",
+    r"failed to (?:parse|generate|validate|decode)(?: the| an?)? (?:(?:tool|function)[ _]calls?|fc related)",
     r"failed to (?:parse|decode)(?: the)? (?:generated|model|assistant)",  # TGI
     r"failed to call a function",  # Groq
     r"(?:tool|function)[ _]calls? (?:validation|parsing|generation|argument)\w* (?:\w+ )?(?:fail|error|inv)",

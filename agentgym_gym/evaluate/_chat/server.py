@@ -111,7 +111,7 @@ class ModelServer:
     def hide_secrets(self, text: str) -> str:
         """Return a text from a server or a library with the key, password and header values redacted."""
         secrets = [os.environ.get(self.api_key_variable, "").strip(), *self._own_headers().values()]
-        secrets += [value for name, value in self._query.items() if name != _API_VERSION]
+        secrets += [value for name, value in self._query.items() if "***" in redact(f"?{name}={value}")]
         if self._authorization:
             encoded = self._authorization.removeprefix("Basic ")
             secrets += [encoded, base64.b64decode(encoded).decode("utf-8", "replace").partition(":")[2]]
