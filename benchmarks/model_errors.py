@@ -48,7 +48,7 @@ def measure(behaviour: Any) -> dict[str, Any]:
         server.answer = answer
         command = [sys.executable, "-m", "agentgym_gym", "eval", "TextCraft", "--tasks", "0:4"]
         command += ["--model", "m", "--base-url", f"{server.url}/v1"]
-        command += ["--max-turns", "3", "--out", f"{folder}/run"]
+        command += ["--max-turns", "3", "--concurrency", "1", "--out", f"{folder}/run"]
         variables = {**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "1000", "OPENAI_API_KEY": "sk-none"}
         run = subprocess.Popen(  # noqa: S603 - the command under test
             [*command, *behaviour.options],

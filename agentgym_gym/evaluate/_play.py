@@ -298,6 +298,7 @@ def play_runs(
             requests.append(shared.of(each.agent))
             if requests[-1] is not None:
                 requests[-1].add(folder.previous.get("usage") or {})
+                requests[-1].streak.accepted = any(record.scored for record in folder.records)
         played.folders = folders
         _allow_connections(limits.concurrency)
         records = [record for folder in folders for record in folder.records]

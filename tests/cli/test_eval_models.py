@@ -401,3 +401,15 @@ def test_a_refused_setting_changes_the_protocol_of_the_run(run, tmp_path, textcr
     assert "the server refused: temperature=0 is not sent" in table
     compared = run("compare", tmp_path / "greedy", tmp_path / "refused").stdout
     assert "what the model server refused differs: nothing in A, temperature=0 is not sent in B" in compared
+
+
+def test_a_resumed_run_knows_that_its_server_accepted_requests(run, tmp_path, textcraft_url, started):
+    """A conversation that is rejected at its first turn is then no reason to end the run."""
+    bad = {"error": {"message": "this conversation is bad"}}
+    server = started(FakeServer(in_turn(completion("a"), (400, bad), (400, bad), completion("a"))))
+    usual = ("--server", textcraft_url, "--max-turns", 1, "--concurrency", 1, "--out", tmp_path / "run")
+    command = ("eval", "TextCraft", "--model", "m", "--base-url", f"{server.url}/v1", *usual)
+    assert run(*command, "--tasks", "0:1").exit_code == 0
+    result = run(*command, "--tasks", "0:3", "--resume")
+    assert result.exit_code == 0, result.stderr
+    assert summary(tmp_path / "run")["agent_faults"] == {"ConversationRejected": 1}

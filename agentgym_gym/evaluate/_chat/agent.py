@@ -251,7 +251,7 @@ class ChatAgent:
                 ),
             )
         if self._replied:
-            self._server.streak.end()
+            self.limits.streak.end()
         self._replied = False
         self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
         self._turn, self._calls = 0, ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import ArgumentName, BadOption, SetupError
+from agentgym_gym.evaluate._chat.causes import RejectionStreak
 from agentgym_gym.evaluate._chat.rate_limit import Gate
 from agentgym_gym.evaluate._chat.request_form import RequestForm
 
@@ -123,6 +124,7 @@ class RequestLimits:
     Attributes:
         gate: The gate of the model's server.
         form: The form in which the server accepts requests.
+        streak: The rejected conversations in a row.
         usage: The usage of this model.
 
     Raises:
@@ -138,6 +140,7 @@ class RequestLimits:
     ) -> None:
         self.gate = Gate() if gate is None else gate
         self.form = RequestForm() if form is None else form
+        self.streak = RejectionStreak()
         self.budget = Budget() if budget is None else budget
         self.usage = Usage()
         self._price = price

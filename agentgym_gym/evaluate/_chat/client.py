@@ -223,7 +223,7 @@ class ChatClient:
             completion = read_completion(reply.content)
         except AgentFault as fault:
             api = other_api(reply.content)
-            if api is not None and not self.server.streak.accepted:
+            if api is not None and not self.limits.streak.accepted:
                 if self._other_api == api.name:
                     raise BadOption(
                         "base_url",
@@ -233,7 +233,7 @@ class ChatClient:
                     ) from None
                 self._other_api = api.name
             raise _Failed(type(fault)(self.server.hide_secrets(str(fault)))) from None
-        self.server.streak.accept(len(request["messages"]))
+        self.limits.streak.accept(len(request["messages"]))
         return completion, ""
 
     async def _send(self, request: Mapping[str, Any]) -> tuple[Reply, ErrorReply | None]:
@@ -267,7 +267,7 @@ class ChatClient:
                 return reply, None
             if rule_of(another).cause == "server" or _is_of_model(another):
                 return reply, another
-        return reply, ErrorReply.of(reply, accepted=self.server.streak.accepted)
+        return reply, ErrorReply.of(reply, accepted=self.limits.streak.accepted)
 
     async def _exchanged(self, sent: Mapping[str, Any]) -> tuple[Reply, ErrorReply | None]:
         """Send a request, and return the reply and its error.
@@ -276,7 +276,7 @@ class ChatClient:
             _Failed: There was no reply.
         """
         reply = await self._post(sent)
-        error = ErrorReply.of(reply, accepted=self.server.streak.accepted)
+        error = ErrorReply.of(reply, accepted=self.limits.streak.accepted)
         if error is None:
             self.limits.form.accept(sent)
         return reply, error
@@ -364,7 +364,7 @@ class ChatClient:
         words = f"HTTP {error.status}" + (f": {message}" if message else "")
         match rule_of(error).name:
             case "output":
-                self.server.streak.accept(len(request["messages"]))
+                self.limits.streak.accept(len(request["messages"]))
                 return Completion(scrub(failed_output(error) or ""), error=words), ""
             case "overflow":
                 return None, self._overflow(request, error.value)
@@ -386,10 +386,10 @@ class ChatClient:
                     f"({words}); {await self._model_list()}"
                 )
             case "rejected conversation":
-                if not self.server.streak.reject(len(request["messages"])):
+                if not self.limits.streak.reject(len(request["messages"])):
                     raise ConversationRejected(f"{self.server.url} rejects this conversation ({words})")
                 raise BadOption(
-                    f"{self.server.url} rejects the request ({words}), in {self.server.streak.MOST} "
+                    f"{self.server.url} rejects the request ({words}), in {self.limits.streak.MOST} "
                     "conversations in a row"
                 )
         raise BadOption(f"{self.server.url} rejects the request ({words})")

@@ -18,7 +18,6 @@ from agentgym_gym._text import redact
 from agentgym_gym._version import __version__
 from agentgym_gym.calls import Call
 from agentgym_gym.errors import AccessDenied, ArgumentName, BadOption
-from agentgym_gym.evaluate._chat.causes import RejectionStreak
 
 if TYPE_CHECKING:
     import httpx
@@ -56,7 +55,6 @@ class ModelServer:
         base_url: The base URL for requests, without user name, password and query.
         url: The base URL for display, with secrets redacted.
         official: Whether this is OpenAI's own server.
-        streak: The rejected conversations in a row.
 
     Raises:
         BadOption: The base URL, a header or the client is invalid.
@@ -80,7 +78,6 @@ class ModelServer:
         self._http_client = http_client
         if http_client is not None:
             client_source(http_client)  # reports a mistyped path here, not at the first request
-        self.streak = RejectionStreak()
 
     def __repr__(self) -> str:
         """Return the class and the redacted URL."""
