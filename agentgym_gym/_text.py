@@ -13,6 +13,9 @@ __all__ = ["no_constant", "reason", "redact", "redact_within", "scrub", "server_
 
 _USER = re.compile(r"^(\s*[a-z][a-z0-9+.-]*://)?[^/?#]*@", re.IGNORECASE)
 
+_QUERY_SECRET = re.compile(
+    r"(?<=[?&])([\w.-]*(?:key|token|secret|sig|signature|password|code)=)[^&#\s,]+", re.IGNORECASE
+)
 _USER_WITHIN = re.compile(r"(?<=://)[^/\s]*@")
 _SHORTEST_SECRET = 6
 
@@ -58,8 +61,9 @@ def scrub(value: str) -> str:
 
 
 def redact(url: str) -> str:
-    """Return a URL, or a comma-separated list, without user names and passwords."""
-    return ",".join(_USER.sub(r"\1***@", part) for part in url.split(","))
+    """Return a URL, or a comma-separated list, without user names, passwords and keys in queries."""
+    shown = ",".join(_USER.sub(r"\1***@", part) for part in url.split(","))
+    return _QUERY_SECRET.sub(r"\1***", shown)
 
 
 def server_name(url: str) -> str:
@@ -72,7 +76,7 @@ def server_name(url: str) -> str:
 
 
 def redact_within(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return text without the user names and passwords in its URLs, and without secrets.
+    """Return text without the user names, passwords and keys in its URLs, and without secrets.
 
     Args:
         text: Any text.
@@ -82,4 +86,4 @@ def redact_within(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "***")
-    return _USER_WITHIN.sub("***@", text)
+    return _QUERY_SECRET.sub(r"\1***", _USER_WITHIN.sub("***@", text))

@@ -34,6 +34,7 @@
             ├── ModelBusy              the model server accepts no more requests for now
             ├── ModelError             the model server failed, or the connection broke
             ├── BadCompletion          the model server's reply is not a completion
+            ├── ConversationRejected   the model server rejects one conversation, after others
             └── AgentCrashed           the code of an agent raised an error
 
 The four families have four audiences. A ``SetupError`` is for the author of the call. An ``ActionError`` is
@@ -75,6 +76,7 @@ __all__ = [
     "BadReply",
     "ClientAnswer",
     "ConnectionLost",
+    "ConversationRejected",
     "EnvironmentFailed",
     "Fault",
     "InUse",
@@ -500,6 +502,10 @@ class ModelError(AgentFault):
 
 class BadCompletion(AgentFault):
     """The model server's reply is not a completion: not JSON, incomplete, or without a message."""
+
+
+class ConversationRejected(AgentFault):
+    """The model server rejects this conversation (HTTP 4xx), after it accepted others of the same run."""
 
 
 class AgentCrashed(AgentFault):

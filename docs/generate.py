@@ -6,9 +6,12 @@ Run it with ``make docs``.
 from __future__ import annotations
 
 import ast
+import json
 import re
+import sys
 from collections import defaultdict
 from dataclasses import MISSING, fields
+from importlib import import_module
 from inspect import getdoc, signature
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -23,6 +26,7 @@ from agentgym_gym._cli import app
 from agentgym_gym._cli.console import Command
 from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.evaluate import ChatOptions, Run, RunLimits
+from agentgym_gym.evaluate._chat.causes import CAUSES, RULES
 from agentgym_gym.options import Option, members_of, options_of
 from agentgym_servers.alfworld._measures import comparison
 from verl_bridge._run.loop_arguments import LoopOptions
@@ -136,6 +140,43 @@ def houses_section() -> str:
     """Return the table of the generated houses of ALFWorld beside ALFWorld's games."""
     rows = [f"| {name} | {made:.2f} | {real:.2f} |" for name, (made, real) in comparison().items()]
     return "\n".join(["| measure | generated | ALFWorld's games |", "|---|---|---|", *rows])
+
+
+def causes_section() -> str:
+    """Return the tables of docs/model_errors.md: the causes of errors, and the rules that find them."""
+    causes = [f"| {cause} | {_cell(effect)} |" for cause, effect in CAUSES.items()]
+    rules = [f"| {rule.cause} | {_cell(rule.replies)} | {_cell(rule.effect)} |" for rule in RULES]
+    return "\n".join(
+        [
+            *("| cause | what happens |", "|---|---|", *causes, ""),
+            *("| cause | reply of the server | result |", "|---|---|---|", *rules),
+        ]
+    )
+
+
+def model_servers_section() -> str:
+    """Return the tables of model servers in docs/model_errors.md, which the tests play."""
+    sys.path.insert(0, str(ROOT / "tests" / "support"))
+    try:
+        groups = import_module("model_servers").BEHAVIOURS
+    finally:
+        sys.path.pop(0)
+    seconds = json.loads((DOCS / "records" / "model_servers.json").read_text("utf-8"))
+    parts = []
+    for subject, behaviours in groups.items():
+        rows = ["| the server | report | cause | scored | printed | seconds |", "|---|---|---|---|---|---:|"]
+        for each in behaviours:
+            project, _, number = each.report.partition("#")
+            link = f"[{each.report}](https://github.com/{project}/issues/{number})" if number else ""
+            ended = "the run ends" if each.cause == "settings" else f"{each.scored} of 4"
+            if each.parse_errors:
+                ended += f", {each.parse_errors} parse errors"
+            printed = "" if each.printed == "parse errors" else _code(each.printed) if each.printed else ""
+            measured = "" if seconds.get(each.name) is None else f"{seconds[each.name]:.1f}"
+            cells = (_cell(each.name), link, each.cause, ended, printed, measured)
+            rows.append(f"| {' | '.join(cells)} |")
+        parts.append("\n".join([f"### {subject}", "", *rows]))
+    return "\n\n".join(parts)
 
 
 def environments_page() -> str:
@@ -407,7 +448,9 @@ def with_section(page: str, name: str, text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page that is generated in whole or in part, with its current content."""
-    environment, replies, servers = (DOCS / f"{name}.md" for name in ("environment", "replies", "servers"))
+    names = ("environment", "replies", "servers", "model_errors")
+    environment, replies, servers, model_errors = (DOCS / f"{name}.md" for name in names)
+    errors = with_section(model_errors.read_text("utf-8"), "causes", causes_section())
     own = {
         DOCS / "environments" / f"{e.name.lower()}.md": environment_page(e)
         for e in agentgym_gym.environments()
@@ -421,6 +464,7 @@ def pages() -> dict[Path, str]:
         **command_pages(),
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
         replies: with_section(replies.read_text("utf-8"), "parse", parse_section()),
+        model_errors: with_section(errors, "model servers", model_servers_section()),
         servers: with_section(servers.read_text("utf-8"), "houses", houses_section()),
     }
 

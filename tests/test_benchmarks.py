@@ -29,6 +29,7 @@ BARS = {
         "ALFWorld_memory",
     ],
     "memory": ["theirs_beside_ours"],
+    "model_errors": [],
     "model_requests": [
         "share_of_the_ideal",
         "beside_openai",
@@ -55,6 +56,7 @@ QUICK = set(BARS) - {
     "local_servers",
     "memory",
     "miniwob",
+    "model_errors",
     "model_requests",
     "parsing",
     "sciworld",

@@ -11,7 +11,7 @@ from agentgym_gym._cli.console import ARGUMENTS, clean, out
 from agentgym_gym._cli.progress import duration
 from agentgym_gym._cli.table_formats import print_run, print_runs
 from agentgym_gym._text import redact_within
-from agentgym_gym.evaluate._protocols.applied import protocol_text
+from agentgym_gym.evaluate._protocols.applied import protocol_text, refused_fields
 from agentgym_gym.evaluate._table import table_of
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def print_closing(
             _print(f"{prefix}Protocol {protocol}; its metric is {run['protocol']['metric']}.")
         if text := run["selection"]["text"]:
             _print(f"{prefix}{text[0].upper()}{text[1:]}.")
+        for refused in refused_fields(run):
+            _print(f"{prefix}The model server refused a part of the requests: {refused}.")
         for line in filter(None, (_model_requests(run), _env_requests(run, result.summary.counters))):
             _print(f"{prefix}{line}")
         for line in _fault_lines(result):

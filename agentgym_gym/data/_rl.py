@@ -16,7 +16,7 @@ from agentgym_gym.data._parquet import require_pyarrow
 from agentgym_gym.env import AgentGymEnv
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._items import Seeds
-from agentgym_gym.rollout import row_messages
+from agentgym_gym.rollout._history import row_messages
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment

@@ -27,7 +27,10 @@ __all__ = ["AgentSetup", "model_name"]
 
 _NO_KEY = "AGENTGYM_ENGINE_API_KEY"  # a variable that is never set
 
-_DIRECT = ("tools", "history", "max_tokens", "stop", "on_cut_reply", "keep_reasoning", "retry_seconds")
+_DIRECT = (
+    *("tools", "history", "max_tokens", "stop", "system_role"),
+    *("on_cut_reply", "keep_reasoning", "retry_seconds"),
+)
 """The fields of `ChatOptions` that are arguments of `ChatAgent` as they are."""
 
 
@@ -91,6 +94,11 @@ class AgentSetup:
     def uses_tools(self) -> bool:
         """Whether the agent uses native tool calls for its actions."""
         return isinstance(self.agent, ChatOptions) and self.agent.tools == "native"
+
+    @property
+    def model(self) -> str:
+        """The name of a model on its server; empty for an engine's model, and for another agent."""
+        return (self.agent.model if isinstance(self.agent, ChatOptions) else None) or ""
 
     @property
     def server_key(self) -> str:

@@ -232,8 +232,11 @@ class ReplayAgent:
 def _replies(record: EpisodeRecord) -> Iterator[AgentReply]:
     """Yield the replies that were played: tool calls as calls, all others as text."""
     for turn, text in enumerate(record.replies[: record.turns]):
-        calls = record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
-        if calls:
+        step = record.steps[turn] if turn < len(record.steps) else StepRecord()
+        calls = step.get("tool_calls")
+        if "server_error" in step:
+            yield AgentReply("", text, step=StepRecord(server_error=step["server_error"]))
+        elif calls:
             yield AgentReply(calls, text, step=StepRecord(tool_calls=calls))
         else:
             yield AgentReply(text)

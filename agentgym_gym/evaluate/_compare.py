@@ -12,6 +12,7 @@ from agentgym_gym.errors import BadFile, BadOption
 from agentgym_gym.evaluate._figures.by_task import TaskResult, by_task, mean
 from agentgym_gym.evaluate._figures.intervals import Interval, bootstrap
 from agentgym_gym.evaluate._figures.p_values import permutation_test
+from agentgym_gym.evaluate._protocols.applied import refused_fields
 from agentgym_gym.rollout._history import History
 
 if TYPE_CHECKING:
@@ -214,6 +215,9 @@ def _different_settings(a: RunResult, b: RunResult) -> Iterable[tuple[str, str, 
     for name in sorted({*first, *other}):
         if first.get(name) != other.get(name):
             yield name, shown(first.get(name)), shown(other.get(name))
+    refused, other_refused = (", ".join(refused_fields(run.facts)) or "nothing" for run in (a, b))
+    if refused != other_refused:
+        yield "what the model server refused", refused, other_refused
     histories = _history(a), _history(b)
     if None not in histories and histories[0] != histories[1]:
         yield "the history", str(histories[0]), str(histories[1])

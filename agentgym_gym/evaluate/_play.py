@@ -160,7 +160,7 @@ class Watcher(Protocol):
         """Called before models play many episodes; raises to stop."""
 
     def warn(self, text: str) -> None:
-        """Called with a warning before the first episode."""
+        """Called with a warning about the runs."""
 
     def watch(
         self, before: Sequence[EpisodeRecord], left: int, state: Callable[[], Sequence[str]]
@@ -289,7 +289,7 @@ def play_runs(
 
     check_options(limits)
     prepared = prepare(runs)
-    shared = SharedLimits(limits, [each.agent for each in prepared], ray=ray)
+    shared = SharedLimits(limits, [each.agent for each in prepared], ray=ray, notify=watcher.warn)
     if shared.unpriced and limits.prices is not None:
         watcher.warn(f"{limits.prices} has no price of {', '.join(shared.unpriced)}: its cost is unknown")
     several = len(prepared) > 1
@@ -318,6 +318,7 @@ def play_runs(
             requests.append(shared.of(each.agent))
             if requests[-1] is not None:
                 requests[-1].add(folder.previous.get("usage") or {})
+                requests[-1].streak.accepted = any(record.scored for record in folder.records)
         played.folders = folders
         _allow_connections(limits.concurrency)
         records = [record for folder in folders for record in folder.records]

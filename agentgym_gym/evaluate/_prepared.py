@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,12 +108,15 @@ class PreparedRun:
         """
         make_agent = self.agent.maker(self.env.chosen.environment, self.env.system_prompt, limits)
         served = getattr(make_agent(), "served", None)
+        before = folder.previous.get("model_server")
+        if before:
+            folder.run["model_server"] = before
 
         def add(record: EpisodeRecord) -> None:
             if limits is not None:
                 folder.run["usage"] = limits.usage.as_dict()
             if callable(served):
-                folder.run["model_server"] = served()
+                folder.run["model_server"] = _joined(before, served())
             folder.add(record)
             on_episode(record)
 
@@ -127,6 +130,12 @@ class PreparedRun:
             timeout=self.env.deadline,
             success_at=self.env.success_at,
         )
+
+
+def _joined(before: Any, now: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return what a model server reported before a run was resumed, and since."""
+    known = before if isinstance(before, Mapping) else {}
+    return {name: sorted({*known.get(name, ()), *now.get(name, ())}) for name in sorted({*known, *now})}
 
 
 def prepare(runs: Sequence[Run]) -> list[PreparedRun]:

@@ -260,13 +260,15 @@ def _reader(env_id: str, options: Mapping[str, Any]) -> Iterator[AgentGymEnv]:
 def _parse_replies(env: AgentGymEnv, record: EpisodeRecord) -> list[_ParsedReply]:
     """Parse the replies that were played."""
     return [
-        _parse_reply(env, _tool_calls(record, turn) or reply)
+        _parse_reply(env, _reply_action(record, turn, reply))
         for turn, reply in enumerate(record.replies[: record.turns])
     ]
 
 
-def _tool_calls(record: EpisodeRecord, turn: int) -> list[dict[str, str]] | None:
-    return record.steps[turn].get("tool_calls") if turn < len(record.steps) else None
+def _reply_action(record: EpisodeRecord, turn: int, reply: str) -> StepAction:
+    """Return a reply as it was played: its calls, or its text unless the model's server rejected it."""
+    step = record.steps[turn] if turn < len(record.steps) else StepRecord()
+    return "" if "server_error" in step else step.get("tool_calls") or reply
 
 
 def _parse_reply(env: AgentGymEnv, reply: StepAction) -> _ParsedReply:

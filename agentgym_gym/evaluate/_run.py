@@ -100,6 +100,10 @@ class ChatOptions:
     ] = None
     top_p: Annotated[float | None, Option("nucleus sampling threshold", _MODEL, least=0, most=1)] = None
     stop: Annotated[Sequence[str], Option("stop sequence of replies; repeatable", _MODEL)] = ()
+    system_role: Annotated[
+        Literal["system", "user"] | None,
+        Option("role of the system prompt; user: part of the first user message", _MODEL, default="system"),
+    ] = None
     sampling: Annotated[
         Mapping[str, Any],
         Option("more request parameters, as a JSON object", _MODEL, metavar="JSON", values="json"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentgym_gym.errors import ArgumentName, BadOption
 from agentgym_gym.evaluate._chat.budget import Budget, RequestLimits
 from agentgym_gym.evaluate._chat.rate_limit import Gate
+from agentgym_gym.evaluate._chat.request_form import RequestForm
 from agentgym_gym.evaluate._figures.prices import Price, read_prices
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ SLOW_SECONDS = 10.0
 
 
 class SharedLimits:
-    """The budget of several runs, and a gate for each model server.
+    """The budget of several runs, a gate for each model server, and the form of requests for each model.
 
     Args:
         limits: The limits.
         agents: The agents of the runs.
         ray: The address of a Ray cluster, whose processes share no budget.
+        notify: Called once with a sentence for each field of requests that a server refuses; by default,
+            they are logged.
 
     Attributes:
         budget: The budget of all runs.
@@ -38,7 +41,14 @@ class SharedLimits:
         BadOption: A limit has no effect or cannot be enforced.
     """
 
-    def __init__(self, limits: RunLimits, agents: Sequence[AgentSetup], *, ray: str | None = None) -> None:
+    def __init__(
+        self,
+        limits: RunLimits,
+        agents: Sequence[AgentSetup],
+        *,
+        ray: str | None = None,
+        notify: Callable[[str], object] | None = None,
+    ) -> None:
         given = {name: getattr(limits, name) for name in _LIMITS if getattr(limits, name) is not None}
         first = next(iter(given), None)
         if first is not None and not any(agent.is_model for agent in agents):
@@ -57,6 +67,8 @@ class SharedLimits:
         self.budget = Budget(limits.max_tokens_total, limits.max_cost)
         self._rate = limits.requests_per_minute
         self._gates: dict[str, Gate] = {}
+        self._forms: dict[tuple[str, str], RequestForm] = {}
+        self._notify = notify
         models = dict.fromkeys(agent.name for agent in agents if agent.is_model)
         by_name = {agent.name: agent for agent in agents}
         self.unpriced = [name for name in models if self.price(by_name[name]) is None]
@@ -77,7 +89,8 @@ class SharedLimits:
         if not agent.is_model:
             return None
         gate = self._gates.setdefault(agent.server_key, Gate(self._rate))
-        return RequestLimits(gate, self.budget, self.price(agent))
+        form = self._forms.setdefault((agent.server_key, agent.model), RequestForm(self._notify))
+        return RequestLimits(gate, self.budget, self.price(agent), form)
 
     def state(self) -> list[str]:
         """Return the state of the requests in words."""

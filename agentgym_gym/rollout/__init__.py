@@ -42,7 +42,6 @@ if TYPE_CHECKING:
         Message,
         drop_blank_system,
         merge_system,
-        row_messages,
     )
     from agentgym_gym.rollout._makers import EnvMaker
     from agentgym_gym.rollout._pool import CallerPool, Pool, close_all, shared_pool
@@ -75,7 +74,6 @@ __all__ = [
     "find_spec",
     "merge_system",
     "read_records",
-    "row_messages",
     "shared_pool",
     "split_id",
     "writer_at",
@@ -94,7 +92,6 @@ _LAZY = {
         "Message",
         "drop_blank_system",
         "merge_system",
-        "row_messages",
     ),
     "_pool": ("CallerPool", "Pool", "close_all", "shared_pool"),
     "_process": ("EnvProcessDied",),

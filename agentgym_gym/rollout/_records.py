@@ -34,6 +34,8 @@ class StepRecord(TypedDict, total=False):
         reasoning: The model's reasoning, if the server returns it separately from the reply.
         tool_calls: The calls the model made, each with ``name`` (str), ``arguments`` (str, JSON) and ``id``.
         finish_reason: The finish reason reported by the model's server.
+        server_error: The error by which the model's server rejected the model's own call or output. The turn
+            has a parse error; the reply is the text in the error, and is not parsed.
         prompt_tokens: Tokens of the request, as counted by the server.
         completion_tokens: Tokens of the reply, including reasoning.
         reasoning_tokens: Tokens of the reasoning.
@@ -52,6 +54,7 @@ class StepRecord(TypedDict, total=False):
     reasoning: str
     tool_calls: list[dict[str, str]]
     finish_reason: str
+    server_error: str
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int

@@ -362,3 +362,54 @@ def test_an_engine_without_its_python_names_the_option(run, tmp_path):
     result = run("eval", "TextCraft", *launch, sys.executable, "--out", tmp_path / "run")
     assert "lacks vllm" in result.stderr
     assert "--engine-python" in result.stderr
+
+
+def refuses_temperature(request):
+    if "temperature" in request.json:
+        return 400, {
+            "error": {"message": "temperature is not supported with this model", "param": "temperature"}
+        }
+    return completion("Action:\ninventory")
+
+
+def test_a_refused_field_is_printed_once_for_all_runs_of_a_model(run, tmp_path, monkeypatch, started):
+    monkeypatch.chdir(tmp_path)
+    server = started(FakeServer(refuses_temperature))
+    environments = "".join(
+        f'[[environments]]\nid = "counting_env:bridge/{name}-v0"\n' for name in ("Count", "Instructed")
+    )
+    agent = f'[[agents]]\nmodel = "tiny"\nbase_url = "{server.url}/v1"\ntemperature = 0.0\n'
+    Path("runs.toml").write_text(f'out = "out"\nmax_turns = 1\ntasks = "0:3"\n{environments}{agent}')
+    result = run("eval", "runs.toml")
+    assert result.exit_code == 0, result.stderr
+    change = "temperature=0.0 is not sent"
+    assert result.stderr.count(change) == 1
+    for folder in (tmp_path / "out").iterdir():
+        assert summary(folder)["run"]["model_server"]["refused"] == [change]
+    assert len([sent for sent in asked(server) if "temperature" in sent]) <= 16
+
+
+def test_a_refused_setting_changes_the_protocol_of_the_run(run, tmp_path, textcraft_url, started):
+    answers = {"refused": refuses_temperature, "greedy": in_turn(completion("a"))}
+    usual = ("--protocol", "quick", "--server", textcraft_url, "--max-turns", 1, "--model", "m")
+    for name, answer in answers.items():
+        url = f"{started(FakeServer(answer)).url}/v1"
+        command = ("eval", "TextCraft", *usual, "--base-url", url, "--out", tmp_path / name)
+        assert run(*command, "--positions", "0:2").exit_code == 0
+        assert run(*command, "--positions", "0:2", "--resume").exit_code == 0  # nothing is left to play
+    table = " ".join(run("table", tmp_path / "refused", tmp_path / "greedy").stdout.split())
+    assert "the server refused: temperature=0 is not sent" in table
+    compared = run("compare", tmp_path / "greedy", tmp_path / "refused").stdout
+    assert "what the model server refused differs: nothing in A, temperature=0 is not sent in B" in compared
+
+
+def test_a_resumed_run_knows_that_its_server_accepted_requests(run, tmp_path, textcraft_url, started):
+    """A conversation that is rejected at its first turn is then no reason to end the run."""
+    bad = {"error": {"message": "this conversation is bad"}}
+    server = started(FakeServer(in_turn(completion("a"), (400, bad), (400, bad), completion("a"))))
+    usual = ("--server", textcraft_url, "--max-turns", 1, "--concurrency", 1, "--out", tmp_path / "run")
+    command = ("eval", "TextCraft", "--model", "m", "--base-url", f"{server.url}/v1", *usual)
+    assert run(*command, "--tasks", "0:1").exit_code == 0
+    result = run(*command, "--tasks", "0:3", "--resume")
+    assert result.exit_code == 0, result.stderr
+    assert summary(tmp_path / "run")["agent_faults"] == {"ConversationRejected": 1}

@@ -324,7 +324,8 @@ def test_sampling_parameters_are_sent_as_they_are(model):
         ({"sampling": {"top_p": float("nan")}}, "should be JSON: Out of range"),
         ({"base_url": "127.0.0.1:8000"}, "base_url='127.0.0.1:8000' is"),
         ({"base_url": "http://h:x/v1"}, "is not a URL"),
-        ({"base_url": "http://h/v1?key=secret"}, "base_url='http://h/v1' should end"),
+        ({"system_role": "developer"}, "system_role='developer' should be one of system, user"),
+        ({"base_url": "http://h/v1?key=secret#top"}, r"base_url='http://h/v1\?key=\*\*\*' should not have"),
     ],
 )
 def test_invalid_arguments_of_an_agent(options, message):

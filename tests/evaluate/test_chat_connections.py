@@ -197,3 +197,40 @@ def test_a_request_that_is_abandoned_closes_its_connection(model, how):
         if not waiting.is_set():
             asyncio.run(play(seconds))
     assert closed.is_set()
+
+
+def test_a_query_of_the_base_url_is_part_of_each_request(model, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-mine")
+    server, _ = model(completion())
+    url = f"{server.url}/openai/deployments/gpt?api-version=2024-10-21"
+    agent = ChatAgent("gpt", base_url=url)
+    replies(agent, 2)
+    assert [(request.path, request.query) for request in server.requests] == [
+        ("/openai/deployments/gpt/chat/completions", "api-version=2024-10-21")
+    ] * 2
+    sent = server.requests[0].headers
+    assert (sent["api-key"], sent.get("authorization")) == ("key-of-mine", None)  # as Azure requires
+    assert agent.describe()["base_url"] == url
+
+
+def test_a_key_in_the_query_is_shown_nowhere(model):
+    server, _ = model((400, {"error": {"message": "bad secret-of-mine"}}))
+    agent = ChatAgent("m", base_url=f"{server.url}/v1?key=secret-of-mine&region=eu")
+    with pytest.raises(errors.BadOption, match=r"bad \*\*\*") as raised:
+        replies(agent)
+    assert server.requests[0].query == "key=secret-of-mine&region=eu"
+    assert "secret-of-mine" not in f"{agent!r} {agent.describe()} {raised.value}"
+    assert "key=***&region=eu" in agent.describe()["base_url"]
+
+
+def test_a_key_in_a_header_replaces_the_placeholder(model):
+    server, agent = model(completion(), headers={"X-API-Key": "token-of-mine"})
+    replies(agent)
+    sent = server.requests[0].headers
+    assert (sent["x-api-key"], sent.get("authorization")) == ("token-of-mine", None)
+
+
+def test_a_url_with_the_whole_path_is_a_base_url(model):
+    server, _ = model(completion())
+    replies(ChatAgent("m", base_url=f"{server.url}/v1/chat/completions"))
+    assert server.requests[0].path == "/v1/chat/completions"

@@ -357,7 +357,7 @@ def test_invalid_toml(tmp_path):
         ("a <b> [c] < d > think", "a <b> [c] < d > think"),
         ("<think>hm</think>\n\nAction: a", "Action: a"),
         ("hm\n</think>\nAction: a", "Action: a"),
-        ("<think>hm, and no end", ""),
+        ("<think>hm, and no end", "(empty)"),
         ("So: <think>hm", "So:"),
         ("<think>a <think>b</think> c</think>d", "d"),
         ("<think>a</think>b<think>c</think>d", "bd"),

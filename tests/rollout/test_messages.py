@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 
 from agentgym_gym.errors import BadOption
-from agentgym_gym.rollout import EnvMaker, History, Pool, drop_blank_system, row_messages
+from agentgym_gym.rollout import EnvMaker, History, Pool, drop_blank_system, merge_system
 from counting_env import Count, Instructed
 
 INSTRUCTED = "counting_env:bridge/Instructed-v0"
@@ -118,10 +118,24 @@ def test_a_history_that_is_no_policy_is_an_error_before_the_episode():
         Pool(Count).episode(history="few")
 
 
-@pytest.mark.parametrize("prompt", [None, "", " \n"])
-def test_without_a_system_prompt_a_row_has_a_blank_message_that_no_model_sees(prompt):
-    assert row_messages(prompt) == [{"role": "system", "content": ""}]
-    assert drop_blank_system(row_messages(prompt)) == []
+@pytest.mark.parametrize(
+    ("messages", "merged"),
+    [
+        ([("system", "Win."), ("user", "o0")], [("user", "Win.\n\no0")]),
+        (
+            [("system", "Win."), ("user", "a"), ("assistant", "b")],
+            [("user", "Win.\n\na"), ("assistant", "b")],
+        ),
+        ([("system", "Win."), ("assistant", "b")], [("user", "Win."), ("assistant", "b")]),
+        ([("user", "o0")], [("user", "o0")]),
+        ([], []),
+    ],
+)
+def test_a_system_message_is_merged_into_the_first_user_message(messages, merged):
+    def of(pairs):
+        return [{"role": role, "content": content} for role, content in pairs]
+
+    assert merge_system(of(messages)) == of(merged)
 
 
 def test_only_blank_system_messages_are_dropped():

@@ -18,6 +18,7 @@ from agentgym_gym.evaluate._chat.client import ChatClient, CompletionResult
 from agentgym_gym.evaluate._chat.prompt import ChatPrompt
 from agentgym_gym.evaluate._chat.rate_limit import Gate
 from agentgym_gym.evaluate._chat.reply import text_of, without_thinking
+from agentgym_gym.evaluate._chat.request_form import filled
 from agentgym_gym.evaluate._chat.server import ModelServer
 from agentgym_gym.rollout._env_facts import env_id_of, system_prompt_of, tools_of
 from agentgym_gym.rollout._history import (
@@ -26,6 +27,7 @@ from agentgym_gym.rollout._history import (
     History,
     Message,
     estimate,
+    merge_system,
     played_call,
 )
 from agentgym_gym.rollout._records import StepRecord
@@ -39,6 +41,7 @@ __all__ = ["ChatAgent", "request_seed"]
 
 OnCutReply = Literal["end", "play"]
 Tools = Literal["none", "native"]
+SystemRole = Literal["system", "user"]
 
 _RESERVED = frozenset({"model", "messages", "tools", "seed", "stream", "stream_options", "n"})
 _NOT_IN_BODY = frozenset({"extra_headers", "extra_query", "timeout"})
@@ -65,12 +68,15 @@ class ChatAgent:
         prompt: A system prompt around that one, or few-shot examples after it.
         history: The part of the conversation to send, and the summary of the rest: a `History`, or its text
             such as ``"turns:4"``.
-        sampling: Request parameters by name, such as ``temperature``, sent unchanged. An ``extra_body`` is
-            merged into the request, as in OpenAI's client.
+        sampling: Request parameters by name, such as ``temperature``, sent unchanged unless the server
+            refuses them. An ``extra_body`` is merged into the request, as in OpenAI's client.
         seed: Base seed, from which `request_seed` derives the ``seed`` of each request; None to send none.
         max_tokens: Maximum number of tokens of a reply, from 1; None for the server's limit. OpenAI's own
-            server receives it as ``max_completion_tokens``, because its newer models accept nothing else.
+            server receives it as ``max_completion_tokens``, because its newer models accept nothing else, and
+            so does a server that refuses ``max_tokens``.
         stop: One or several stop sequences.
+        system_role: The role of the system prompt. ``"user"`` puts it into the first user message, for models
+            without a system role; a server that refuses the role receives that anyway.
         on_cut_reply: Handling of a reply that reached the token limit: ``"end"`` ends the episode with the
             ending ``reply_cut``; ``"play"`` plays the reply unless it contains tool calls.
         keep_reasoning: Whether to keep the reasoning of earlier replies in the history.
@@ -109,6 +115,7 @@ class ChatAgent:
         seed: int | None = None,
         max_tokens: int | None = None,
         stop: str | Sequence[str] | None = None,
+        system_role: SystemRole = "system",
         on_cut_reply: OnCutReply = "end",
         keep_reasoning: bool = False,
         timeout: float = 600.0,
@@ -120,7 +127,12 @@ class ChatAgent:
         max_cost: float | None = None,
         price: Price | None = None,
     ) -> None:
-        for option, value, allowed in (("tools", tools, Tools), ("on_cut_reply", on_cut_reply, OnCutReply)):
+        choices = (
+            ("tools", tools, Tools),
+            ("system_role", system_role, SystemRole),
+            ("on_cut_reply", on_cut_reply, OnCutReply),
+        )
+        for option, value, allowed in choices:
             if value not in get_args(allowed):
                 raise BadOption(option, value, f"one of {', '.join(get_args(allowed))}")
         if not isinstance(model, str) or not model:
@@ -146,6 +158,7 @@ class ChatAgent:
         self._seed = seed
         self._max_tokens = max_tokens
         self._stop = stop if isinstance(stop, str) else stops or None
+        self._system_role = system_role
         self._on_cut_reply = on_cut_reply
         self._keep_reasoning = keep_reasoning
         self._conversation: Conversation | None = None
@@ -153,6 +166,7 @@ class ChatAgent:
         self._tools: list[Any] = []
         self._task = (0, 0)
         self._turn = 0
+        self._replied = False  # whether the last request of the conversation was not rejected
         self._calls: tuple[ChatToolCall, ...] = ()  # of the last turn; the next observation is their result
 
     def __repr__(self) -> str:
@@ -186,8 +200,10 @@ class ChatAgent:
 
     def describe(self) -> dict[str, Any]:
         """Return the model, its server and every setting as JSON values, without the API key."""
-        # Runs of earlier versions lack `system_prompt`. It is added only if set, so that they can resume.
+        # Runs of earlier versions lack these. They are added only if set, so that such runs can resume.
         own = {} if self._system_prompt is None else {"system_prompt": self._system_prompt}
+        if self._system_role != "system":
+            own["system_role"] = self._system_role
         return {
             **own,
             "model": self.model,
@@ -207,12 +223,15 @@ class ChatAgent:
         }
 
     def served(self) -> dict[str, list[str]]:
-        """Return the server's metadata in the replies to this agent and its clones.
+        """Return what the server of this agent and its clones reported and refused.
 
         ``model`` lists the model names in the replies, and ``system_fingerprint`` the fingerprints of the
-        server's configuration. There are several values if they changed.
+        server's configuration. There are several values if they changed. ``refused`` lists the fields that
+        the server refused, with what is sent instead.
         """
-        return {name: sorted(values) for name, values in sorted(self._served.items())}
+        served = {name: sorted(values) for name, values in sorted(self._served.items())}
+        refused = self.limits.form.changes
+        return {**served, "refused": refused} if refused else served
 
     async def reset(self, env: Any, observation: str, info: dict[str, Any]) -> None:
         """Begin an episode.
@@ -231,6 +250,9 @@ class ChatAgent:
                     "='none'",
                 ),
             )
+        if self._replied:
+            self.limits.streak.end()
+        self._replied = False
         self._task = (int(info.get("task_id", 0)), int(info.get("sample", 0)))
         self._turn, self._calls = 0, ()
         own = system_prompt_of(env) if self._system_prompt is None else self._system_prompt
@@ -244,14 +266,16 @@ class ChatAgent:
         Raises:
             SetupError: The server rejects the request: the key, the model or an option; or a budget is used
                 up.
-            AgentFault: The server's faults lasted longer than ``retry_seconds``.
+            AgentFault: The server's faults lasted longer than ``retry_seconds``, or it rejects this
+                conversation.
         """
         conversation = self._conversation
         if conversation is None:
             raise BadOption("act() was called before reset(): call reset() first")
         self._observe(conversation, scrub(observation), info)
-        one_call = {_PARALLEL: False} if self._tools and _PARALLEL not in self._sampling else {}
-        result = await self._client.complete(self._request(conversation), one_call)
+        self._replied = False
+        result = await self._client.complete(self._request(conversation))
+        self._replied = True
         self._turn += 1
         completion = result.completion
         if completion is None:
@@ -265,7 +289,7 @@ class ChatAgent:
             step["omitted_turns"] = conversation.omitted
         reply = self._reply(completion, step)
         conversation.add_reply(self._history_message(completion))
-        self._calls = completion.calls if self._native else ()
+        self._calls = completion.calls if self._native and not completion.error else ()
         return reply
 
     async def close(self) -> None:
@@ -297,9 +321,12 @@ class ChatAgent:
             limit: self._max_tokens,
             "seed": None if self._seed is None else request_seed(self._seed, *self._task, self._turn),
         }
+        messages = filled(conversation.to_send())
+        one_call = {_PARALLEL: False} if self._tools else {}
         return {
             "model": self.model,
-            "messages": conversation.to_send(),
+            "messages": messages if self._system_role == "system" else merge_system(messages),
+            **one_call,
             **self._sampling,
             **{name: value for name, value in own.items() if value is not None},
         }
@@ -307,6 +334,8 @@ class ChatAgent:
     def _reply(self, completion: Completion, step: StepRecord) -> AgentReply:
         """Convert a completion to the agent's reply."""
         text = text_of(completion.content, completion.calls)
+        if completion.error:  # not parsed again: the model's calls are those that its server can parse
+            return AgentReply("", text=text, step=step)
         reason = completion.finish_reason
         if reason == "content_filter":
             return AgentReply(None, text=text, ending="content_filter", step=step)
@@ -330,7 +359,7 @@ class ChatAgent:
         kept = self._keep_reasoning
         content = completion.content if kept else without_thinking(completion.content)
         message: dict[str, Any] = {"role": "assistant", "content": content}
-        if completion.calls and self._native:
+        if completion.calls and self._native and not completion.error:
             calls = zip(_ids(completion.calls, self._turn), completion.calls, strict=True)
             message["tool_calls"] = [
                 _tool_call(
@@ -389,9 +418,11 @@ def _step_of(completion: Completion, result: CompletionResult) -> StepRecord:
     step = StepRecord(retries=result.retries, **completion.usage)
     if completion.finish_reason:
         step["finish_reason"] = completion.finish_reason
+    if completion.error:
+        step["server_error"] = completion.error
     if completion.reasoning:
         step["reasoning"] = completion.reasoning
-    if completion.calls:
+    if completion.calls and not completion.error:
         step["tool_calls"] = [
             {"name": call.name, "arguments": call.arguments, "id": call.id} for call in completion.calls
         ]

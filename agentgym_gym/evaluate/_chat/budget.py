@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.errors import ArgumentName, BadOption, SetupError
+from agentgym_gym.evaluate._chat.causes import RejectionStreak
 from agentgym_gym.evaluate._chat.rate_limit import Gate
+from agentgym_gym.evaluate._chat.request_form import RequestForm
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate._figures.prices import Price
@@ -117,9 +119,12 @@ class RequestLimits:
         gate: The gate of the model's server.
         budget: The budget.
         price: The price of the tokens, which a maximum cost requires.
+        form: The form in which the server accepts requests.
 
     Attributes:
         gate: The gate of the model's server.
+        form: The form in which the server accepts requests.
+        streak: The rejected conversations in a row.
         usage: The usage of this model.
 
     Raises:
@@ -127,9 +132,15 @@ class RequestLimits:
     """
 
     def __init__(
-        self, gate: Gate | None = None, budget: Budget | None = None, price: Price | None = None
+        self,
+        gate: Gate | None = None,
+        budget: Budget | None = None,
+        price: Price | None = None,
+        form: RequestForm | None = None,
     ) -> None:
         self.gate = Gate() if gate is None else gate
+        self.form = RequestForm() if form is None else form
+        self.streak = RejectionStreak()
         self.budget = Budget() if budget is None else budget
         self.usage = Usage()
         self._price = price

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-import logging
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from agentgym_gym._backoff import backoff, retry_after_seconds
 from agentgym_gym._http.asyncio_connection import Connection
 from agentgym_gym._http.retry import Send
-from agentgym_gym._logging import log
-from agentgym_gym._text import reason
-from agentgym_gym.calls import Call, Reply
+from agentgym_gym._text import reason, scrub
+from agentgym_gym.calls import Reply
 from agentgym_gym.errors import (
     AccessDenied,
     AgentFault,
@@ -23,6 +21,7 @@ from agentgym_gym.errors import (
     BadCompletion,
     BadOption,
     BadReply,
+    ConversationRejected,
     Fault,
     ModelBusy,
     ModelError,
@@ -33,17 +32,18 @@ from agentgym_gym.errors import (
     SetupError,
 )
 from agentgym_gym.evaluate._chat.budget import RequestLimits
+from agentgym_gym.evaluate._chat.causes import ErrorReply, failed_output, rule_of
+from agentgym_gym.evaluate._chat.other_apis import other_api
 from agentgym_gym.evaluate._chat.reply import (
     Completion,
     context_window,
     error_message,
-    is_filtered,
-    is_overflow,
     parse_json,
     read_completion,
 )
 
 if TYPE_CHECKING:
+    from agentgym_gym.calls import Call
     from agentgym_gym.evaluate._chat.server import ModelConnection, ModelServer
 
 __all__ = ["ChatClient", "CompletionResult"]
@@ -54,10 +54,6 @@ MAX_PAUSE_SECONDS = 30.0
 _CHECK_SECONDS = 10.0
 _MODELS_SECONDS = 10.0
 _MODELS_SHOWN = 20
-_DENIED = frozenset({401, 403, 407})
-_MAYBE_OVERFLOW = frozenset({400, 413, 422})
-_NO_QUOTA = b'"insufficient_quota"'  # the code of OpenAI's error
-_MAYBE_FIELD = frozenset({400, 422})
 _TRANSIENT: Mapping[int, type[AgentFault]] = {
     408: ModelTimeout,
     409: ModelError,
@@ -122,6 +118,7 @@ class ChatClient:
         self.retry_seconds = retry_seconds
         self.limits = RequestLimits()
         self._waited = 0.0  # seconds spent in the gate
+        self._other_api = ""  # the API of the last reply, if it was none of chat completions
         self._connection: ModelConnection | None = None
 
     def clone(self) -> ChatClient:
@@ -158,9 +155,7 @@ class ChatClient:
                 "=URL",
             ) from None
 
-    async def complete(
-        self, request: Mapping[str, Any], optional: Mapping[str, Any] | None = None
-    ) -> CompletionResult:
+    async def complete(self, request: Mapping[str, Any]) -> CompletionResult:
         """Request a completion, with retries after server faults until `retry_seconds` have passed.
 
         The pause between attempts is the server's ``Retry-After``, otherwise exponential backoff: 0.5 s,
@@ -168,18 +163,17 @@ class ChatClient:
 
         Args:
             request: The request body: ``model``, ``messages`` and the other fields.
-            optional: Body fields that are dropped if the server rejects them.
 
         Raises:
             SetupError: The server rejects the request: the key, the model or an option; or a budget is used
                 up.
-            AgentFault: The server's faults lasted too long.
+            AgentFault: The server's faults lasted too long, or it rejects this conversation.
         """
         began = None
         retries = 0
         while True:
             try:
-                completion, ending = await self._attempt(request, optional or {})
+                completion, ending = await self._attempt(request)
             except _Failed as failed:
                 now, fault = time.monotonic() - self._waited, failed.fault
                 began = now if began is None else began
@@ -191,7 +185,7 @@ class ChatClient:
                 if now + pause > began + self.retry_seconds:
                     raise self._final_fault(failed, retries, now - began) from None
             else:
-                if completion is not None:
+                if completion is not None and not completion.error:
                     self.limits.charge(completion.usage)
                 return CompletionResult(completion, ending, retries)
             with self.limits.gate.retrying(str(fault)):
@@ -204,60 +198,81 @@ class ChatClient:
         attempts = f"{retries + 1} attempts in {seconds:.0f} s" if retries else "1 attempt"
         return type(failed.fault)(f"{self.server.url}: {failed.fault} ({attempts}{wait})")
 
-    async def _attempt(
-        self, request: Mapping[str, Any], optional: Mapping[str, Any]
-    ) -> tuple[Completion | None, str]:
-        """Send the request once, or twice if the server rejects an optional field.
+    async def _attempt(self, request: Mapping[str, Any]) -> tuple[Completion | None, str]:
+        """Send the request once, or several times if the server refuses fields of it.
+
+        Returns:
+            The completion or None, and the ending of the episode or "".
 
         Raises:
             _Failed: The server had a fault.
-            SetupError: The server rejects the request.
+            ConversationRejected: The server rejects this conversation.
+            SetupError: The server rejects the settings.
         """
-        reply = await self._send(request, optional)
+        reply, error = await self._send(request)
+        if error is not None:
+            return await self._judge(request, error)
         try:
-            if _is_success(reply.status):
-                return read_completion(reply.content), ""
+            completion = read_completion(reply.content)
         except AgentFault as fault:
-            body = parse_json(reply.content)
-            if isinstance(body, Mapping) and body.get("error") and is_overflow(body):
-                return None, self._overflow(request, body)
+            api = other_api(reply.content)
+            if api is not None and not self.limits.streak.accepted:
+                if self._other_api == api.name:
+                    raise BadOption(
+                        "base_url",
+                        self.server.url,
+                        problem=f"has no chat completions: the server sends {api.name} "
+                        f"({self.server.hide_secrets(str(fault))}); {api.advice}",
+                    ) from None
+                self._other_api = api.name
             raise _Failed(type(fault)(self.server.hide_secrets(str(fault)))) from None
-        return None, await self._rejection(request, reply)
+        self.limits.streak.accept(len(request["messages"]))
+        return completion, ""
 
-    async def _send(self, request: Mapping[str, Any], optional: Mapping[str, Any]) -> Reply:
-        """Send a request with the optional fields, and again without the fields that the server rejects.
+    async def _send(self, request: Mapping[str, Any]) -> tuple[Reply, ErrorReply | None]:
+        """Send a request in the form that the server accepts, and again if the server refuses a part of it.
 
-        An error that names a field rejects it. Any other HTTP 400 rejects all fields if the server has not
-        accepted them before and accepts the request without them.
+        An error that names a field refuses it. After another rejection, parts that the server has never
+        accepted are left out, one after another.
+
+        Returns:
+            The reply, and its error if it has one.
 
         Raises:
             _Failed: There was no reply.
         """
-        server = self.server
-        fields = {name: value for name, value in optional.items() if name not in server.refused_fields}
-        reply = await self._post({**request, **fields})
-        status, body = reply.status, reply.content
-        if _is_success(status):
-            server.accepted_fields.update(fields)
-        if (
-            not fields
-            or status not in _MAYBE_FIELD
-            or is_overflow(parse_json(body))
-            or is_filtered(parse_json(body))
-        ):
-            return reply
-        named = {name for name in fields if name.encode() in body}
-        if not named and (status != 400 or server.accepted_fields.issuperset(fields)):  # noqa: PLR2004
-            return reply
-        refused = named or fields.keys()
-        reply = await self._post(
-            {**request, **{name: value for name, value in fields.items() if name not in refused}}
-        )
-        if named or _is_success(reply.status):
-            for name in sorted(refused - server.refused_fields):
-                server.refused_fields.add(name)
-                log(logging.WARNING, "request field refused", server=server.url, field=name, status=status)
-        return reply
+        form, url = self.limits.form, self.server.url
+        while True:
+            sent = form.apply(request)
+            reply, error = await self._exchanged(sent)
+            if error is None:
+                return reply, None
+            named = form.named(error, sent)
+            if not named or _is_of_model(error):
+                break
+            form.refuse(named, sent, error, url)
+        if _is_of_model(error):
+            return reply, error
+        for suspects in form.suspects(error, sent):
+            reply, another = await self._exchanged(form.apply(request, suspects))
+            if another is None:
+                form.refuse(suspects, sent, error, url)
+                return reply, None
+            if rule_of(another).cause == "server" or _is_of_model(another):
+                return reply, another
+        return reply, ErrorReply.of(reply, accepted=self.limits.streak.accepted)
+
+    async def _exchanged(self, sent: Mapping[str, Any]) -> tuple[Reply, ErrorReply | None]:
+        """Send a request, and return the reply and its error.
+
+        Raises:
+            _Failed: There was no reply.
+        """
+        reply = await self._post(sent)
+        error = ErrorReply.of(reply, accepted=self.limits.streak.accepted)
+        if error is None:
+            self.limits.form.accept(sent)
+        return reply, error
 
     async def _post(self, request: Mapping[str, Any]) -> Reply:
         """Send a request for a completion once the limits permit it.
@@ -267,7 +282,7 @@ class ChatClient:
             BudgetUsedUp: The budget is used up.
             BadOption: The server redirects the request.
         """
-        call = Call("step", "POST", "/chat/completions", request, server=self.server.base_url)
+        call = self.server.call("step", "POST", "/chat/completions", request)
         gate, began = self.limits.gate, time.monotonic()
         self.limits.budget.check()
         admitted = await gate.enter()
@@ -312,7 +327,8 @@ class ChatClient:
             raise BadOption(
                 "base_url",
                 self.server.url,
-                problem=f"cannot be used: {self.server.hide_secrets(str(outcome))}",
+                problem=f"cannot be used: {self.server.hide_secrets(str(outcome))}. Give the URL of the API; "
+                "a redirect to a login needs other credentials",
             )
         raise outcome
 
@@ -329,37 +345,47 @@ class ChatClient:
             return BadCompletion(f"the reply broke off: {why}")
         return ModelError(f"the connection broke before a reply came{self.server.route}: {why}")
 
-    async def _rejection(self, request: Mapping[str, Any], reply: Reply) -> str:
-        """Return the ending of the episode after an error reply.
+    async def _judge(self, request: Mapping[str, Any], error: ErrorReply) -> tuple[Completion | None, str]:
+        """Return the completion or the ending after an error that the model causes.
 
         Raises:
-            _Failed: The server had a fault.
-            SetupError: The server rejects the request.
+            _Failed: The server causes the error.
+            ConversationRejected: The conversation causes it.
+            SetupError: The settings cause it.
         """
-        status, body = reply.status, parse_json(reply.content)
-        if (status in _MAYBE_OVERFLOW or status >= 500) and is_overflow(body):  # noqa: PLR2004 - as the RFC has it
-            return self._overflow(request, body)
-        if status in {400, 403, 422} and is_filtered(body):
-            return "content_filter"
-        message = self.server.hide_secrets(error_message(body) or _excerpt(reply.content))
-        error = f"HTTP {status}" + (f": {message}" if message else "")
-        if status == 402 or _NO_QUOTA in reply.content:  # noqa: PLR2004 - as the RFC has it
-            raise AccessDenied(
-                f"{self.server.url}: the quota is used up ({error}); raise it, then resume the run"
-            )
-        if status in _TRANSIENT or status >= 500:  # noqa: PLR2004
-            kind = _TRANSIENT.get(status, ModelError)
-            raise _Failed(kind(error), _retry_after(reply.headers))
-        if status in _DENIED:
-            raise AccessDenied(
-                f"{self.server.url} rejects the request ({error}); ", *self.server.key_advice()
-            )
-        if status == 404:  # noqa: PLR2004
-            raise BadOption(
-                f"{self.server.url} has no model {request['model']!r:.200}, or no chat completions "
-                f"({error}); {await self._model_list()}"
-            )
-        raise BadOption(f"{self.server.url} rejects the request ({error})")
+        message = self.server.hide_secrets(error_message(error.value) or _excerpt(error.body))
+        words = f"HTTP {error.status}" + (f": {message}" if message else "")
+        match rule_of(error).name:
+            case "output":
+                self.limits.streak.accept(len(request["messages"]))
+                return Completion(scrub(failed_output(error) or ""), error=words), ""
+            case "overflow":
+                return None, self._overflow(request, error.value)
+            case "filter":
+                return None, "content_filter"
+            case "quota":
+                raise AccessDenied(
+                    f"{self.server.url}: the quota is used up ({words}); raise it, then resume the run"
+                )
+            case "access":
+                raise AccessDenied(
+                    f"{self.server.url} rejects the request ({words}); ", *self.server.key_advice()
+                )
+            case "fault":
+                raise _Failed(_TRANSIENT.get(error.status, ModelError)(words), _retry_after(error.headers))
+            case "absent":
+                raise BadOption(
+                    f"{self.server.url} has no model {request['model']!r:.200}, or no chat completions "
+                    f"({words}); {await self._model_list()}"
+                )
+            case "rejected conversation":
+                if not self.limits.streak.reject(len(request["messages"])):
+                    raise ConversationRejected(f"{self.server.url} rejects this conversation ({words})")
+                raise BadOption(
+                    f"{self.server.url} rejects the request ({words}), in {self.limits.streak.MOST} "
+                    "conversations in a row"
+                )
+        raise BadOption(f"{self.server.url} rejects the request ({words})")
 
     def _overflow(self, request: Mapping[str, Any], body: Any) -> str:
         """Return the ending of a conversation that exceeds the context window.
@@ -381,9 +407,7 @@ class ChatClient:
     async def _model_list(self) -> str:
         """Return a sentence that lists the models of the server."""
         try:
-            reply = await self._exchange(
-                Call("identify", "GET", "/models", server=self.server.base_url), _MODELS_SECONDS
-            )
+            reply = await self._exchange(self.server.call("identify", "GET", "/models"), _MODELS_SECONDS)
         except (Fault, SetupError):
             body = None
         else:
@@ -396,8 +420,9 @@ class ChatClient:
         return f"it serves {', '.join(map(repr, names[:_MODELS_SHOWN])) or 'no model'}{more}"
 
 
-def _is_success(status: int) -> bool:
-    return 200 <= status < 300  # noqa: PLR2004 - as the RFC has it
+def _is_of_model(error: ErrorReply) -> bool:
+    """Return whether the model or its conversation causes an error, so that no field is at fault."""
+    return rule_of(error).cause == "model"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -17,8 +17,10 @@ __all__ = [
     "ChatToolCall",
     "Completion",
     "context_window",
+    "error_codes",
     "error_message",
-    "is_filtered",
+    "error_params",
+    "error_texts",
     "is_overflow",
     "parse_json",
     "read_completion",
@@ -58,7 +60,7 @@ _OVERFLOW = re.compile(
     re.IGNORECASE,
 )
 _WINDOW = re.compile(r"context length (?:is|of) \(?(\d{1,12})", re.IGNORECASE)
-_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"})
+_EMPTY_REASONS = frozenset({"length", "content_filter"})  # no room for a reply, or a filtered one
 _FAILED = frozenset({"abort", "error"})  # finish reasons of sglang, vLLM and OpenRouter
 _THINKING_PARTS = frozenset({"thinking", "reasoning", "reasoning_text"})
 
@@ -94,6 +96,8 @@ class Completion:
         finish_reason: The server's ``finish_reason``, or "" if it is missing.
         usage: Token counts from the server, under the names of `StepRecord`.
         served: The server's ``model`` and ``system_fingerprint``, if the reply has them.
+        error: The server's message if it could not parse the model's output; ``content`` is the part of the
+            output that it sent.
     """
 
     content: str
@@ -103,6 +107,7 @@ class Completion:
     finish_reason: str = ""
     usage: StepRecord = field(default_factory=StepRecord)
     served: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
 
     @property
     def empty(self) -> bool:
@@ -114,34 +119,27 @@ def read_completion(body: bytes) -> Completion:
     """Parse the body of a reply with the status 200.
 
     Raises:
-        BadCompletion: The body is not a completion.
-        ModelBusy, ModelError: The body is an error, which some servers send with this status.
+        BadCompletion: The body is not a completion, or an empty one without a token.
+        ModelBusy, ModelError: The generation failed.
     """
     value = parse_json(body)
     if value is None:
         raise BadCompletion(f"the reply is not JSON: {shown(body[:200].decode('utf-8', 'replace'))}")
     if not isinstance(value, Mapping):
         raise BadCompletion(f"the reply is not a completion: {shown(value)}")
-    _raise_error(value)
-    choices = value.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise BadCompletion(f"the completion has no choice: {shown(value)}")
-    choice = choices[0]
-    _raise_error(choice)
-    message = choice.get("message")
-    if not isinstance(message, Mapping):
-        raise BadCompletion(f"the completion has no message: {shown(choice)}")
+    choice, message = _choice(value)
     reason = choice.get("finish_reason")
     if isinstance(reason, str) and reason in _FAILED:
         raise ModelError(f"the generation failed: its finish_reason is {reason!r}")
     content, thought = _content(message.get("content"))
     if not content and isinstance(message.get("refusal"), str):
         content = message["refusal"]  # the text of a refusal; content is null
-    where = ""
-    for name in ("reasoning_content", "reasoning"):
-        if not thought and isinstance(message.get(name), str) and message[name]:
-            thought, where = message[name], name
-    return Completion(
+    where = "" if thought else _reasoning_field(message)
+    thought = message[where] if where else thought
+    malformed = _malformed_call(choice)
+    if malformed and not content and isinstance(choice.get("finish_message"), str):
+        content = choice["finish_message"]  # Gemini's, with the call
+    completion = Completion(
         content=scrub(content),
         reasoning=scrub(thought),
         reasoning_field=where,
@@ -153,7 +151,46 @@ def read_completion(body: bytes) -> Completion:
             for name in ("model", "system_fingerprint")
             if isinstance(value.get(name), str)
         },
+        error=malformed,
     )
+    no_token = completion.usage.get("completion_tokens") == 0  # not even the end of the reply
+    if completion.empty and no_token and not malformed and reason not in _EMPTY_REASONS:
+        raise BadCompletion(
+            "the reply is empty: it has no content, and the server counts 0 completion tokens"
+        )
+    return completion
+
+
+def _choice(value: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return the first choice of a completion, and its message.
+
+    Raises:
+        BadCompletion: There is none.
+        ModelBusy, ModelError: The choice is an error.
+    """
+    choices = value.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise BadCompletion(f"the completion has no choice: {shown(value)}")
+    choice = choices[0]
+    _raise_error(choice)
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise BadCompletion(f"the completion has no message: {shown(choice)}")
+    return choice, message
+
+
+def _reasoning_field(message: Mapping[str, Any]) -> str:
+    names = ("reasoning_content", "reasoning")
+    return next((name for name in names if isinstance(message.get(name), str) and message[name]), "")
+
+
+def _malformed_call(choice: Mapping[str, Any]) -> str:
+    """Return the finish reason of a call that the server could not parse, or ""."""
+    reasons = (
+        choice.get(name) for name in ("finish_reason", "native_finish_reason")
+    )  # the second: OpenRouter's
+    named = (reason for reason in reasons if isinstance(reason, str) and "malformed" in reason.lower())
+    return next((f"the finish_reason is {scrub(reason[:80])}" for reason in named), "")
 
 
 def parse_json(body: bytes) -> Any:
@@ -166,26 +203,21 @@ def parse_json(body: bytes) -> Any:
 
 def error_message(value: Any) -> str:
     """Return the shortened message of a server's error, or "" if it has none."""
-    text = " ".join(dict.fromkeys(_error_texts(value)))
+    text = " ".join(dict.fromkeys(error_texts(value)))
     text = " ".join(scrub(text).split())
     return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[:MAX_MESSAGE_CHARS]}…"
 
 
 def is_overflow(value: Any) -> bool:
     """Return whether an error reports that the conversation exceeds the model's context window."""
-    return bool(_codes(value) & _OVERFLOW_CODES) or any(
-        _OVERFLOW.search(text) for text in _error_texts(value)
+    return bool(error_codes(value) & _OVERFLOW_CODES) or any(
+        _OVERFLOW.search(text) for text in error_texts(value)
     )
-
-
-def is_filtered(value: Any) -> bool:
-    """Return whether an error reports that a content filter rejected the conversation."""
-    return bool(_codes(value) & _FILTER_CODES)
 
 
 def context_window(value: Any) -> int | None:
     """Return the size of the model's context window in tokens, or None if the error does not contain it."""
-    match = next(filter(None, map(_WINDOW.search, _error_texts(value))), None)
+    match = next(filter(None, map(_WINDOW.search, error_texts(value))), None)
     return int(match[1]) if match else None
 
 
@@ -195,23 +227,27 @@ def _errors(value: Any) -> Iterator[Mapping[str, Any]]:
         value = value[0] if value else None
     if not isinstance(value, Mapping):
         return
-    inner = value.get("error")
-    if isinstance(inner, Mapping):
-        deeper = inner.get("innererror")  # Azure's
-        yield from (each for each in (inner, deeper) if isinstance(each, Mapping))
+    for inner in (value.get("error"), value.get("message")):  # the second is Mistral's
+        if isinstance(inner, Mapping):
+            deeper = inner.get("innererror")  # Azure's
+            yield from (each for each in (inner, deeper) if isinstance(each, Mapping))
     yield value
 
 
-def _codes(value: Any) -> set[str]:
-    return {
-        error[name]
-        for error in _errors(value)
-        for name in ("code", "type")
-        if isinstance(error.get(name), str)
-    }
+def error_codes(value: Any) -> set[str]:
+    """Return the codes and types in a server's error, numbers as text."""
+    names = ("code", "type", "error_type", "status")
+    codes = (error.get(name) for error in _errors(value) for name in names)
+    return {str(code) for code in codes if isinstance(code, (str, int)) and not isinstance(code, bool)}
 
 
-def _error_texts(value: Any) -> Iterator[str]:
+def error_params(value: Any) -> set[str]:
+    """Return the request parameters that a server's error names as its ``param``."""
+    return {error["param"] for error in _errors(value) if isinstance(error.get("param"), str)}
+
+
+def error_texts(value: Any) -> Iterator[str]:
+    """Yield the messages of a server's error."""
     if isinstance(value, str):
         yield value[:_MAX_SEARCHED_CHARS]
     for error in _errors(value):
@@ -227,18 +263,17 @@ def _error_texts(value: Any) -> Iterator[str]:
             yield metadata["raw"][:_MAX_SEARCHED_CHARS]
 
 
-def _raise_error(value: Mapping[str, Any]) -> None:
-    """Raise the error that the server sent instead of a completion, if any.
+def _raise_error(choice: Mapping[str, Any]) -> None:
+    """Raise the error that the server sent instead of a choice, if any.
 
     Raises:
         ModelBusy: The error's code is 429 or 503.
         ModelError: The error has any other code.
     """
-    if not value.get("error") and value.get("object") != "error":
+    if not choice.get("error"):
         return
-    codes = {error.get("code") for error in _errors(value) if isinstance(error.get("code"), (int, str))}
-    kind = ModelBusy if codes & {429, 503, "429", "503"} else ModelError
-    raise kind(f"the server sent an error instead of a completion: {error_message(value) or shown(value)}")
+    kind = ModelBusy if error_codes(choice) & {"429", "503"} else ModelError
+    raise kind(f"the server sent an error instead of a completion: {error_message(choice) or shown(choice)}")
 
 
 def _content(content: Any) -> tuple[str, str]:

@@ -8,8 +8,8 @@ import os
 import time
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from agentgym_gym._headers import HiddenHeaders, parse_headers
 from agentgym_gym._http.asyncio_connection import Connection
@@ -23,12 +23,14 @@ from agentgym_gym.errors import AccessDenied, ArgumentName, BadOption
 
 if TYPE_CHECKING:
     from agentgym_gym._http import HttpClient
+    from agentgym_gym.calls import Stage
 
 __all__ = ["ModelConnection", "ModelServer"]
 
 OPENAI_URL = "https://api.openai.com/v1"
 PLACEHOLDER_KEY = "EMPTY"  # for local servers, which ignore the key unless they were started with one
 _SHORTEST_SECRET = 4  # "x" and the like are placeholders if no key is needed
+_API_VERSION = "api-version"  # Azure's query
 _VARIABLES = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
 _MORE_HEADERS = "OPENAI_CUSTOM_HEADERS"  # one "Name: value" per line, as in OpenAI's client
 
@@ -42,17 +44,16 @@ class ModelServer:
     Args:
         base_url: Base URL, such as ``http://127.0.0.1:8000/v1``; by default the variable ``OPENAI_BASE_URL``,
             otherwise OpenAI's own server. A user name and password in it are sent as basic authentication in
-            place of the key, and never shown.
+            place of the key, and never shown. A query such as Azure's ``?api-version=`` is part of every
+            request; with that one, the key is sent as the header ``api-key``.
         api_key_variable: The environment variable with the API key.
         headers: Headers for every request.
         http_client: Replaces the library's HTTP engine.
 
     Attributes:
-        base_url: The base URL for requests, without user name and password.
+        base_url: The base URL for requests, without user name, password and query.
         url: The base URL for display, with secrets redacted.
         official: Whether this is OpenAI's own server.
-        accepted_fields: Optional request fields that the server has accepted.
-        refused_fields: Optional request fields that the server has rejected. They are not sent again.
 
     Raises:
         BadOption: The base URL, a header, the client, or a variable for proxies or certificates is invalid.
@@ -67,8 +68,8 @@ class ModelServer:
         http_client: HttpClient | None = None,
     ) -> None:
         url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
-        self.base_url, self._authorization = _without_user(url)
-        self.url = redact(self.base_url) if not self._authorization else redact(url.strip())
+        self.base_url, self._authorization, self._query = _parts(url)
+        self.url = redact(url.strip().rstrip("/"))
         host = urlsplit(self.base_url).hostname or ""
         self.official = host == "openai.com" or host.endswith(".openai.com")
         self.api_key_variable = api_key_variable
@@ -78,12 +79,14 @@ class ModelServer:
             client_source(http_client)  # reports a mistyped path here, not at the first request
         else:
             check_variables(self.base_url)
-        self.accepted_fields: set[str] = set()
-        self.refused_fields: set[str] = set()
 
     def __repr__(self) -> str:
         """Return the class and the redacted URL."""
         return f"ModelServer({self.url!r})"
+
+    def call(self, stage: Stage, method: Literal["GET", "POST"], path: str, body: Any = None) -> Call:
+        """Return a request to the server, with the query of its base URL."""
+        return Call(stage, method, path, body, query=self._query, server=self.base_url)
 
     async def connect(self, send: Send) -> ModelConnection:
         """Return a new connection.
@@ -132,6 +135,7 @@ class ModelServer:
     def hide_secrets(self, text: str) -> str:
         """Return a text from a server or a library with the key, password and header values redacted."""
         secrets = [os.environ.get(self.api_key_variable, "").strip(), *self._own_headers().values()]
+        secrets += [value for name, value in self._query.items() if "***" in redact(f"?{name}={value}")]
         if self._authorization:
             encoded = self._authorization.removeprefix("Basic ")
             secrets += [encoded, base64.b64decode(encoded).decode("utf-8", "replace").partition(":")[2]]
@@ -166,9 +170,15 @@ class ModelServer:
         return self._headers.over(more).over(parse_headers(named, " and ".join(_VARIABLES.values())))
 
     def _all_headers(self) -> HiddenHeaders:
-        authorization = self._authorization or f"Bearer {self._key() or PLACEHOLDER_KEY}"
-        ours = {"Authorization": authorization, "User-Agent": f"agentgym-gym/{__version__}"}
-        return self._own_headers().over(ours)
+        own, key = self._own_headers(), self._key()
+        ours = {"User-Agent": f"agentgym-gym/{__version__}"}
+        if self._authorization:
+            ours["Authorization"] = self._authorization
+        elif _API_VERSION in self._query and key:
+            ours["api-key"] = key  # Azure's
+        elif key or not any(name.lower().endswith("api-key") for name in own):
+            ours["Authorization"] = f"Bearer {key or PLACEHOLDER_KEY}"
+        return own.over(ours)
 
     def _key(self) -> str:
         """Return the API key, or "" if none is required.
@@ -189,8 +199,8 @@ class ModelServer:
         return key
 
 
-def _without_user(url: str) -> tuple[str, str]:
-    """Return a URL without user name and password, and the equivalent ``Authorization`` header.
+def _parts(url: str) -> tuple[str, str, dict[str, str]]:
+    """Return a URL without user name, password and query; the ``Authorization`` header; and the query.
 
     Raises:
         BadOption: The URL is not a valid base URL.
@@ -203,14 +213,10 @@ def _without_user(url: str) -> tuple[str, str]:
         usable = False
     if not usable:
         raise BadOption("base_url", shown, problem="is not a URL such as 'http://127.0.0.1:8000/v1'")
-    if parts.query or parts.fragment:
-        raise BadOption(
-            "base_url",
-            shown.partition("?")[0],
-            problem="should end with its path: remove ? or # and the rest",
-        )
+    if parts.fragment:
+        raise BadOption("base_url", shown.partition("#")[0], problem="should not have a fragment: remove #")
     user, at, host = parts.netloc.rpartition("@")
-    bare = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
-    if not at:
-        return bare, ""
-    return bare, f"Basic {base64.b64encode(unquote(user).encode()).decode('ascii')}"
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    bare = urlunsplit((parts.scheme, host, path, "", ""))
+    authorization = f"Basic {base64.b64encode(unquote(user).encode()).decode('ascii')}" if at else ""
+    return bare, authorization, dict(parse_qsl(parts.query, keep_blank_values=True))

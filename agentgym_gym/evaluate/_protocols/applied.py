@@ -8,7 +8,7 @@ from typing import Any
 
 from agentgym_gym._text import shown
 
-__all__ = ["AppliedProtocol", "Deviation", "protocol_text"]
+__all__ = ["AppliedProtocol", "Deviation", "protocol_text", "refused_fields"]
 
 _DIGITS = 8  # of the hash, in texts
 
@@ -78,14 +78,31 @@ class AppliedProtocol:
 
 
 def protocol_text(facts: Mapping[str, Any]) -> str | None:
-    """Return the recorded `AppliedProtocol.text` of a run; None if it has no protocol.
+    """Return the recorded `AppliedProtocol.text` of a run, with what its model server refused of it.
+
+    Args:
+        facts: The facts about the run.
+
+    Returns:
+        The text; None if the run has no protocol.
+    """
+    recorded = facts.get("protocol")
+    text = recorded.get("text") if isinstance(recorded, Mapping) else None
+    if not isinstance(text, str):
+        return None
+    refused = refused_fields(facts)
+    return f"{text}; the server refused: {', '.join(refused)}" if refused else text
+
+
+def refused_fields(facts: Mapping[str, Any]) -> list[str]:
+    """Return sentences on what the model server of a run refused, and what was sent instead.
 
     Args:
         facts: The facts about the run.
     """
-    recorded = facts.get("protocol")
-    text = recorded.get("text") if isinstance(recorded, Mapping) else None
-    return text if isinstance(text, str) else None
+    server = facts.get("model_server")
+    refused = server.get("refused") if isinstance(server, Mapping) else None
+    return [each for each in refused if isinstance(each, str)] if isinstance(refused, list) else []
 
 
 def _shown(value: Any) -> str:
