@@ -86,6 +86,7 @@ OUTSIDE = {
     "docs/screenshot.py": "finds Chromium as the servers do",
     "benchmarks/bridge_turn.py": "subtracts the tokenizer's own time",
     "benchmarks/evaluation.py": "empties a cache, as in a new process",
+    "agentgym_servers/webarena/_judge.py": "one place reads the variables for proxies",
     "tools/alfworld_facts.py": "measures ALFWorld's games as it does the generated houses",
 }
 """Other files that import private modules of a package that is not their own."""
