@@ -651,7 +651,7 @@ def _settings() -> list[Behaviour]:
             *NATIVE,
         ),
         of(
-            "a stream that was not requested",
+            "a stream in place of a reply",
             "nguyenphutrong/quotio#450",
             http(STREAMED),
             "the server sends a stream",
