@@ -97,6 +97,18 @@ class AsyncDriver:
         if self._future is not None:
             self._future.cancel_now()
 
+    def end_call(self) -> None:
+        """Cancel a flow whose event loop has ended before it, as after a second Ctrl-C.
+
+        The replies that its connections still wait for are then read in other threads.
+        """
+        future = self._future
+        if future is None or future.get_loop().is_running():
+            return
+        future.cancel_now()
+        for connection in list(self._connections.values()):
+            connection.give_up()  # again: an interrupt may have come between the two
+
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
@@ -250,8 +262,11 @@ class FlowFuture(asyncio.Future[T]):
             if self._from_thread:
                 self._thread_done()
             return True
-        if not super().cancel(msg):
-            return False
+        try:
+            if not super().cancel(msg):
+                return False
+        except RuntimeError:  # the event loop is closed: no caller awaits the flow
+            pass
         if self._give_up is not None:
             self._give_up()
         self._work.close()
