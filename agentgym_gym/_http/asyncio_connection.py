@@ -182,9 +182,11 @@ class Connection(Replacement, asyncio.BufferedProtocol):
         elif self._loop.is_running() and self._loop is not _running_loop():
             with contextlib.suppress(RuntimeError):  # the loop and the connection are closed by now
                 self._loop.call_soon_threadsafe(self.close)
-        else:
-            with contextlib.suppress(RuntimeError):  # the event loop is closed; the reply is still read
-                self.close()
+        elif not self._loop.is_closed():
+            self.close()
+        elif self._answer is not None:  # a second Ctrl-C has closed the event loop before its connections
+            self._leave()
+            self._answer = self._parser = None
 
     # Callbacks of the event loop.
 
