@@ -98,16 +98,15 @@ class AsyncDriver:
             self._future.cancel_now()
 
     def end_call(self) -> None:
-        """Cancel a flow whose event loop has ended before it, as after a second Ctrl-C.
+        """End a flow whose event loop has ended before it, as after a second Ctrl-C.
 
-        The replies that its connections still wait for are then read in other threads.
+        The replies that its connections still wait for are read in other threads.
         """
-        future = self._future
-        if future is None or future.get_loop().is_running():
+        if self._future is None or self._future.get_loop().is_running():
             return
-        future.cancel_now()
         for connection in list(self._connections.values()):
-            connection.give_up()  # again: an interrupt may have come between the two
+            connection.leave()
+        self._future.end()
 
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
@@ -262,15 +261,18 @@ class FlowFuture(asyncio.Future[T]):
             if self._from_thread:
                 self._thread_done()
             return True
-        try:
-            if not super().cancel(msg):
-                return False
-        except RuntimeError:  # the event loop is closed: no caller awaits the flow
-            pass
+        if not super().cancel(msg):
+            return False
         if self._give_up is not None:
             self._give_up()
         self._work.close()
         return True
+
+    def end(self) -> None:
+        """Pass on what the flow has received from a thread, if its event loop ended before it could do so."""
+        if self._in_thread and not self.done():
+            with contextlib.suppress(RuntimeError):  # the event loop is closed: no caller awaits the flow
+                self.cancel_now()
 
     def _run_in_thread(self, function: Callable[[], Any]) -> None:
         """Call a function in another thread, and resume the flow when it returns."""
@@ -287,6 +289,7 @@ class FlowFuture(asyncio.Future[T]):
         try:
             self.get_loop().call_soon_threadsafe(self._thread_done)
         except RuntimeError:  # the event loop is closed, so no caller awaits the flow
+            self._in_thread = False
             with contextlib.suppress(Exception), contextlib.closing(self._work):
                 while isinstance(operation := self._resume(how), InThread):
                     how = _outcome(operation.function)

@@ -184,7 +184,12 @@ class Connection(Replacement, asyncio.BufferedProtocol):
                 self._loop.call_soon_threadsafe(self.close)
         elif not self._loop.is_closed():
             self.close()
-        elif self._answer is not None:  # a second Ctrl-C has closed the event loop before its connections
+        else:  # by a second Ctrl-C, before its connections
+            self.leave()
+
+    def leave(self) -> None:
+        """Let another thread read the reply under way, if there is one, since the event loop has ended."""
+        if self._answer is not None:
             self._leave()
             self._answer = self._parser = None
 
