@@ -261,6 +261,9 @@ class BaseTextEnv:
         """
         raise NotImplementedError
 
+    def _end_call(self) -> None:
+        """Cancel a call at exit whose event loop has ended before it."""
+
     def _disconnect(self) -> None:
         """Close the connection at exit, after the remote environment was released."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from agentgym_gym._lifecycle import END_CALLS, at_exit
 
 __all__ = ["EventLoopThread", "run_here"]
 
@@ -24,9 +26,11 @@ class EventLoopThread:
         self._stopping = False
         self._loop = asyncio.new_event_loop()
         self._end: asyncio.Future[None] = self._loop.create_future()
+        self._job: _Job[Any] | None = None
         try:
             self._thread = threading.Thread(target=self._serve, name="agentgym-vector", daemon=True)
             self._thread.start()
+            _threads.add(self)
         except BaseException:
             self._loop.close()
             raise
@@ -50,24 +54,29 @@ class EventLoopThread:
         if threading.current_thread() is self._thread:
             work.close()  # called by the garbage collector; each environment releases itself
             raise RuntimeError("a vector environment cannot be used in its own event loop")
-        ended = threading.Event()
-
-        async def signal_end() -> T:
-            try:
-                return await work
-            finally:
-                ended.set()
-
-        done: Future[T] | None = None
+        self.end_abandoned()
+        job = _Job(work)
+        self._job = job  # before it is started: from here on an interrupt loses nothing
         try:
-            done = asyncio.run_coroutine_threadsafe(signal_end(), self._loop)
-            return done.result()
+            self._loop.call_soon_threadsafe(job.start)
+            return job.done.result()
         except BaseException:
-            # Otherwise the program could exit and release environments while their state is unknown, and the
-            # next coroutine would find the environments in use.
-            if (done is None or done.cancel()) and not ended.wait(_CANCEL_SECONDS) and _is_new(work):
-                work.close()  # it was cancelled before it started
+            self.end_abandoned()
             raise
+
+    def end_abandoned(self) -> None:
+        """Cancel a coroutine that its caller has left, as by Ctrl-C, and wait for its end for some seconds.
+
+        Otherwise the program could exit and release environments while their state is unknown, and the next
+        coroutine would find the environments in use. A second Ctrl-C interrupts this wait, too.
+        """
+        job = self._job
+        if job is None or job.ended.is_set() or not self._thread.is_alive():
+            return
+        if job.caller is threading.current_thread() or not job.caller.is_alive():
+            with contextlib.suppress(RuntimeError):  # the loop is closed, and runs nothing
+                self._loop.call_soon_threadsafe(job.cancel)
+                job.ended.wait(_CANCEL_SECONDS)
 
     def stop(self, *, wait: bool = True) -> None:
         """Stop the thread. May be called again, for example after Ctrl-C.
@@ -96,8 +105,46 @@ class EventLoopThread:
             self._loop.close()
 
 
-def _is_new(work: Coroutine[Any, Any, Any]) -> bool:
-    return inspect.getcoroutinestate(work) == inspect.CORO_CREATED
+class _Job(Generic[T]):
+    """A coroutine that another thread waits for.
+
+    Args:
+        work: The coroutine.
+
+    Attributes:
+        caller: The thread that waits for it.
+        done: Its result.
+        ended: Set when the coroutine has ended, or will not be started.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self.caller = threading.current_thread()
+        self.done: Future[T] = Future()
+        self.ended = threading.Event()
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+
+    def start(self) -> None:
+        """Start the coroutine in the running event loop, unless it was cancelled."""
+        if not self.ended.is_set():
+            self._task = asyncio.get_running_loop().create_task(self._work)
+            self._task.add_done_callback(self._finish)
+
+    def cancel(self) -> None:
+        """Cancel the coroutine, in its event loop."""
+        if self._task is None:
+            self._work.close()
+            self.ended.set()
+        else:
+            self._task.cancel()
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self.done.set_result(task.result())
+        else:
+            self.done.set_exception(error)
+        self.ended.set()
 
 
 def run_here(work: Coroutine[Any, Any, T]) -> T:
@@ -124,3 +171,14 @@ class _CallingThread(ThreadPoolExecutor):
         except Exception as error:  # noqa: BLE001 - it is for the caller that awaits this
             done.set_exception(error)
         return done
+
+
+_threads: weakref.WeakSet[EventLoopThread] = weakref.WeakSet()
+
+
+def _end_all_abandoned() -> None:
+    for thread in list(_threads):
+        thread.end_abandoned()
+
+
+at_exit(_end_all_abandoned, order=END_CALLS)

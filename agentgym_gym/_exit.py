@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentgym_gym._base_env import BaseTextEnv, Channel, live_envs
-from agentgym_gym._http.abandoned import drain
+from agentgym_gym._http.abandoned import drain, unanswered
 from agentgym_gym._http.limits import Limits
 from agentgym_gym._lifecycle import RELEASE_ENVIRONMENTS, at_exit
 from agentgym_gym._logging import logger
+from agentgym_gym._text import redact
 from agentgym_gym._threads import drain_background
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ __all__ = ["EXIT_SECONDS", "release", "release_all"]
 EXIT_SECONDS = 10.0
 """Seconds allowed for releasing all environments at exit."""
 
+_INTERRUPTED_SECONDS = 3.0  # after a Ctrl-C at exit
+_MOST_NAMED = 20
 _AT_ONCE = 64  # parallel releases at exit, with one connection each
 
 
@@ -52,12 +55,42 @@ def release_all() -> None:
     """Release all remaining remote environments at exit, within `EXIT_SECONDS`.
 
     Environments of the built-in client are released in parallel, because some servers take seconds for each.
-    The others are released in turn, and a server that does not answer is skipped from then on.
+    The others are released in turn, and a server that does not answer is skipped from then on. Ctrl-C
+    shortens the time; a second one ends it. A warning names the environments that stay open.
     """
-    deadline = time.monotonic() + EXIT_SECONDS
-    drain(EXIT_SECONDS / 2)
-    drain_background(EXIT_SECONDS / 2)
-    unreleased = [env for env in live_envs() if env._episode.holder.pending_releases(retry=True)]  # noqa: SLF001 - our own
+    envs = live_envs()  # keeps them alive
+    try:
+        try:
+            _release_until(time.monotonic() + EXIT_SECONDS, envs)
+        except KeyboardInterrupt:
+            _release_until(time.monotonic() + _INTERRUPTED_SECONDS, envs)
+    finally:
+        _warn(envs)
+
+
+def _warn(envs: Sequence[BaseTextEnv]) -> None:
+    """Log the environments that stay open, and those whose creation was not answered."""
+    leases = [lease for env in envs for lease in env._episode.holder.pending_releases(retry=True)]  # noqa: SLF001 - our own
+    if leases:
+        names = sorted(f"{lease.env_id} on {redact(lease.server)}" for lease in leases)
+        text = ", ".join(names[:_MOST_NAMED])
+        logger.warning("%d remote environments stay open, not closed at exit: %s", len(leases), text)
+    servers = sorted({redact(call.server) for call in unanswered()})
+    if servers:
+        logger.warning(
+            "remote environments may stay open on %s: the replies to their creation did not arrive before "
+            "the exit",
+            ", ".join(servers),
+        )
+
+
+def _release_until(deadline: float, envs: Sequence[BaseTextEnv]) -> None:
+    for env in envs:
+        with contextlib.suppress(Exception):
+            env._end_call()  # noqa: SLF001 - our own
+    drain((deadline - time.monotonic()) / 2)
+    drain_background((deadline - time.monotonic()) / 2)
+    unreleased = [env for env in envs if env._episode.holder.pending_releases(retry=True)]  # noqa: SLF001 - our own
     by_engine = [env for env in unreleased if env._channel.http_client is None]  # noqa: SLF001 - our own
     with contextlib.suppress(Exception):
         _release_together(by_engine, deadline)
@@ -69,9 +102,6 @@ def release_all() -> None:
         with contextlib.suppress(Exception):
             if not env._release():  # noqa: SLF001 - our own
                 silent.add(server)
-    late = sum(len(env._episode.holder.pending_releases(retry=True)) for env in unreleased)  # noqa: SLF001 - our own
-    if late:
-        logger.warning("%d remote environments stay open: there was no time to close them at exit", late)
 
 
 def _release_together(envs: Sequence[BaseTextEnv], deadline: float) -> None:

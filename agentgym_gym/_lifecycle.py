@@ -15,6 +15,7 @@ from collections.abc import Callable
 from operator import itemgetter
 
 __all__ = [
+    "END_CALLS",
     "RELEASE_ENVIRONMENTS",
     "REMOVE_RECORDS",
     "STOP_SERVERS",
@@ -23,6 +24,9 @@ __all__ = [
     "at_exit",
     "run_at_exit",
 ]
+
+END_CALLS = 5
+"""Order of callbacks that end interrupted calls, whose environments are released after that."""
 
 RELEASE_ENVIRONMENTS = 10
 """Order of callbacks that release remote environments."""

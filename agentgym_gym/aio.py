@@ -160,6 +160,9 @@ class AsyncAgentGymEnv(BaseTextEnv):
             self._np_random, self._np_random_seed = seeding.np_random(seed)
         return self.np_random
 
+    def _end_call(self) -> None:
+        self._driver.end_call()
+
     def _release(self) -> bool:
         return _release(self._episode, self._channel, timeout=EXIT_SECONDS / 5)
 

@@ -11,6 +11,7 @@ import time
 import pytest
 
 import programs
+from clock import wait_until
 
 pytestmark = pytest.mark.slow  # programs of their own
 
@@ -162,7 +163,7 @@ def test_a_server_that_does_not_answer_gets_one_request(counted):
 
 def test_the_local_server_is_stopped_although_a_close_is_interrupted():
     ended = run(sys.executable, "-c", textwrap.dedent(CLOSE_FAILS), "local", "interrupt")
-    assert ended.stdout == "['/close'] False\n"
+    assert ended.stdout == "['/close', '/close'] False\n"  # it is tried again after the first interrupt
     assert "KeyboardInterrupt" in ended.stderr
 
 
@@ -172,3 +173,34 @@ def test_the_number_that_there_was_no_time_for_is_logged(counted):
     ended = run(*program("import logging\nlogging.basicConfig()\n", SYNC, SYNC), server.url)
     assert ended.returncode == 0
     assert "2 remote environments stay open" in ended.stderr
+
+
+@pytest.mark.parametrize("interrupts", [1, 2])
+def test_ctrl_c_at_exit_closes_what_it_can_and_names_the_rest(counted, interrupts):
+    server = counted()
+    server.held_up.add("/close")
+    running = programs.start(
+        [*program("import logging\nlogging.basicConfig()\n", AWAITED, AWAITED), server.url],
+        env=programs.environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for number in range(interrupts):
+            wait_until(lambda number=number: server.asked["/close"] > 2 * number, 30)
+            running.send_signal(signal.SIGINT)
+        if interrupts == 1:
+            wait_until(lambda: server.asked["/close"] > 2, 30)
+            server.let_go.set()
+        error = running.communicate(timeout=60)[1]
+    finally:
+        running.kill()
+        running.communicate()
+    if interrupts == 1:
+        assert server.open == set()
+        assert "stay open" not in error
+    else:
+        assert (
+            f"2 remote environments stay open, not closed at exit: 0 on {server.url}, 1 on {server.url}"
+            in error
+        )

@@ -16,6 +16,7 @@ from agentgym_gym.testing import FaultyProxy
 from game_server import GameServer
 
 PROGRAM = Path(__file__).parent / "support" / "interrupted_program.py"
+TWICE = PROGRAM.with_name("twice_interrupted_program.py")
 
 counts = pytest.mark.parametrize(
     "count",
@@ -68,3 +69,18 @@ def test_on_a_local_server(textcraft_url, tmp_path, kind, operation, count):
         report = run(proxy.url, "TextCraft", kind, operation, count, tmp_path)
     assert report["wrong"] == []
     assert [made for made in proxy.journal.created if not made.closed] == []
+
+
+@pytest.mark.slow
+@counts
+def test_a_vector_that_gets_a_second_ctrl_c_while_the_first_cancels_is_not_in_use(started, tmp_path, count):
+    server = started(GameServer())
+    ended = programs.run(
+        [sys.executable, str(TWICE), server.url, str(20 * count), "0"],
+        capture_output=True,
+        text=True,
+        env=programs.environment(TMPDIR=str(tmp_path)),
+        timeout=3000,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "{}\n"), ended.stderr
+    assert set(server.open) == set()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentgym_gym._http.http11 import ResponseParser
     from agentgym_gym.calls import Call, Reply
 
-__all__ = ["LATE_SECONDS", "drain", "listen", "pass_on"]
+__all__ = ["LATE_SECONDS", "drain", "listen", "pass_on", "unanswered"]
 
 LATE_SECONDS = 300.0
 """Timeout for a late reply, in seconds."""
@@ -65,6 +65,11 @@ def drain(seconds: float) -> None:
     for thread, call in list(_listening.items()):
         if call.stage == "create":
             thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def unanswered() -> list[Call]:
+    """Return the calls of ``/create`` whose late replies have not arrived."""
+    return [call for call in list(_listening.values()) if call.stage == "create"]
 
 
 def _start(call: Call, work: Callable[[], None]) -> bool:

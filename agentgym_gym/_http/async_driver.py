@@ -97,6 +97,17 @@ class AsyncDriver:
         if self._future is not None:
             self._future.cancel_now()
 
+    def end_call(self) -> None:
+        """End a flow whose event loop has ended before it, as after a second Ctrl-C.
+
+        The replies that its connections still wait for are read in other threads.
+        """
+        if self._future is None or self._future.get_loop().is_running():
+            return
+        for connection in list(self._connections.values()):
+            connection.leave()
+        self._future.end()
+
     async def close(self) -> None:
         """Close the connections; a later flow opens new ones."""
         if self._client is not None:
@@ -257,6 +268,12 @@ class FlowFuture(asyncio.Future[T]):
         self._work.close()
         return True
 
+    def end(self) -> None:
+        """Pass on what the flow has received from a thread, if its event loop ended before it could do so."""
+        if self._in_thread and not self.done():
+            with contextlib.suppress(RuntimeError):  # the event loop is closed: no caller awaits the flow
+                self.cancel_now()
+
     def _run_in_thread(self, function: Callable[[], Any]) -> None:
         """Call a function in another thread, and resume the flow when it returns."""
         self._give_up = None
@@ -272,6 +289,7 @@ class FlowFuture(asyncio.Future[T]):
         try:
             self.get_loop().call_soon_threadsafe(self._thread_done)
         except RuntimeError:  # the event loop is closed, so no caller awaits the flow
+            self._in_thread = False
             with contextlib.suppress(Exception), contextlib.closing(self._work):
                 while isinstance(operation := self._resume(how), InThread):
                     how = _outcome(operation.function)

@@ -184,6 +184,14 @@ class Connection(Replacement, asyncio.BufferedProtocol):
                 self._loop.call_soon_threadsafe(self.close)
         elif not self._loop.is_closed():
             self.close()
+        else:  # by a second Ctrl-C, before its connections
+            self.leave()
+
+    def leave(self) -> None:
+        """Let another thread read the reply under way, if there is one, since the event loop has ended."""
+        if self._answer is not None:
+            self._leave()
+            self._answer = self._parser = None
 
     # Callbacks of the event loop.
 
