@@ -20,7 +20,9 @@ _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
 
 
 # Tags around a whole answer, as of ERNIE, Granite, Hunyuan and GLM.
-_FRAME = re.compile(r"\s*(?P<tag><(?P<name>answer|response|output|reply|result|solution|final)>)", re.IGNORECASE)
+_FRAME = re.compile(
+    r"\s*(?P<tag><(?P<name>answer|response|output|reply|result|solution|final)>)", re.IGNORECASE
+)
 
 
 def _unframed(text: str, frame: re.Match[str]) -> str:

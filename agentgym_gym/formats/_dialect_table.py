@@ -72,9 +72,7 @@ _CALLS = (
         models="DeepSeek without special tokens",
         head=rf"(?:\A|\n)function ?(?:{_SEPARATOR})?{NAME}\n```(?:json)?\s*",
     ),
-    Dialect(
-        models="Kimi K2", head=rf"functions?\.{NAME}:\d{{1,6}}(?:\s|<\|tool_call_argument_begin\|>)*"
-    ),
+    Dialect(models="Kimi K2", head=rf"functions?\.{NAME}:\d{{1,6}}(?:\s|<\|tool_call_argument_begin\|>)*"),
     Dialect(
         models="Kimi K2 without the namespace",
         head=rf"<\|tool_call_begin\|>\s*{NAME}(?::\d{{1,6}})?(?:\s|<\|tool_call_argument_begin\|>)*",
@@ -159,7 +157,9 @@ _CALLS = (
             rf"|</{TAG}(?:[a-z]{{1,20}}_)?tool_call)"
         ),
     ),
-    Dialect(models="Claude 2", tag=r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>"),
+    Dialect(
+        models="Claude 2", tag=r"<invoke>\s*<tool_name>\s*(?P<name>[\w. -]{1,80})</tool_name>\s*<parameters>"
+    ),
     Dialect(
         models="Solar Open 2",
         tag=r"<\|tool_call:start\|>\s*(?P<name>[\w.-]{1,80})[ \t]*(?=\s*<\|tool_)",
@@ -267,7 +267,9 @@ _TURNS = (
         ends=("[|endofturn|]",),
     ),
     Dialect(models="HyperCLOVA X", ends=("<|endofturn|>",)),
-    Dialect(models="MiniMax", frames=("]<]minimax[>[",), starts=("]~b]",), ends=("[e~[", "<end_of_sentence>")),
+    Dialect(
+        models="MiniMax", frames=("]<]minimax[>[",), starts=("]~b]",), ends=("[e~[", "<end_of_sentence>")
+    ),
     Dialect(models="Hunyuan", ends=("<|hy_eos|>", "<|eos|>")),
     Dialect(models="Seed-OSS", ends=("<seed:eos>",)),
     Dialect(models="Ling", starts=("<role>", "<|role_start|>"), ends=("<|role_end|>",)),

@@ -203,7 +203,8 @@ def patterns() -> Patterns:
         closing={before.lower(): after.lower() for before, after in reasoning},
         ends=frozenset(mark.lower() for row in rows for mark in row.ends),
         square=re.compile(
-            rf"\[[ \t]?/?[ \t]?(?:\||th[io]|re)|{_marks(mark for mark in others if mark[0] in '[]')}", re.IGNORECASE
+            rf"\[[ \t]?/?[ \t]?(?:\||th[io]|re)|{_marks(mark for mark in others if mark[0] in '[]')}",
+            re.IGNORECASE,
         ),
         rows=rows,
         arguments={
@@ -387,7 +388,9 @@ def call_in_braces(text: str, start: int, names: Callable[[str], Sequence[str]])
     return BracedCall(name, value, end, plain=False)
 
 
-def _plain_pairs(text: str, start: int, limit: int, names: Sequence[str]) -> tuple[dict[str, str], int] | None:
+def _plain_pairs(
+    text: str, start: int, limit: int, names: Sequence[str]
+) -> tuple[dict[str, str], int] | None:
     """Return the pairs in braces whose text has no marks, and their end; None for other text.
 
     A value ends before a comma and the name of another argument, or at the last brace of the line.

@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 from html import unescape
 
+from agentgym_gym._text import CONTROLS, UNSEEN
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, UnknownAction
-from agentgym_gym.formats._reasoning import UNSEEN
 
-__all__ = ["is_empty", "read_peeled"]
+__all__ = ["is_empty", "read_peeled", "unframed"]
 
 _LAYERS = 8  # '- **`"get 1 stick"`**.' has five
 
@@ -27,12 +27,21 @@ _LOOKS = re.compile(  # HTML tags for formatting, and comments
     re.IGNORECASE,
 )
 _TAGS = re.compile(r"<([a-z][\w:]{0,19})(?: [^<>]{0,80})?>(.*)</\1>", re.IGNORECASE | re.DOTALL)
+# Tags and boxes around a whole answer.
+_ANSWER_TAG = (
+    r"(?:final[_-])?(?:answer|response|reply|result|solution|output|command|choice|decision|final|box)"
+)
+_FRAME = re.compile(
+    rf"<(?P<name>{_ANSWER_TAG})>(?P<tagged>.*)</(?P=name)>|\$\$(?P<display>.*)\$\$"
+    r"|\\\[(?P<square>.*)\\\]|\\\((?P<round>.*)\\\)"
+    r"|\\(?:boxed|fbox|text|texttt|mathrm|mathbf|textbf)[ \t]?\{(?P<box>.*)\}",
+    re.IGNORECASE | re.DOTALL,
+)
 _CLOSING_TAG = re.compile(r"</[a-z][\w:]{0,19}>\Z", re.IGNORECASE)
 _WORD = re.compile(r"\w")
-_LATEX = re.compile(r"\\(?:boxed|text|texttt|mathrm|mathbf|textbf)\{(.*)\}\Z", re.DOTALL)
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
 _BLANKS = re.compile(r"[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
-_INVISIBLE = re.compile(f"[{UNSEEN}]")
+_INVISIBLE = re.compile(f"[{UNSEEN}{CONTROLS}]")
 _LONE_SIGNS = "`\"'*”’_"  # may close a pair that opened before the label
 _PAIR = 2
 
@@ -48,14 +57,18 @@ def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Act
     Args:
         piece: The text.
         grammar: The actions.
-        tags: Whether any pair of tags counts as markup, and not only HTML tags.
+        tags: Whether any pair of tags counts as markup, and not only HTML tags and those of an answer.
     """
     style = grammar.style
     escaped = style.lines and "&" in piece and _ENTITY.search(piece) is not None
     result = _parsed(piece, grammar)
     if isinstance(result, Action) and not escaped:
         return result, piece
-    plain = piece if piece.isascii() else _BLANKS.sub(" ", _INVISIBLE.sub("", piece)).strip()
+    plain = (
+        piece
+        if piece.isascii() and piece.isprintable()
+        else _BLANKS.sub(" ", _INVISIBLE.sub("", piece)).strip()
+    )
     plain = unescape(plain) if escaped else plain
     for _ in range(_LAYERS):
         if plain is not piece and plain:
@@ -86,11 +99,17 @@ def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
         return inner
     if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
         return text[1:-1].strip()
-    if text[0] == "\\" and (latex := _LATEX.match(text)):
-        return latex[1].strip()
+    if text[0] in "\\$<" and (inner := unframed(text)) != text:
+        return inner
     if text[-1] in _ENDS and (sentence or text[-2:-1] in _QUOTES):
         return text.rstrip(_ENDS).strip()
     return _without_sign(text)
+
+
+def unframed(text: str) -> str:
+    """Return a text without the tags of an answer or the box of LaTeX around it."""
+    frame = _FRAME.fullmatch(text)
+    return text if frame is None else str(frame[str(frame.lastgroup)]).strip()
 
 
 def _without_sign(text: str) -> str:

@@ -91,7 +91,9 @@ def _python_calls(
         start: Earliest start of the first call.
         last: Latest start of the last call.
     """
-    for opening in islice(patterns().python.finditer(text, start, min(last + _LONGEST_OPENING, len(text))), _MOST):
+    for opening in islice(
+        patterns().python.finditer(text, start, min(last + _LONGEST_OPENING, len(text))), _MOST
+    ):
         begin = opening.end()
         listed = opening[0].isspace() or not opening[0]
         end = text.find("\n", begin) if listed else _end_of_python(text, begin)

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from agentgym_gym._text import UNSEEN
 from agentgym_gym.formats._dialects import LONGEST_MARK, Patterns, patterns
 
-__all__ = ["UNSEEN", "answer_in", "masked"]
-
-UNSEEN = (
-    "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u00ad\u180e\u202a-\u202e\u2066-\u2069"
-)
-"""Characters without a glyph, for a character class: byte order mark, zero width, direction, soft hyphen."""
+__all__ = ["answer_in", "masked"]
 
 _HEAD = re.compile(
     rf"(?:\s|[{UNSEEN}]|<s>|(?:assistant|model|ai)(?=\s*(?:\n|<\|))|(?:assistant|agent)[ \t]*:)+",

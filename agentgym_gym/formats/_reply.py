@@ -26,7 +26,9 @@ _MOST_MARKS = 64  # marks of one kind that are parsed
 _CALL = re.compile(r"[A-Za-z_][\w.]*[ \t]*[(（]")
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NEAR = 500  # characters of invalid JSON that are searched for the name of a function
-_CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
+_CLOSING = (
+    " \t\n`~*_\"')].!。！…\u200b\u200c\u200d\u2060\ufeff\x07\x08\x00"  # signs that may follow an action
+)
 
 
 class Marked(NamedTuple):
@@ -112,9 +114,12 @@ class MarkedReply(AnswerText):
         self.text = self.unquoted if self.style.lines else self.text
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
+        if text and not self.style.lines and not text.startswith(FENCES):
+            stop = self.style.end(self.text, self.text.index(text), end)
+            end = end if self.text[stop:end].strip(_CLOSING) else stop
         found = read_all(self, 0, end, marked=False)
-        if found is not None and isinstance(found.result, Action) and self._is_all(found, end):
-            return ParseResult(found.result, "whole reply", found.start, found.end)
+        if found is not None and isinstance(found.result, Action) and self._is_all(found):
+            return ParseResult(found.result, "whole reply", found.start, found.end, found.ignored)
         called = None
         code = text.strip("`*. \n")
         if _CALL.match(code) or calls_known(code.replace("（", "("), self.grammar):
@@ -126,11 +131,12 @@ class MarkedReply(AnswerText):
         start = len(self.text) - len(self.text.lstrip())
         return ParseResult(called, "whole reply", start, start + len(text))
 
-    def _is_all(self, found: MarkedAction, end: int) -> bool:
+    def _is_all(self, found: MarkedAction) -> bool:
         """Return whether no text follows an action of several lines."""
         if self.style.lines or self.text.lstrip().startswith(FENCES):
             return True
-        return not self.text[self.style.end(self.text, found.start, end) : end].strip(_CLOSING)
+        stop = self.style.end(self.text, found.start, found.end)
+        return not self.text[stop : found.end].strip(_CLOSING)
 
     def called(self, *, own: bool = False) -> ParseResult | None:
         """Return the action of a call in JSON or a native notation; None if there is none.

@@ -183,7 +183,9 @@ MODEL_FAMILIES = {
         answer="<|open|>response<|sep|>«answer»<|close|>response<|sep|>",
         end="<|close|>message<|sep|>",
     ),
-    "MiniMax M1": ModelFamily(f"<tool_calls>\n{_OBJECT}\n</tool_calls>", think=_THINK, end="<end_of_sentence>"),
+    "MiniMax M1": ModelFamily(
+        f"<tool_calls>\n{_OBJECT}\n</tool_calls>", think=_THINK, end="<end_of_sentence>"
+    ),
     "MiniMax M2": ModelFamily(
         f"<minimax:tool_call>\n{_INVOKE}\n</minimax:tool_call>".replace("P:", ""),
         _PARAMETER.replace("P:", ""),
@@ -231,9 +233,7 @@ MODEL_FAMILIES = {
         answer="<answer><|begin_of_box|>«answer»<|end_of_box|></answer>",
         end="<|user|>",
     ),
-    "GLM-4.6V": ModelFamily(
-        _GLM, _GLM_ARGUMENT, answer="<|begin_of_box|>«answer»<|end_of_box|>", end=""
-    ),
+    "GLM-4.6V": ModelFamily(_GLM, _GLM_ARGUMENT, answer="<|begin_of_box|>«answer»<|end_of_box|>", end=""),
     "GLM-4": ModelFamily("«name»\n«json»", end="<|observation|>"),
     "Seed-OSS": ModelFamily(
         "<seed:tool_call>\n<function=«name»>\n«arguments»</function>\n</seed:tool_call>",
@@ -277,7 +277,9 @@ MODEL_FAMILIES = {
     "Nemotron": ModelFamily(f"<TOOLCALL>[{_OBJECT}]</TOOLCALL>", think=_THINK, end="<SPECIAL_12>"),
     "Phi-4-mini": ModelFamily(f"<|tool_call|>[{_OBJECT}]<|/tool_call|>", end="<|end|>"),
     "EXAONE 4": ModelFamily(_HERMES, think="<think>\n«think»\n</think>\n\n", end="[|endofturn|]"),
-    "EXAONE Deep": ModelFamily(_HERMES, think="<thought>\n«think»\n</thought>\n\n", end="[|endofturn|]\n[|user|]"),
+    "EXAONE Deep": ModelFamily(
+        _HERMES, think="<thought>\n«think»\n</thought>\n\n", end="[|endofturn|]\n[|user|]"
+    ),
     "Apertus": ModelFamily(
         '<|tools_prefix|>[{"«name»": «json»}]<|tools_suffix|>',
         think="<|inner_prefix|>«think»<|inner_suffix|>",
@@ -355,6 +357,8 @@ MODEL_FAMILIES = {
         end="",
     ),
     "Functionary": ModelFamily(">>>«name»\n«json»", end="<|eot_id|>"),
-    "RWKV": ModelFamily(f"**Tool Call:**\n```json\n{_OBJECT}\n```", think="<think>«think»</think>", end="\n\n"),
+    "RWKV": ModelFamily(
+        f"**Tool Call:**\n```json\n{_OBJECT}\n```", think="<think>«think»</think>", end="\n\n"
+    ),
 }
 """By name."""
