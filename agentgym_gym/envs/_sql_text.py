@@ -76,6 +76,7 @@ _BEFORE_SELECT = frozenset({"union", "all", "except", "intersect", ")", "as", "e
 _JOINTS = frozenset({"and", "then", "next", ",", "&", "|", "-", "+", "=", ">"})  # between two statements
 _SEVERAL = 2
 _PUNCTUATION = frozenset("()+-*/|.,;=<>%&~")
+_SIGNS = _PUNCTUATION | frozenset("!:?@$_[]\"'`")
 _GOES_ON = frozenset(",);=<>+/|")  # the first characters of a line that goes on with a statement
 _MOST_PLAIN_WORDS = 2  # in a row: a table and its alias
 _PROSE = frozenset({"the", "of", "this", "these", "because", "which"})  # words that no query has
@@ -120,7 +121,7 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
             return end
         if not is_open and _is_aside(token, gap, last, before, first, text[found.end() : limit]):
             return end
-        if token == ";" and depth <= 0:
+        if token == ";" and depth <= 0 and not (before == "&" and last.isalnum()):  # as in "&lt;"
             return _AFTER.match(text, found.end(), limit).end()  # type: ignore[union-attr]
         if token.lower() == "select" and first and depth <= 0 and last.lower() not in _BEFORE_SELECT:
             return joined
@@ -132,8 +133,10 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
 
 
 def has_prose(tokens: Sequence[str]) -> bool:
-    """Return whether a statement has more words in a row than a name and its alias, as prose has."""
+    """Return whether a statement has signs or words that no SQL has, or more words in a row than an alias."""
     row, last = 0, ""
+    if any(len(token) == 1 and not token.isalnum() and token not in _SIGNS for token in tokens):
+        return True
     if not _PROSE.isdisjoint(map(str.lower, tokens)):
         return True
     for token in tokens:

@@ -116,14 +116,15 @@ def read_from(reply: AnswerText, start: int, limit: int) -> MarkedAction | None:
     last = end >= len(text) or text[end:].isspace()
     if not last and reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
         return found
-    whole = reply.style.lines or (last and not text[reply.style.end(text, begin, end) : end].strip())
+    style = reply.style
+    whole = style.lines or (last and (not style.fence or style.end(text, begin, end) >= end))
     if whole and end <= limit and "&" not in text[begin:end]:
         try:  # fast path: in nearly all replies the line is the action
             action = reply.grammar.parse(text[begin:end].strip())
         except ActionError:
             pass
         else:
-            if _JOINT_SIGN.search(reply.shape, begin, end) is None:
+            if not style.lines or _JOINT_SIGN.search(reply.shape, begin, end) is None:
                 return MarkedAction(action, begin, end)
             return _of_several(reply, begin, end, whole=True) or MarkedAction(action, begin, end)
     return _of_section(reply, begin, end, limit, below=begin > line_end(text, start))
@@ -189,7 +190,9 @@ def _is_label(reply: AnswerText, start: int) -> bool:
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
-def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> MarkedAction | None:
+def read_all(
+    reply: AnswerText, start: int, end: int, *, marked: bool = True, fenced: bool = False
+) -> MarkedAction | None:
     """Parse the whole text between two positions as one action; return None if it is empty.
 
     Args:
@@ -197,6 +200,7 @@ def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
         start: Start of the text.
         end: End of the text.
         marked: Whether a mark encloses the text; False if the text is the whole reply.
+        fenced: Whether a fence encloses the text.
     """
     text = reply.text
     inside = text[start:end]
@@ -212,7 +216,7 @@ def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
         start = text.index(inner, start, end)
         end = start + len(inner)
     if "\n" not in text[start:end] or not reply.style.lines:
-        found = _of_text(reply, start, end, marked=marked)
+        found = _of_text(reply, start, end, marked=marked, fenced=fenced)
         if found is None or isinstance(found.result, (Action, ManyActions)) or "\n" not in text[start:end]:
             return found
     return _of_lines(reply, start, end) if marked else None
@@ -255,7 +259,9 @@ def different(actions: list[Action | ActionError], where: str) -> ManyActions | 
     return None
 
 
-def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> MarkedAction | None:
+def _of_text(
+    reply: AnswerText, start: int, end: int, *, marked: bool = True, fenced: bool = False
+) -> MarkedAction | None:
     """Parse the text between two positions as an action; return None if it has no content.
 
     Args:
@@ -263,12 +269,15 @@ def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
         start: Start of the text.
         end: End of the text.
         marked: Whether a mark encloses the text; False if the text is the whole reply.
+        fenced: Whether a fence encloses the text.
     """
+    if marked and not fenced and not reply.style.lines and (found := _of_statement(reply, start, end)):
+        return found
     own = reply.style.mark.match(reply.text, start, end) if reply.style.mark else None
     tags = marked and (own is None or own.end() < end)  # otherwise the tags belong to the action
     result, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=tags)
     several = None
-    if not isinstance(result, ManyActions) and _JOINT_SIGN.search(reply.shape, start, end):
+    if not isinstance(result, (ManyActions, *(() if reply.style.lines else (Action,)))) and _JOINT_SIGN.search(reply.shape, start, end):
         several = _of_several(reply, start, end, whole=isinstance(result, Action) or not marked)
     if several is not None and not marked:  # the whole reply is to be one action
         texts = ", ".join([str(several.result), *several.ignored])
@@ -298,6 +307,24 @@ def _shortened(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
                 return None  # the parenthesis belongs to the action, and other text is behind it
             return MarkedAction(result, start, cut)
     return None
+
+
+def _of_statement(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
+    """Return the action that ends before the end of a text, such as a statement with prose behind it.
+
+    Other actions with brackets of their own may only have signs behind them.
+    """
+    style = reply.style
+    start = _next_text(reply.text, start, end)
+    stop = min(style.end(reply.text, start, end), end)
+    rest = reply.text[stop:end]
+    if not rest.strip() or not (style.fence or is_empty(rest)):
+        return None
+    result, _ = read_peeled(reply.piece(start, stop), reply.grammar)
+    if not isinstance(result, Action):
+        return None
+    behind = (read_peeled(reply.piece(*part), reply.grammar) for part in _behind(reply, stop, end))
+    return MarkedAction(result, start, stop, tuple(_as_ignored(*other) for other in behind))
 
 
 def _of_several(reply: AnswerText, start: int, end: int, *, whole: bool = False) -> MarkedAction | None:
@@ -377,8 +404,8 @@ def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -
     closing = text.find(text[begin - 3 : begin], begin, limit)
     end = limit if closing < 0 else closing
     language = _LANGUAGE_LINE.match(text, begin, limit)
-    if language and _opens(text, inner := _next_text(text, language.end(), limit), limit):
-        return _fenced(reply, inner, limit, marked=marked)  # the action's own fence
+    if language and _opens(text, own := _next_text(text, language.end(), limit), limit):
+        return _fenced(reply, own, limit, marked=marked)  # the action's own fence
     if language and not text[language.end() : end].strip():
         word = language[0].strip()
         if word.lower() in _LANGUAGES or not reply.grammar.knows(word):
@@ -387,7 +414,7 @@ def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -
         begin = language.end()
     elif (word := _LANGUAGE_WORD.match(text, begin, end)) and text[word.end() : end].strip():
         begin = word.end()
-    inside = read_all(reply, begin, end, marked=marked)
+    inside = read_all(reply, begin, end, marked=marked, fenced=True)
     if inside is None or isinstance(inside.result, Action):
         return inside
     return inside._replace(end=end if closing < 0 else closing + 3)
@@ -442,5 +469,6 @@ def _as_call(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     piece = reply.piece(start, end).strip("*_` \t.;")
     if piece.endswith((")", ")]")) and _PYTHON_CALL.fullmatch(piece):
         called = single_call(piece, reply.grammar)
-        return None if called is None else MarkedAction(called, start, end)
+        aside = isinstance(called, ActionError) and " (" in piece.partition(")")[0]
+        return None if called is None or aside else MarkedAction(called, start, end)
     return None

@@ -23,8 +23,10 @@ from agentgym_gym.formats._dialect_table import DIALECTS, TAG, Dialect
 
 __all__ = [
     "LONGEST_MARK",
+    "LONGEST_TOKEN",
     "MODULES",
     "PYTHON_END",
+    "TOKEN_AT_END",
     "BracedCall",
     "Head",
     "Patterns",
@@ -95,6 +97,7 @@ class Patterns:
         braces: A name before pairs in braces.
         quoted: Text between the marks of ``quote``.
         python: Start of Python between tokens or tags, or of Llama's list of calls.
+        mark: Any mark around reasoning, answers and turns.
         turn_end: A mark that ends the turn, or starts another.
         header: Marks at the start of a reply.
         frame: A mark around an answer.
@@ -113,6 +116,7 @@ class Patterns:
     braces: re.Pattern[str]
     quoted: re.Pattern[str]
     python: re.Pattern[str]
+    mark: re.Pattern[str]
     turn_end: re.Pattern[str]
     header: re.Pattern[str]
     frame: re.Pattern[str]
@@ -145,6 +149,11 @@ def register_dialect(dialect: Dialect) -> None:
 
 
 LONGEST_MARK = 40
+TOKEN_AT_END = re.compile(
+    r"(?:<[|｜][^|｜<>\n]{0,40}\w[^|｜<>\n]{0,40}[|｜]>|\[\|[^|\[\]\n]{1,40}\|\]|<\|[\w:-]{1,40}>|<[\w:-]{1,40}\|>)\Z"
+)
+"""A mark at the end of a text, of a shape that models use for tokens."""
+LONGEST_TOKEN = 90
 _SIGN = re.compile(r"[<\[\]]|[^\x00-\x7f]")
 _GROUPS = {"head": "name", "braces": "name", "tag": "name", "argument": "key"}
 
@@ -181,7 +190,7 @@ def patterns() -> Patterns:
     starts = _marks(mark for row in rows for mark in row.starts)
     ends = _marks(mark for row in rows for mark in row.ends)
     headers = _marks(mark for row in rows for mark in (*row.headers, *row.starts))
-    others = [mark for row in rows for mark in _marks_of(row)]
+    others = [*(mark for row in rows for mark in _marks_of(row)), "<|start|>"]
     return Patterns(
         head=re.compile(rf"(?:{_any_of(row.head for row in rows)})\Z", re.IGNORECASE),
         native=re.compile(rf"(?:{_any_of(row.json for row in rows)})\s*(?:```\w*)?[\s\[]*\Z"),
@@ -196,6 +205,7 @@ def patterns() -> Patterns:
             r"|^[ \t]*(?=\[[A-Za-z_][\w.]{0,80}\()",
             re.MULTILINE,
         ),
+        mark=re.compile(rf"(?=[<\[\]]|[^\x00-\x7f]|to=)(?:{_marks(others)})", re.IGNORECASE),
         turn_end=re.compile(rf"{ends}|{starts}|<\|start\|>(?!assistant)", re.IGNORECASE),
         header=re.compile(headers, re.IGNORECASE),
         frame=re.compile(_marks(mark for row in rows for mark in row.frames), re.IGNORECASE),

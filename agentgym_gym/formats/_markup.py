@@ -10,6 +10,7 @@ from html import unescape
 from agentgym_gym._text import CONTROLS, UNSEEN
 from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, UnknownAction
+from agentgym_gym.formats._dialects import LONGEST_TOKEN, TOKEN_AT_END
 
 __all__ = ["is_empty", "read_peeled", "unframed"]
 
@@ -95,7 +96,7 @@ def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
     """Return a text without its outermost layer of markup."""
     if text[:2] == text[-2:] == "**" and len(text) > 2 * _PAIR:  # bold text with any content
         return text[2:-2].strip()
-    if (text[0] == "<" or text[-1] == ">") and (inner := _without_tag(text, tags=tags)) != text:
+    if (text[0] == "<" or text[-1] == ">" or text.endswith("|]")) and (inner := _without_tag(text, tags=tags)) != text:
         return inner
     if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
         return text[1:-1].strip()
@@ -131,6 +132,8 @@ def _without_tag(text: str, *, tags: bool) -> str:
         return text[tag.end() :].strip()
     if text[-1] == ">" and (tag := _LOOKS.match(text, text.rfind("<"))) and tag.end() == len(text):
         return text[: tag.start()].strip()
+    if text[-1] in ">]" and (token := TOKEN_AT_END.search(text, max(0, len(text) - LONGEST_TOKEN))):
+        return text[: token.start()].strip()
     if text.endswith("-->"):
         return text[:-3].strip()
     if tags and text[0] == "<" and (pair := _TAGS.fullmatch(text)):

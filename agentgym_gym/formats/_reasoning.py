@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from agentgym_gym._text import UNSEEN
-from agentgym_gym.formats._dialects import LONGEST_MARK, Patterns, patterns
+from agentgym_gym.formats._dialects import LONGEST_MARK, LONGEST_TOKEN, TOKEN_AT_END, Patterns, patterns
 
 __all__ = ["answer_in", "masked"]
 
@@ -14,12 +14,8 @@ _HEAD = re.compile(
     rf"(?:\s|[{UNSEEN}]|<s>|(?:assistant|model|ai)(?=\s*(?:\n|<\|))|(?:assistant|agent)[ \t]*:)+",
     re.IGNORECASE,
 )
-# A mark of a shape that models use for tokens, and the names among them that belong to a call.
-_TOKEN = re.compile(
-    r"(?:<[|｜][^|｜<>\n]{0,40}\w[^|｜<>\n]{0,40}[|｜]>|\[\|[^|\[\]\n]{1,40}\|\]|<\|[\w:-]{1,40}>|<[\w:-]{1,40}\|>)\Z"
-)
+# Words in the names of tokens that belong to a call.
 _OF_CALL = re.compile(r"tool|func|call|invoke|arg|action|plugin|python|param|json", re.IGNORECASE)
-_LONGEST_TOKEN = 90
 _MOST_TOKENS = 8
 _END_OF_SEQUENCE = re.compile(r"</s>(?=\s*(?:\Z|\n|<s>|\[INST\]|</s>))", re.IGNORECASE)
 
@@ -90,17 +86,22 @@ def answer_in(reply: str) -> tuple[str, str]:
         reply, unclosed = _without_channels(reply)
     if "```" in reply and _REASONING_FENCE.search(reply):
         reply, unclosed = _without_fences(reply)
+    headed = reply[:1] in _BEGINNINGS or reply[:1] in _SIGNS
     if first < 0:
-        return _without_header(reply, None), unclosed
+        return (_without_header(reply, None) if headed else reply), unclosed
     table = patterns()
     near = max(0, first - LONGEST_MARK)  # a mark may begin before its first sign
-    if table.reasoning.search(reply, near):
-        reply, unclosed = _without_pairs(reply, near, table)
-    if table.frame.search(reply, near):
-        reply = masked(reply, [frame.span() for frame in table.frame.finditer(reply, near)])
-    reply = _without_header(reply, table)
-    end = table.turn_end.search(reply, near)
-    reply = _before_end_of_sequence(reply[: end.start()] if end else reply, first)
+    if table.mark.search(reply, near):
+        if table.reasoning.search(reply, near):
+            reply, unclosed = _without_pairs(reply, near, table)
+        if table.frame.search(reply, near):
+            reply = masked(reply, [frame.span() for frame in table.frame.finditer(reply, near)])
+        reply = _without_header(reply, table)
+        end = table.turn_end.search(reply, near)
+        reply = reply[: end.start()] if end else reply
+    elif headed:
+        reply = _without_header(reply, None)
+    reply = _before_end_of_sequence(reply, first)
     if _STEM.search(reply[first:].lower()) and _MARK.search(reply, first):
         reply, unclosed = _without_blocks(reply, first)
         reply = _without_header(reply, table)
@@ -132,9 +133,9 @@ def _before_tokens(reply: str) -> str:
     """Return a reply without the tokens at its end, known or not, that belong to no call."""
     kept = reply.rstrip()
     for _ in range(_MOST_TOKENS):
-        if not kept.endswith((">", "]")):
+        if not kept.endswith((">", "|]")) or "|" not in kept[-LONGEST_TOKEN:].replace("｜", "|"):
             break
-        token = _TOKEN.search(kept, max(0, len(kept) - _LONGEST_TOKEN))
+        token = TOKEN_AT_END.search(kept, max(0, len(kept) - LONGEST_TOKEN))
         if token is None or _OF_CALL.search(token[0]):
             break
         reply = kept[: token.start()]

@@ -15,6 +15,7 @@ from agentgym_gym.formats._answer import AnswerText
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
+from agentgym_gym.formats._markup import is_empty
 from agentgym_gym.formats._native import calls_in
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ _MOST_MARKS = 64  # marks of one kind that are parsed
 _CALL = re.compile(r"[A-Za-z_][\w.]*[ \t]*[(（]")
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NEAR = 500  # characters of invalid JSON that are searched for the name of a function
-_CLOSING = (
-    " \t\n`~*_\"')].!。！…\u200b\u200c\u200d\u2060\ufeff\x07\x08\x00"  # signs that may follow an action
-)
 
 
 class Marked(NamedTuple):
@@ -116,7 +114,7 @@ class MarkedReply(AnswerText):
         text = self.text[:end].strip()
         if text and not self.style.lines and not text.startswith(FENCES):
             stop = self.style.end(self.text, self.text.index(text), end)
-            end = end if self.text[stop:end].strip(_CLOSING) else stop
+            end = stop if is_empty(self.text[stop:end]) else end
         found = read_all(self, 0, end, marked=False)
         if found is not None and isinstance(found.result, Action) and self._is_all(found):
             return ParseResult(found.result, "whole reply", found.start, found.end, found.ignored)
@@ -136,7 +134,7 @@ class MarkedReply(AnswerText):
         if self.style.lines or self.text.lstrip().startswith(FENCES):
             return True
         stop = self.style.end(self.text, found.start, found.end)
-        return not self.text[stop : found.end].strip(_CLOSING)
+        return is_empty(self.text[stop : found.end])
 
     def called(self, *, own: bool = False) -> ParseResult | None:
         """Return the action of a call in JSON or a native notation; None if there is none.
