@@ -209,9 +209,12 @@ def read_all(
     if start >= end:
         return None
     if text.startswith(FENCES, start):
-        fenced = _fenced(reply, start, end, marked=marked)
-        if fenced is not None and _CLOSING.fullmatch(text, fenced.end, end):
-            return fenced
+        content = _fenced(reply, start, end, marked=marked)
+        behind = text[start:end].rpartition(text[start : start + 3])[2]
+        if content is None and not behind.strip("`~ \t\n"):
+            return None
+        if content is not None and _CLOSING.fullmatch(text, content.end, end):
+            return content
     if not marked and (inner := unframed(text[start:end])) and "\n" not in inner:
         start = text.index(inner, start, end)
         end = start + len(inner)
@@ -271,13 +274,17 @@ def _of_text(
         marked: Whether a mark encloses the text; False if the text is the whole reply.
         fenced: Whether a fence encloses the text.
     """
-    if marked and not fenced and not reply.style.lines and (found := _of_statement(reply, start, end)):
-        return found
+    if marked and not fenced and not reply.style.lines:
+        statement = _of_statement(reply, start, end)
+        if statement is not None:
+            return statement
     own = reply.style.mark.match(reply.text, start, end) if reply.style.mark else None
     tags = marked and (own is None or own.end() < end)  # otherwise the tags belong to the action
     result, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=tags)
     several = None
-    if not isinstance(result, (ManyActions, *(() if reply.style.lines else (Action,)))) and _JOINT_SIGN.search(reply.shape, start, end):
+    if not isinstance(
+        result, (ManyActions, *(() if reply.style.lines else (Action,)))
+    ) and _JOINT_SIGN.search(reply.shape, start, end):
         several = _of_several(reply, start, end, whole=isinstance(result, Action) or not marked)
     if several is not None and not marked:  # the whole reply is to be one action
         texts = ", ".join([str(several.result), *several.ignored])
@@ -349,7 +356,7 @@ def _of_several(reply: AnswerText, start: int, end: int, *, whole: bool = False)
 
 
 def _parts(reply: AnswerText, start: int, end: int) -> list[tuple[int, int]]:
-    """Return the spans of a text's parts, each of which begins like an action; none for a text of one part."""
+    """Return the spans of a text's parts, each of which begins like an action; none for one part."""
     grammar, text, shape = reply.grammar, reply.text, reply.shape
     parts: list[tuple[int, int]] = []
     if not reply.style.lines:
@@ -407,8 +414,8 @@ def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -
     if language and _opens(text, own := _next_text(text, language.end(), limit), limit):
         return _fenced(reply, own, limit, marked=marked)  # the action's own fence
     if language and not text[language.end() : end].strip():
-        word = language[0].strip()
-        if word.lower() in _LANGUAGES or not reply.grammar.knows(word):
+        info = language[0].strip()
+        if info.lower() in _LANGUAGES or not reply.grammar.knows(info):
             return None
     elif language:
         begin = language.end()

@@ -26,10 +26,12 @@ __all__ = [
 ]
 
 _FENCE = re.compile(r"`{3,}|~{3,}")
-INFO_STRING = r"[ \t]*[\w+#.-]*(?:[ \t]*\{[^{}\n]{0,80}\}|(?:[ \t]+[\w-]+=(?:\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'|[^\s`]{1,80}))+)?[ \t]*"
+_ATTRIBUTE = r"[ \t]+[\w-]+=(?:\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'|[^\s`]{1,80})"
+_ATTRIBUTES = rf"(?:[ \t]*\{{[^{{}}\n]{{0,80}}\}}|(?:{_ATTRIBUTE})+)?[ \t]*"
+INFO_STRING = rf"[ \t]*[\w+#.-]*{_ATTRIBUTES}"
 """Pattern of the text behind an opening fence: a language and attributes."""
 
-_LANGUAGE = re.compile(r"[ \t]*([\w+#.-]*)" + INFO_STRING.removeprefix(r"[ \t]*[\w+#.-]*") + r"\Z", re.ASCII)
+_LANGUAGE = re.compile(rf"[ \t]*([\w+#.-]*){_ATTRIBUTES}\Z", re.ASCII)
 _BESIDE = re.compile(r"(?:python3?|py|tool_code|tool_call|code|json)\s+", re.IGNORECASE)
 _SESSION = re.compile(r"^[^\S\n]*>>>", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")

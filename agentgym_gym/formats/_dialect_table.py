@@ -4,8 +4,6 @@ A package adds rows by entry points of the group ``agentgym.dialects``, a progra
 :func:`~agentgym_gym.formats.register_dialect`.
 """
 
-# ruff: noqa: RUF001 - models write these characters, too
-
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -25,8 +23,8 @@ class Dialect:
     """What the models of a family write around calls, reasoning and turns.
 
     The attributes up to ``end`` are regular expressions, which must match in linear time and have no other
-    groups than the named ones. All others are marks, as written, of at most 40 characters; each has ``<``,
-    ``[``, ``]`` or a character outside ASCII. Case makes no difference.
+    groups than the named ones. All others are marks, as written, of at most 40 characters; each begins with
+    ``<``, ``[``, ``]``, ``to=`` or a character outside ASCII. Case makes no difference.
 
     Attributes:
         models: The models that write it.

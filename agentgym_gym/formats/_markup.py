@@ -96,7 +96,9 @@ def _without_layer(text: str, *, tags: bool, sentence: bool) -> str:
     """Return a text without its outermost layer of markup."""
     if text[:2] == text[-2:] == "**" and len(text) > 2 * _PAIR:  # bold text with any content
         return text[2:-2].strip()
-    if (text[0] == "<" or text[-1] == ">" or text.endswith("|]")) and (inner := _without_tag(text, tags=tags)) != text:
+    if (text[0] == "<" or text[-1] == ">" or text.endswith("|]")) and (
+        inner := _without_tag(text, tags=tags)
+    ) != text:
         return inner
     if _is_pair(text) and (text[0] != "<" or text.count("<") == 1):
         return text[1:-1].strip()
@@ -130,10 +132,11 @@ def _without_tag(text: str, *, tags: bool) -> str:
     """Return a text without the HTML tag, or the pair of tags, at its ends."""
     if text[0] == "<" and (tag := _LOOKS.match(text)):
         return text[tag.end() :].strip()
-    if text[-1] == ">" and (tag := _LOOKS.match(text, text.rfind("<"))) and tag.end() == len(text):
-        return text[: tag.start()].strip()
-    if text[-1] in ">]" and (token := TOKEN_AT_END.search(text, max(0, len(text) - LONGEST_TOKEN))):
-        return text[: token.start()].strip()
+    last = _LOOKS.match(text, text.rfind("<")) if text[-1] == ">" else None
+    if last is None or last.end() != len(text):
+        last = TOKEN_AT_END.search(text, max(0, len(text) - LONGEST_TOKEN))
+    if last is not None:
+        return text[: last.start()].strip()
     if text.endswith("-->"):
         return text[:-3].strip()
     if tags and text[0] == "<" and (pair := _TAGS.fullmatch(text)):

@@ -89,8 +89,14 @@ def answer_in(reply: str) -> tuple[str, str]:
     headed = reply[:1] in _BEGINNINGS or reply[:1] in _SIGNS
     if first < 0:
         return (_without_header(reply, None) if headed else reply), unclosed
+    return _without_marks(reply, first, unclosed, headed=headed)
+
+
+def _without_marks(reply: str, first: int, unclosed: str, *, headed: bool) -> tuple[str, str]:
+    """Return an answer without the marks of the table and other reasoning, as :func:`answer_in`."""
     table = patterns()
-    near = max(0, first - LONGEST_MARK)  # a mark may begin before its first sign
+    near = reply.find("to=", max(0, first - LONGEST_MARK), first)  # a mark may begin before its first sign
+    near = first if near < 0 else near
     if table.mark.search(reply, near):
         if table.reasoning.search(reply, near):
             reply, unclosed = _without_pairs(reply, near, table)
@@ -103,8 +109,8 @@ def answer_in(reply: str) -> tuple[str, str]:
         reply = _without_header(reply, None)
     reply = _before_end_of_sequence(reply, first)
     if _STEM.search(reply[first:].lower()) and _MARK.search(reply, first):
-        reply, unclosed = _without_blocks(reply, first)
-        reply = _without_header(reply, table)
+        reply, opened = _without_blocks(reply, first)
+        reply, unclosed = _without_header(reply, table), opened or unclosed
     return _before_tokens(reply), unclosed
 
 
@@ -136,11 +142,16 @@ def _before_tokens(reply: str) -> str:
         if not kept.endswith((">", "|]")) or "|" not in kept[-LONGEST_TOKEN:].replace("｜", "|"):
             break
         token = TOKEN_AT_END.search(kept, max(0, len(kept) - LONGEST_TOKEN))
-        if token is None or _OF_CALL.search(token[0]):
+        if token is None or _OF_CALL.search(token[0]) or _ends_call(token[0]):
             break
         reply = kept[: token.start()]
         kept = reply.rstrip()
     return reply
+
+
+def _ends_call(token: str) -> bool:
+    """Return whether a token ends a call in the table of dialects."""
+    return any(end.fullmatch(token) for _, _, end in patterns().arguments.values())
 
 
 def _without_pairs(reply: str, first: int, table: Patterns) -> tuple[str, str]:

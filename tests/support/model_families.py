@@ -5,8 +5,6 @@ the reasoning, ``«answer»`` for the answer, and ``«name»``, ``«json»`` and
 argument of a call.
 """
 
-# ruff: noqa: RUF001 - models write these characters, too
-
 from __future__ import annotations
 
 import json
@@ -119,7 +117,8 @@ MODEL_FAMILIES = {
         f"<|message_sep|>\n\nfunction call<|role_sep|>\n{_OBJECT}", end="<|message_sep|>\n\n"
     ),
     "GigaChat 3.5": ModelFamily(
-        '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="«name»">\n«arguments»</｜GCML｜invoke>\n</｜GCML｜tool_calls>',
+        '<｜GCML｜tool_calls>\n<｜GCML｜invoke name="«name»">\n«arguments»</｜GCML｜invoke>\n'
+        "</｜GCML｜tool_calls>",
         _DSML_PARAMETER.replace("DSML", "GCML"),
         end="</s>",
     ),
@@ -256,7 +255,8 @@ MODEL_FAMILIES = {
         end="<|end_of_sentence|>",
     ),
     "Command R": ModelFamily(
-        'Action:\n```json\n[\n    {\n        "tool_name": "«name»",\n        "parameters": «json»\n    }\n]```',
+        'Action:\n```json\n[\n    {\n        "tool_name": "«name»",\n        "parameters": «json»\n'
+        "    }\n]```",
         end="<|END_OF_TURN_TOKEN|>",
     ),
     "Command A": ModelFamily(
