@@ -27,7 +27,7 @@ UNSEEN = (
 """Characters without a glyph, for a character class: byte order mark, zero width, direction, soft hyphen."""
 
 CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
-"""Control characters other than white space, for a character class."""
+"""Control characters except white space, for a character class."""
 
 _USER = re.compile(r"^(\s*[a-z]*://)?[^/?#]*@", re.IGNORECASE)
 

@@ -62,7 +62,7 @@ _KEYWORDS = _words(
 )
 """Keywords of SQLite, in lower case."""
 
-# Keywords that begin a line which goes on with a statement.
+# Keywords at the start of a line that continues a statement.
 _CLAUSES = _words(
     """and as asc between case collate cross desc else end escape except exists filter from full glob group
     having in inner intersect into is join left like limit natural not null offset on or order outer
@@ -83,7 +83,7 @@ _JOINTS = frozenset({"and", "then", "next", ",", "&", "|", "-", "+", "=", ">"}) 
 _SEVERAL = 2
 _SIGNS = frozenset("()+-*/|.,;=<>%&~!_[]\"'`:?@$")
 _KNOWN = _KEYWORDS | _SIGNS
-_GOES_ON = frozenset(",);=<>+/|")  # the first characters of a line that goes on with a statement
+_CONTINUING = frozenset(",);=<>+/|")  # the first characters of a line that continues a statement
 _MOST_PLAIN_WORDS = 2  # in a row: a table and its alias
 _PROSE = frozenset({"the", "of", "this", "these", "because", "which"})  # words that no query has
 _BEHIND = re.compile(r"(?:[ \t]*(?:;|--[^\n]*|/\*[^*]*\*/))*")  # what may follow a statement on its line
@@ -132,7 +132,7 @@ def without_opening(text: str) -> str:
 
 
 _THREE_WORDS = re.compile(r" (\w+)[ ,]+(\w+)[ ,]+(\w+)")
-# What follows a sign that statements have in one way only.
+# The text after a sign that is SQL only before such text.
 _SIGN_OF_SQL = {"!": re.compile("="), ".": re.compile(r"\S"), "/": re.compile("[^/]")}
 # Without such a character, a text on one line holds nothing but the statement.
 _SUSPECT = re.compile(r"[^\x00-\x7f]|[\x00-\x08\n!#{}\\?$@:]| \(|//| -|\.\s|\.$|;\s*\S|```|\A\s*\W")
@@ -147,8 +147,8 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
     """Return the position of the end of a statement without a fence.
 
     It ends after its semicolon; before a sign that no statement has outside of quotes, a comment in
-    parentheses or a dash with prose; before another statement; and before a line that cannot go on with it.
-    While a quote or a parenthesis is open, or a word or an operator is missing, it goes on over any line.
+    parentheses or a dash with prose; before another statement; and before a line that cannot continue it.
+    While a quote or a parenthesis is open, or a word or an operator is missing, every line continues it.
 
     Args:
         text: The reply.
@@ -176,7 +176,7 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
                 return joined
             gap = text[end : found.start()]
             if last.lower() not in UNFINISHED and (
-                ("\n" in gap and not _goes_on(part, first))
+                ("\n" in gap and not _continues(part, first))
                 or _is_aside(part, text[found.end() : limit])
                 or (gap and part == "(" and _is_comment(last, before, first))
             ):
@@ -191,12 +191,12 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
     return end if first else limit
 
 
-def _goes_on(part: str, first: str) -> bool:
-    """Return whether a token at the start of a line goes on with a statement, given its first word.
+def _continues(part: str, first: str) -> bool:
+    """Return whether a token at the start of a line continues a statement, given its first word.
 
     A keyword does if it is written in the same case, unlike the first word of a sentence.
     """
-    if part[0] in _GOES_ON:
+    if part[0] in _CONTINUING:
         return True
     return part.lower() in _CLAUSES and part == (part.upper() if first.isupper() else part.lower())
 

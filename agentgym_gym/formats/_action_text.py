@@ -14,7 +14,7 @@ from agentgym_gym.formats._base import MAX_IGNORED_CHARS
 from agentgym_gym.formats._code import INFO_STRING, single_call
 from agentgym_gym.formats._json_calls import arguments_of
 from agentgym_gym.formats._labels import INPUT, invented_turn, next_label
-from agentgym_gym.formats._markup import is_empty, read_peeled, unframed
+from agentgym_gym.formats._markup import is_empty, is_ending, read_peeled, unframed
 from agentgym_gym.formats._native import call_at, calls_behind
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _CLOSING = re.compile(r"(?:</[\w-]{1,20}>|[`~\s}$\])\\])*")  # ends of a fence a
 _RULE = " \t*_-="
 _BREAK = re.compile(r"</?(?:br|hr|p)[ \t]?/?>", re.IGNORECASE)
 _CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|(?<![ \t])[ \t]*[–—]")
-# What joins two actions on a line, and a quick sign of it.
+# A joint of two actions on a line, and a quick sign of one.
 _THEN = r"(?:(?:and|then|next|after that|finally)[ \t,]+)"
 _JOINT = re.compile(
     rf"(?<![ \t])[ \t]*(?:[;,+]+|&{{1,2}}|-+>|=+>|→)[ \t]*{_THEN}*|(?<![ \t])[ \t]+{_THEN}+|\.[ \t]+{_THEN}*"
@@ -325,7 +325,7 @@ def _of_statement(reply: AnswerText, start: int, end: int) -> MarkedAction | Non
     start = _next_text(reply.text, start, end)
     stop = min(style.end(reply.text, start, end), end)
     rest = reply.text[stop:end]
-    if not rest.strip() or not (style.fence or is_empty(rest)):
+    if not rest.strip() or not (style.fence or is_ending(rest)):
         return None
     result, _ = read_peeled(reply.piece(start, stop), reply.grammar)
     if not isinstance(result, Action):

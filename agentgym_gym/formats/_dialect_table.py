@@ -20,7 +20,7 @@ _INPUT_LABEL = r"(?:(?:function|tool)[ _]input|arguments|args|input|parameters|â
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """What the models of a family write around calls, reasoning and turns.
+    """The marks of a model family around calls, reasoning and turns.
 
     The attributes up to ``end`` are regular expressions, which must match in linear time and have no other
     groups than the named ones. All others are marks, as written, of at most 40 characters; each begins with

@@ -12,7 +12,7 @@ from agentgym_gym.actions import Action, Grammar
 from agentgym_gym.errors import ActionError, UnknownAction
 from agentgym_gym.formats._dialects import LONGEST_TOKEN, TOKEN_AT_END
 
-__all__ = ["is_empty", "read_peeled", "unframed"]
+__all__ = ["is_empty", "is_ending", "read_peeled", "unframed"]
 
 _LAYERS = 8  # '- **`"get 1 stick"`**.' has five
 
@@ -50,6 +50,11 @@ _PAIR = 2
 def is_empty(text: str) -> bool:
     """Return whether a text has neither a letter nor a digit."""
     return _WORD.search(text) is None
+
+
+def is_ending(text: str) -> bool:
+    """Return whether a text has only signs that may follow an action, without a question mark."""
+    return "?" not in text and is_empty(text)
 
 
 def read_peeled(piece: str, grammar: Grammar, *, tags: bool = True) -> tuple[Action | ActionError, str]:

@@ -15,7 +15,7 @@ from agentgym_gym.formats._answer import AnswerText
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
-from agentgym_gym.formats._markup import is_empty
+from agentgym_gym.formats._markup import is_ending
 from agentgym_gym.formats._native import calls_in
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class MarkedReply(AnswerText):
         text = self.text[:end].strip()
         if text and not self.style.lines and not text.startswith(FENCES):
             stop = self.style.end(self.text, self.text.index(text), end)
-            end = stop if is_empty(self.text[stop:end]) else end
+            end = stop if is_ending(self.text[stop:end]) else end
         found = read_all(self, 0, end, marked=False)
         if found is not None and isinstance(found.result, Action) and self._is_all(found):
             return ParseResult(found.result, "whole reply", found.start, found.end, found.ignored)
@@ -134,7 +134,7 @@ class MarkedReply(AnswerText):
         if self.style.lines or self.text.lstrip().startswith(FENCES):
             return True
         stop = self.style.end(self.text, found.start, found.end)
-        return is_empty(self.text[stop : found.end])
+        return is_ending(self.text[stop : found.end])
 
     def called(self, *, own: bool = False) -> ParseResult | None:
         """Return the action of a call in JSON or a native notation; None if there is none.
