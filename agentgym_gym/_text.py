@@ -9,7 +9,25 @@ from collections.abc import Iterable
 from typing import NoReturn
 from urllib.parse import urlsplit
 
-__all__ = ["no_constant", "reason", "redact", "redact_within", "scrub", "server_name", "shown"]
+__all__ = [
+    "CONTROLS",
+    "UNSEEN",
+    "no_constant",
+    "reason",
+    "redact",
+    "redact_within",
+    "scrub",
+    "server_name",
+    "shown",
+]
+
+UNSEEN = (
+    "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u00ad\u180e\u202a-\u202e\u2066-\u2069"
+)
+"""Characters without a glyph, for a character class: byte order mark, zero width, direction, soft hyphen."""
+
+CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+"""Control characters except white space, for a character class."""
 
 _USER = re.compile(r"^(\s*[a-z][a-z0-9+.-]*://)?[^/?#]*@", re.IGNORECASE)
 

@@ -184,6 +184,9 @@ class Grammar:
         exclusive: Whether a reply must mark only these actions. If not, other marks are ignored in a reply
             that marks one of them.
 
+    Attributes:
+        heads: The words before the first field of each action, in lower case.
+
     Raises:
         ValueError: There is no example, or two actions share a function name or differ in style.
     """
@@ -201,6 +204,7 @@ class Grammar:
         self.style = self.actions[0].style
         if any(action.style != self.style for action in self.actions):
             raise ValueError("the actions of a grammar must be of one style")
+        self.heads = tuple(action.head().lower() for action in self.actions if action.head())
         # Candidate actions by the first word of a text: actions with that first word, then actions with any.
         self._of_any = tuple(action for action in self.actions if not action.openings())
         self._by_opening: dict[str, tuple[type[Action], ...]] = {

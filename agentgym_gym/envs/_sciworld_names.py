@@ -21,16 +21,24 @@ _SAMPLES = [
 ]
 
 
+_TITLES = (
+    *("beowulf", "frankenstein", "moby dick", "pride and prejudice", "sherlock holmes"),
+    "the foundations of the origin of species",
+)
+
+
 class ThingName(Name):
     """The name of a thing, optionally with its location or contents, as in ``cup containing water in sink``.
 
-    A name cannot start or end with a preposition that joins two names: one of the two would be missing.
+    A name cannot start or end with a preposition that joins two names: one of the two would be missing. Only
+    the title of a book is in parentheses or has the word "and"; any others belong to a comment, or join two
+    actions.
     """
 
     _joints = frozenset({"to", "on", "in", "into", "with", "at"})
 
     def __init__(self) -> None:
-        word = r"[a-z0-9()]+(?:['-][a-z0-9()]+)*"
+        word = rf"(?:book \((?:{'|'.join(_TITLES)})\)|(?!and\b)[a-z0-9]+(?:['-][a-z0-9]+)*)"
         super().__init__(_SAMPLES, words=rf"{word}(?: {word})*", max_chars=200, reserved=NO_NAMES)
 
     def read(self, text: str) -> str:

@@ -8,7 +8,7 @@ statement returns no rows, so the server scores it as correct if the gold statem
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -17,6 +17,18 @@ from agentgym_gym.actions import Action, Grammar, Style
 from agentgym_gym.arguments import Text, strategies
 from agentgym_gym.calls import Call, Flow
 from agentgym_gym.catalogue import Environment
+from agentgym_gym.envs._sql_text import (
+    OPENING_CHARS,
+    UNFINISHED,
+    begins_query,
+    end_of_statement,
+    has_prose,
+    is_closed,
+    is_empty,
+    plain_text,
+    tokens_of,
+    without_opening,
+)
 from agentgym_gym.errors import BadArguments, ManyActions
 from agentgym_gym.wire import Outcome, Score, Start, Wire
 
@@ -24,17 +36,6 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 __all__ = ["SQLGYM", "Query", "Sql", "SqlGymWire"]
-
-# An unclosed token extends to the end, so no text is scanned twice. A byte order mark counts as white space.
-_TOKEN = re.compile(
-    r"--[^\n]*|/\*.*?(?:\*/|\Z)"  # comments
-    r"|'[^']*(?:'|\Z)|\"[^\"]*(?:\"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)"  # quoted
-    r"|\w+|[^\s\ufeff]",
-    re.DOTALL,
-)
-_QUOTES = {"'": "'", '"': '"', "`": "`", "[": "]"}
-_OPENING_CHARS = 1_000  # prefix of a text that is searched for the start of a statement
-_OPENING = re.compile(r"(?:```[`\s]*)?(?:sql(?:ite3?)?\s+)?", re.IGNORECASE | re.ASCII)
 
 # Marks that end a reply or an action in one of the formats, at any position.
 _MARKS = re.compile(
@@ -44,66 +45,12 @@ _MARKS = re.compile(
 )
 
 
-# Tokens that cannot end a statement.
-_UNFINISHED = frozenset(
-    {
-        *("select", "from", "join", "inner", "outer", "left", "right", "cross", "natural", "where"),
-        *("and", "or", "on", "by", "group", "order", "having", "as", "in", "not", "like", "between"),
-        *("union", "all", "distinct", "except", "intersect", "limit", "offset", "case", "when"),
-        *("then", "else", "with", "using", "is", "set", "values", ",", "=", "<", ">", "(", "+", "-"),
-        *("/", "|", "."),
-    }
-)
-
-_END = re.compile(r";[ \t]*(?=\n|\Z)|\n[ \t]*(?=\n|\Z|```)")
-
-
-def _is_closed(tokens: Sequence[str]) -> bool:
-    """Return whether a text closes all its quotes and brackets."""
-    last = tokens[-1] if tokens else ""
-    if last[:1] in _QUOTES and (len(last) < 2 or last[-1] != _QUOTES[last[0]]):  # noqa: PLR2004 - a pair
-        return False
-    return tokens.count("(") == tokens.count(")")
-
-
-def _tokens(sql: str) -> list[str]:
-    """Return the tokens that SQLite would parse, without white space and comments."""
-    found = _TOKEN.findall(sql)
-    if "--" in sql or "/*" in sql:
-        found = [part for part in found if part[:2] not in {"--", "/*"}]
-    return found
-
-
-def _is_empty(sql: str) -> bool:
-    """Return whether SQLite would find nothing to execute; its result is then empty, as for no rows."""
-    return all(part == ";" for part in _tokens(sql))
-
-
-def _reads(tokens: Sequence[str]) -> bool:
-    """Return whether a text starts like a query, and not like an English sentence with "with"."""
-    first = tokens[0].lower() if tokens else ""
-    if first != "with":
-        return first in {"select", "values"}
-    table = [token.lower() for token in tokens[1:]]
-    if table[:1] == ["recursive"]:
-        del table[0]
-    if table[1:2] == ["("] and ")" in table:  # column names
-        del table[1 : table.index(")") + 1]
-    return table[1:2] == ["as"]
-
-
-def _without_opening(text: str) -> str:
-    """Return a text without the opening code fence and its language tag."""
-    opening = _OPENING.match(text)
-    return text[opening.end() :] if opening else text
-
-
 class Sql(Text):
     """One SQL query, unchanged except that parsing removes a surrounding code fence."""
 
     def read(self, text: str) -> str:
         """Parse a statement with or without a code fence."""
-        value = _without_opening(text.replace("\r\n", "\n").strip())
+        value = plain_text(without_opening(text.replace("\r\n", "\n").strip()))
         return super().read(value.rstrip("`") if value.endswith("```") else value)
 
     def check(self, value: Any) -> None:
@@ -117,14 +64,16 @@ class Sql(Text):
         several = "\n" in value or "`" in value or "<" in value or value.lower().count("select") > 1
         if several and (mark := _MARKS.search(value)):
             raise BadArguments(f"{shown(mark[0].strip())} is not allowed in {self.describe()}")
-        if not _reads(_tokens(value[:_OPENING_CHARS])):
+        if not begins_query(tokens_of(value[:OPENING_CHARS])):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        tokens = _tokens(value)
+        tokens = tokens_of(value)
         end = tokens.index(";") if ";" in tokens else len(tokens)
         if any(part != ";" for part in tokens[end:]):
             raise ManyActions("there is more than one SQL statement; only one can be executed")
-        if tokens[end - 1].lower() in _UNFINISHED or not _is_closed(tokens):
+        if tokens[end - 1].lower() in UNFINISHED or not is_closed(tokens):
             raise BadArguments(f"the SQL statement breaks off: {shown(value[-40:])}")
+        if has_prose(tokens):
+            raise BadArguments(f"the SQL statement has words that are not SQL: {shown(value)}")
 
     def _fits(self, value: str) -> bool:
         try:
@@ -151,12 +100,11 @@ class Sql(Text):
 
 @dataclass(frozen=True)
 class _SqlStyle(Style):
-    """Style of a fenced statement; without a fence it ends at an empty line, a fence or a final semicolon."""
+    """Style of a fenced statement; without a fence it ends where the statement does."""
 
     def end(self, text: str, start: int, limit: int) -> int:
         """Return the position where a statement without a fence ends."""
-        found = _END.search(text, start, limit)
-        return limit if found is None else found.start() + (text[found.start()] == ";")
+        return end_of_statement(text, start, limit)
 
 
 @dataclass(frozen=True)
@@ -188,7 +136,7 @@ class Query(Action):
     @classmethod
     def begins(cls, text: str) -> bool:
         """Return whether the text starts like a query."""
-        return _reads(_tokens(_without_opening(text[:_OPENING_CHARS].lstrip())))
+        return begins_query(tokens_of(without_opening(text[:OPENING_CHARS].lstrip())))
 
 
 _GRAMMAR = Grammar([Query("SELECT count(*) FROM singer")])
@@ -249,7 +197,7 @@ class SqlGymWire(Wire):
 
         The server rewards an empty statement if the gold statement returns no rows.
         """
-        if _is_empty(action):
+        if is_empty(action):
             return Score(score, success=False, done=outcome.done, agentgym_score=outcome.reward)
         return super().judge(start, score, action, outcome)
 

@@ -31,7 +31,8 @@ _Item = Annotated[
         ["oak logs", "stick", "white dye", "iron ingot", "string", "glass", "bone meal", "redstone"],
         reserved=["using", "to", *NO_NAMES],
         namespace="minecraft:",
-        words=r"[a-z]+(?: [a-z]+)*",  # no item name has a number: "oak logs and 2 sticks" is two items
+        # No item name has a number: "oak logs and 2 sticks" is two items. Only flint and steel has an "and".
+        words=r"(?:flint and steel|(?!and\b)[a-z]+)(?: (?!and\b)[a-z]+)*",
     ),
     "the item's name",
 ]

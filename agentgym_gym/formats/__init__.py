@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from agentgym_gym.errors import BadOption
 from agentgym_gym.formats._base import Format, ParsedReply, ParseResult
+from agentgym_gym.formats._dialect_table import Dialect
+from agentgym_gym.formats._dialects import register_dialect
 from agentgym_gym.formats.adapt import ADaPT
 from agentgym_gym.formats.agentgym import AgentGymFormat
 from agentgym_gym.formats.bare import Bare
@@ -26,6 +28,7 @@ __all__ = [
     "AgentGymFormat",
     "Bare",
     "CodeAsAction",
+    "Dialect",
     "Format",
     "FunctionCalling",
     "ParseResult",
@@ -34,6 +37,7 @@ __all__ = [
     "Tags",
     "ToolCalls",
     "get_format",
+    "register_dialect",
 ]
 
 FORMATS: dict[str, Format] = {

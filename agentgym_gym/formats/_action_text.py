@@ -10,10 +10,11 @@ from agentgym_gym._json import NotJson, decode
 from agentgym_gym._text import shown
 from agentgym_gym.actions import Action
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions
-from agentgym_gym.formats._code import single_call
+from agentgym_gym.formats._base import MAX_IGNORED_CHARS
+from agentgym_gym.formats._code import INFO_STRING, single_call
 from agentgym_gym.formats._json_calls import arguments_of
 from agentgym_gym.formats._labels import INPUT, invented_turn, next_label
-from agentgym_gym.formats._markup import is_empty, read_peeled
+from agentgym_gym.formats._markup import is_empty, is_ending, read_peeled, unframed
 from agentgym_gym.formats._native import call_at, calls_behind
 
 if TYPE_CHECKING:
@@ -28,13 +29,47 @@ _LONGEST_LABEL = 80  # characters of a line that are searched for a label
 FENCES = ("```", "~~~")
 # Of fences with nothing between them, the last one is the opening fence.
 _FENCE = re.compile(r"(?:`{3,}|~{3,})(?:\s*(?:`{3,}|~{3,}))*")
-_LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\n", re.ASCII)
+_LANGUAGE_LINE = re.compile(INFO_STRING + r"\n", re.ASCII)
+# Languages of fences; a fence with only such a word is empty.
+_LANGUAGES = frozenset(
+    {
+        *(
+            "text",
+            "txt",
+            "plain",
+            "plaintext",
+            "markdown",
+            "md",
+            "json",
+            "jsonc",
+            "yaml",
+            "toml",
+            "xml",
+            "html",
+        ),
+        *("css", "csv", "diff", "bash", "sh", "shell", "zsh", "console", "terminal", "powershell", "python"),
+        *("python3", "py", "pycon", "sql", "sqlite", "sqlite3", "mysql", "latex", "tex", "java", "js", "ts"),
+        *("javascript", "typescript", "c", "cpp", "csharp", "rust", "go", "swift", "julia", "scala", "ruby"),
+        *("basic", "perl", "php", "lua", "haskell", "kotlin", "dart", "r", "tool_code", "action", "output"),
+    }
+)
 _LANGUAGE_WORD = re.compile(
     r"(?:python3?|py|json|text|plaintext|bash|sh|tool_code|sql(?:ite3?)?)[ \t]+", re.IGNORECASE
 )
+_CLOSING = re.compile(r"(?:</[\w-]{1,20}>|[`~\s}$\])\\])*")  # ends of a fence and of what is in it
 _RULE = " \t*_-="
 _BREAK = re.compile(r"</?(?:br|hr|p)[ \t]?/?>", re.IGNORECASE)
 _CUT = re.compile(r"\.(?=\s|[^\x00-\x7f])|[ \t]\(|[ \t]#|[ \t]//|;|[ \t]-{1,2}[ \t]|(?<![ \t])[ \t]*[–—]")
+# A joint of two actions on a line, and a quick sign of one.
+_THEN = r"(?:(?:and|then|next|after that|finally)[ \t,]+)"
+_JOINT = re.compile(
+    rf"(?<![ \t])[ \t]*(?:[;,+]+|&{{1,2}}|-+>|=+>|→)[ \t]*{_THEN}*|(?<![ \t])[ \t]+{_THEN}+|\.[ \t]+{_THEN}*"
+)
+_JOINT_SIGN = re.compile(r"[;,&+→]|->|=>|[ \t](?:and|then)[ \t]|\.[ \t]")
+_LIST_NUMBER = re.compile(r"[\s`*\"'(]*\d{1,3}")
+_SIGNS_BEFORE = "`*\"' "
+_GAP = re.compile(r"[ \t]*")
+_LONGEST_HEAD = 80  # characters that are searched for the first words of an action
 _INPUT_OPENING = re.compile(r"[\s`]*(?:json\b)?\s*")
 _NO_INPUT = ("", "none", "None", "null", None)
 _PYTHON_CALL = re.compile(r"\[?[A-Za-z_][\w.]{0,80}[ \t]?\(.*\)\]?", re.DOTALL)
@@ -81,11 +116,17 @@ def read_from(reply: AnswerText, start: int, limit: int) -> MarkedAction | None:
     last = end >= len(text) or text[end:].isspace()
     if not last and reply.shape.find("nput", end) >= 0 and (found := _with_input(reply, begin, end)):
         return found
-    if (last or reply.style.lines) and end <= limit and "&" not in text[begin:end]:
+    style = reply.style
+    whole = style.lines or (last and (not style.fence or style.end(text, begin, end) >= end))
+    if whole and end <= limit and "&" not in text[begin:end]:
         try:  # fast path: in nearly all replies the line is the action
-            return MarkedAction(reply.grammar.parse(text[begin:end].strip()), begin, end)
+            action = reply.grammar.parse(text[begin:end].strip())
         except ActionError:
             pass
+        else:
+            if not style.lines or _JOINT_SIGN.search(reply.shape, begin, end) is None:
+                return MarkedAction(action, begin, end)
+            return _of_several(reply, begin, end, whole=True) or MarkedAction(action, begin, end)
     return _of_section(reply, begin, end, limit, below=begin > line_end(text, start))
 
 
@@ -123,6 +164,10 @@ def _of_section(reply: AnswerText, start: int, end: int, limit: int, *, below: b
     found = _of_text(reply, start, min(end, limit))
     if below and found is not None and not isinstance(found.result, Action) and _is_label(reply, start):
         return None
+    if found is not None and not reply.style.lines and not found.ignored and isinstance(found.result, Action):
+        behind = _behind(reply, found.end, line_end(reply.text, found.end))
+        ignored = (_as_ignored(*read_peeled(reply.piece(*part), reply.grammar)) for part in behind)
+        return found._replace(ignored=tuple(ignored))
     return found
 
 
@@ -145,7 +190,9 @@ def _is_label(reply: AnswerText, start: int) -> bool:
     return line >= 0 and next_label(reply.shape, line, start + _LONGEST_LABEL) == line
 
 
-def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> MarkedAction | None:
+def read_all(
+    reply: AnswerText, start: int, end: int, *, marked: bool = True, fenced: bool = False
+) -> MarkedAction | None:
     """Parse the whole text between two positions as one action; return None if it is empty.
 
     Args:
@@ -153,6 +200,7 @@ def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
         start: Start of the text.
         end: End of the text.
         marked: Whether a mark encloses the text; False if the text is the whole reply.
+        fenced: Whether a fence encloses the text.
     """
     text = reply.text
     inside = text[start:end]
@@ -161,12 +209,18 @@ def read_all(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
     if start >= end:
         return None
     if text.startswith(FENCES, start):
-        fenced = _fenced(reply, start, end, marked=marked)
-        if fenced is not None and not text[fenced.end : end].strip("`~ \t\n"):
-            return fenced
+        content = _fenced(reply, start, end, marked=marked)
+        behind = text[start:end].rpartition(text[start : start + 3])[2]
+        if content is None and not behind.strip("`~ \t\n"):
+            return None
+        if content is not None and _CLOSING.fullmatch(text, content.end, end):
+            return content
+    if not marked and (inner := unframed(text[start:end])) and "\n" not in inner:
+        start = text.index(inner, start, end)
+        end = start + len(inner)
     if "\n" not in text[start:end] or not reply.style.lines:
-        found = _of_text(reply, start, end, marked=marked)
-        if found is None or isinstance(found.result, Action) or "\n" not in text[start:end]:
+        found = _of_text(reply, start, end, marked=marked, fenced=fenced)
+        if found is None or isinstance(found.result, (Action, ManyActions)) or "\n" not in text[start:end]:
             return found
     return _of_lines(reply, start, end) if marked else None
 
@@ -208,7 +262,9 @@ def different(actions: list[Action | ActionError], where: str) -> ManyActions | 
     return None
 
 
-def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) -> MarkedAction | None:
+def _of_text(
+    reply: AnswerText, start: int, end: int, *, marked: bool = True, fenced: bool = False
+) -> MarkedAction | None:
     """Parse the text between two positions as an action; return None if it has no content.
 
     Args:
@@ -216,12 +272,25 @@ def _of_text(reply: AnswerText, start: int, end: int, *, marked: bool = True) ->
         start: Start of the text.
         end: End of the text.
         marked: Whether a mark encloses the text; False if the text is the whole reply.
+        fenced: Whether a fence encloses the text.
     """
+    if marked and not fenced and not reply.style.lines:
+        statement = _of_statement(reply, start, end)
+        if statement is not None:
+            return statement
     own = reply.style.mark.match(reply.text, start, end) if reply.style.mark else None
     tags = marked and (own is None or own.end() < end)  # otherwise the tags belong to the action
     result, plain = read_peeled(reply.piece(start, end), reply.grammar, tags=tags)
-    if isinstance(result, Action) or not marked:
-        return MarkedAction(result, start, end)
+    several = None
+    if not isinstance(
+        result, (ManyActions, *(() if reply.style.lines else (Action,)))
+    ) and _JOINT_SIGN.search(reply.shape, start, end):
+        several = _of_several(reply, start, end, whole=isinstance(result, Action) or not marked)
+    if several is not None and not marked:  # the whole reply is to be one action
+        texts = ", ".join([str(several.result), *several.ignored])
+        several = MarkedAction(ManyActions(f"the reply holds several actions: {shown(texts)}"), start, end)
+    if several is not None or isinstance(result, Action) or not marked:
+        return several or MarkedAction(result, start, end)
     if is_empty(plain):
         return None
     return (
@@ -240,8 +309,87 @@ def _shortened(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     for cut in reversed(cuts):
         result, _ = read_peeled(reply.piece(start, cut), reply.grammar)
         if isinstance(result, Action):
+            closing = reply.shape.find(")", cut, end) if reply.shape.startswith("(", cut + 1) else -1
+            if closing >= 0 and reply.grammar.knows(reply.piece(start, closing + 1)):
+                return None  # the parenthesis belongs to the action, and other text is behind it
             return MarkedAction(result, start, cut)
     return None
+
+
+def _of_statement(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
+    """Return the action that ends before the end of a text, such as a statement with prose behind it.
+
+    Other actions with brackets of their own may only have signs behind them.
+    """
+    style = reply.style
+    start = _next_text(reply.text, start, end)
+    stop = min(style.end(reply.text, start, end), end)
+    rest = reply.text[stop:end]
+    if not rest.strip() or not (style.fence or is_ending(rest)):
+        return None
+    result, _ = read_peeled(reply.piece(start, stop), reply.grammar)
+    if not isinstance(result, Action):
+        return None
+    behind = (read_peeled(reply.piece(*part), reply.grammar) for part in _behind(reply, stop, end))
+    return MarkedAction(result, start, stop, tuple(_as_ignored(*other) for other in behind))
+
+
+def _of_several(reply: AnswerText, start: int, end: int, *, whole: bool = False) -> MarkedAction | None:
+    """Return the first of several actions on a line, and the others as ignored; None for one action.
+
+    Args:
+        reply: The reply.
+        start: Start of the text.
+        end: End of the text.
+        whole: Whether each part must be an action, because the text may be one or nothing marks it.
+    """
+    parts = _parts(reply, start, end)
+    if not parts:
+        return None
+    results = [read_peeled(reply.piece(*part), reply.grammar) for part in parts]
+    first = results[0][0]
+    if not isinstance(first, Action) or len(results) == 1:
+        return None
+    if whole and not all(isinstance(result, Action) for result, _ in results):
+        return None
+    return MarkedAction(first, *parts[0], tuple(_as_ignored(*other) for other in results[1:]))
+
+
+def _parts(reply: AnswerText, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the spans of a text's parts, each of which begins like an action; none for one part."""
+    grammar, text, shape = reply.grammar, reply.text, reply.shape
+    parts: list[tuple[int, int]] = []
+    if not reply.style.lines:
+        stop = min(reply.style.end(text, start, end), end)
+        behind = _behind(reply, stop, end)
+        return [(start, stop), *behind] if behind else []
+    for joint in islice(_JOINT.finditer(shape, start + 1, end), _MOST_CUTS):
+        first = text[start : min(end, start + _LONGEST_HEAD)].lstrip(_SIGNS_BEFORE)
+        head = max((len(each) for each in grammar.heads if first.lower().startswith(each)), default=0)
+        rest = text[joint.end() : min(end, joint.end() + _LONGEST_HEAD)].lstrip(_SIGNS_BEFORE)
+        if _LIST_NUMBER.fullmatch(text, start, joint.start()):
+            continue
+        if joint.start() - start >= head and grammar.begins(rest):
+            parts.append((start, joint.start()))
+            start = joint.end()
+    return [*parts, (start, end)] if parts else []
+
+
+def _behind(reply: AnswerText, start: int, end: int) -> list[tuple[int, int]]:
+    """Return the spans of the actions that directly follow an action that may have several lines."""
+    found: list[tuple[int, int]] = []
+    while len(found) < _MOST_CUTS:
+        joint = _JOINT.match(reply.shape, start, end) or _GAP.match(reply.shape, start, end)
+        begin = joint.end() if joint else end
+        if begin >= end or not reply.grammar.begins(reply.text[begin:end]):
+            break
+        start = min(max(reply.style.end(reply.text, begin, end), begin + 1), end)
+        found.append((begin, start))
+    return found
+
+
+def _as_ignored(result: Action | ActionError, text: str) -> str:
+    return (str(result) if isinstance(result, Action) else text)[:MAX_IGNORED_CHARS]
 
 
 def _of_own_mark(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
@@ -262,15 +410,27 @@ def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -
     begin = opening.end() if opening else start
     closing = text.find(text[begin - 3 : begin], begin, limit)
     end = limit if closing < 0 else closing
-    language = _LANGUAGE_LINE.match(text, begin, end)
-    if language and (text[language.end() : end].strip() or not text[begin : language.end()].strip()):
+    language = _LANGUAGE_LINE.match(text, begin, limit)
+    if language and _opens(text, own := _next_text(text, language.end(), limit), limit):
+        return _fenced(reply, own, limit, marked=marked)  # the action's own fence
+    if language and not text[language.end() : end].strip():
+        info = language[0].strip()
+        if info.lower() in _LANGUAGES or not reply.grammar.knows(info):
+            return None
+    elif language:
         begin = language.end()
     elif (word := _LANGUAGE_WORD.match(text, begin, end)) and text[word.end() : end].strip():
         begin = word.end()
-    inside = read_all(reply, begin, end, marked=marked)
+    inside = read_all(reply, begin, end, marked=marked, fenced=True)
     if inside is None or isinstance(inside.result, Action):
         return inside
     return inside._replace(end=end if closing < 0 else closing + 3)
+
+
+def _opens(text: str, start: int, limit: int) -> bool:
+    """Return whether a fence with text after it on its line begins at a position."""
+    end = min(line_end(text, start), limit)
+    return text.startswith(FENCES, start) and bool(text[start:end].strip("`~ \t"))
 
 
 def _with_input(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
@@ -316,5 +476,6 @@ def _as_call(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
     piece = reply.piece(start, end).strip("*_` \t.;")
     if piece.endswith((")", ")]")) and _PYTHON_CALL.fullmatch(piece):
         called = single_call(piece, reply.grammar)
-        return None if called is None else MarkedAction(called, start, end)
+        aside = isinstance(called, ActionError) and " (" in piece.partition(")")[0]
+        return None if called is None or aside else MarkedAction(called, start, end)
     return None

@@ -19,6 +19,21 @@ _QUOTED = re.compile(r"^[ \t]*>", re.MULTILINE)
 _NOT_QUOTED = re.compile(r"^(?![ \t]*(?:>|$))", re.MULTILINE)
 
 
+# Tags around a whole answer, as of ERNIE, Granite, Hunyuan and GLM.
+_FRAME = re.compile(
+    r"\s*(?P<tag><(?P<name>answer|response|output|reply|result|solution|final)>)", re.IGNORECASE
+)
+
+
+def _unframed(text: str, frame: re.Match[str]) -> str:
+    """Return an answer with line breaks in place of the tags around it."""
+    end = len(text.rstrip())
+    closing = f"</{frame['name']}>"
+    start = end - len(closing)
+    closed = text[max(0, start) : end].lower() == closing.lower()
+    return masked(text, [frame.span(), *([(start, end)] if closed else [])])
+
+
 class AnswerText:
     """The answer part of a model's reply.
 
@@ -36,10 +51,16 @@ class AnswerText:
 
     def __init__(self, reply: str, grammar: Grammar) -> None:
         self.text, self.unclosed = answer_in(reply)
-        self.shape = folded(self.text)
         self.grammar = grammar
         self.style = grammar.style
+        if (frame := _FRAME.match(self.text)) and not self._is_own(frame.start("tag")):
+            self.text = _unframed(self.text, frame)
+        self.shape = folded(self.text)
         self._windows = "\r" in reply
+
+    def _is_own(self, start: int) -> bool:
+        """Return whether the environment's own mark begins at a position."""
+        return self.style.mark is not None and self.style.mark.match(self.text, start) is not None
 
     @property
     def unquoted(self) -> str:

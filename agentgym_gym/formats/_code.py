@@ -14,10 +14,24 @@ from agentgym_gym.errors import ActionError, BadArguments, ManyActions, NoAction
 from agentgym_gym.formats._dialects import MODULES
 from agentgym_gym.literals import plain_value, statements
 
-__all__ = ["Block", "CodeCall", "action_of", "blocks", "calls_in_code", "calls_known", "single_call"]
+__all__ = [
+    "INFO_STRING",
+    "Block",
+    "CodeCall",
+    "action_of",
+    "blocks",
+    "calls_in_code",
+    "calls_known",
+    "single_call",
+]
 
 _FENCE = re.compile(r"`{3,}|~{3,}")
-_LANGUAGE = re.compile(r"[ \t]*[\w+#.-]*[ \t]*\Z", re.ASCII)
+_ATTRIBUTE = r"[ \t]+[\w-]+=(?:\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'|[^\s`]{1,80})"
+_ATTRIBUTES = rf"(?:[ \t]*\{{[^{{}}\n]{{0,80}}\}}|(?:{_ATTRIBUTE})+)?[ \t]*"
+INFO_STRING = rf"[ \t]*[\w+#.-]*{_ATTRIBUTES}"
+"""Pattern of the text behind an opening fence: a language and attributes."""
+
+_LANGUAGE = re.compile(rf"[ \t]*([\w+#.-]*){_ATTRIBUTES}\Z", re.ASCII)
 _BESIDE = re.compile(r"(?:python3?|py|tool_code|tool_call|code|json)\s+", re.IGNORECASE)
 _SESSION = re.compile(r"^[^\S\n]*>>>", re.MULTILINE)
 _PROMPT = re.compile(r"[ \t]*(?:>>>|\.\.\.|In ?\[\d*\]:) ?")
@@ -112,8 +126,8 @@ def blocks(text: str) -> list[Block]:
         end = fence.end() if fence else len(text)
         if inside:
             language, newline, code = part.partition("\n")
-            if newline and _LANGUAGE.match(language):
-                found.append(Block(code, language.strip().lower(), opened, end))
+            if newline and (info := _LANGUAGE.match(language)):
+                found.append(Block(code, info[1].lower(), opened, end))
             else:
                 beside = _BESIDE.match(part)
                 found.append(Block(part[beside.end() if beside else 0 :], "", opened, end))

@@ -14,10 +14,10 @@ from agentgym_gym._text import shown
 from agentgym_gym.errors import ActionError, BadArguments, ManyActions
 from agentgym_gym.formats._dialects import (
     MODULES,
-    OPENING,
-    gemma_call,
+    call_in_braces,
     head_before,
     is_native,
+    patterns,
     tagged_call,
     value_of,
 )
@@ -97,7 +97,8 @@ def json_calls(text: str, grammar: Grammar, start: int = 0, last: int = sys.maxs
     at = start
     native = False
     limit = min(len(text), last + _LONGEST_TAG)
-    while opening := OPENING.search(text, at, limit):
+    search = patterns().opening.search
+    while opening := search(text, at, limit):
         begin = opening.start()
         native = is_native(text, begin) or (native and _JOINT.fullmatch(text, at, begin) is not None)
         looked_at += 1
@@ -152,18 +153,16 @@ def _calls_at(text: str, opening: re.Match[str], grammar: Grammar) -> tuple[list
         BadArguments: A call cannot be parsed.
     """
     start = opening.start()
-    if text[start] == "<":
+    if text[start] not in "{｛":
+        if braced := call_in_braces(text, start, lambda name: _signature(grammar, name)):
+            arguments = arguments_of(braced.arguments, braced.name, grammar)
+            arguments = _typed(braced.name, arguments, grammar) if braced.plain else arguments
+            return [_Named(braced.name, arguments, start, native=True)], braced.end
         tagged = tagged_call(text, start)
         if tagged is None:
             return [], opening.end()
         arguments = _typed(tagged.name, tagged.arguments, grammar)
         return [_Named(tagged.name, arguments, start, native=True)], tagged.end
-    if text[start] == "c":
-        gemma = gemma_call(text, start)
-        if gemma is None:
-            return [], opening.end()
-        name, value, end = gemma
-        return [_Named(name, arguments_of(value, name, grammar), start, native=True)], end
     value, end = decode(text, start)
     calls = list(_calls_of(value, text, start, grammar))
     if not any(_is_known(grammar, call.name) for call in calls) and (action := _action_text(value, grammar)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agentgym_gym.errors import ActionError, ManyActions
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS
 from agentgym_gym.formats._code import CodeCall, action_of, calls_in_code, calls_known
-from agentgym_gym.formats._dialects import PYTHON, PYTHON_END
+from agentgym_gym.formats._dialects import PYTHON_END, patterns
 from agentgym_gym.formats._json_calls import WrittenCall, json_calls
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["call_at", "calls_behind", "calls_in"]
 _MOST = 64  # Python calls that are examined
 _LONGEST_OPENING = 200  # characters before the arguments of a call: its tokens, tags and name
 _OPENING = re.compile(
-    r"(?:[\s\[`]|(?<=`)\w+|</?[|｜]?[\w:｜▁|-]{1,60}[|｜]?>|\[(?:TOOL_CALLS|ARGS)\])*(?:[\w.:-]{0,90}\s*)?"
+    r"(?:[\s\[`]|(?<=`)\w+|</?[|｜]?[\w:｜▁|-]{1,60}[|｜]?>|\[(?:TOOL_CALLS|ARGS|unused\d\d)\])*(?:[\w.:-]{0,90}\s*)?"
 )
 
 
@@ -91,7 +91,9 @@ def _python_calls(
         start: Earliest start of the first call.
         last: Latest start of the last call.
     """
-    for opening in islice(PYTHON.finditer(text, start, min(last + _LONGEST_OPENING, len(text))), _MOST):
+    for opening in islice(
+        patterns().python.finditer(text, start, min(last + _LONGEST_OPENING, len(text))), _MOST
+    ):
         begin = opening.end()
         listed = opening[0].isspace() or not opening[0]
         end = text.find("\n", begin) if listed else _end_of_python(text, begin)

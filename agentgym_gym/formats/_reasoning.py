@@ -5,41 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-__all__ = ["UNSEEN", "answer_in", "masked"]
+from agentgym_gym._text import UNSEEN
+from agentgym_gym.formats._dialects import LONGEST_MARK, LONGEST_TOKEN, TOKEN_AT_END, Patterns, patterns
 
-UNSEEN = (
-    "\ufeff\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\u00ad\u180e\u202a-\u202e\u2066-\u2069"
-)
-"""Characters without a glyph, for a character class: byte order mark, zero width, direction, soft hyphen."""
+__all__ = ["answer_in", "masked"]
 
-# Tokens that start a turn in common chat templates. After the header of a reply, such a token starts another
-# turn.
-_TURN = (
-    r"<\|(?:im_start|start_header_id|header_start|start_of_role|start_of_turn_token|role_start|begin_of_text"
-    r"|startoftext|(?:user|system|assistant|observation|chatbot|bot|human|ipython)(?:_token)?)\|>"
-    r"|<｜(?:user|assistant|begin▁of▁sentence)｜>|<start_of_turn>|<bos>|\]~b\]|\[/?INST\]|<\|turn>"
-)
-# Tokens that end a turn.
-_END = (
-    r"<\|(?:im_end|endoftext|end_of_text|eot_id|eom_id|eot|eom|eos|end|return|call|end_of_turn_token"
-    r"|end_of_turn|end_response|end_text|end_of_solution|hy_eos|role_end|endofturn|endofresponse|im_stop)\|>"
-    r"|<｜end▁of▁sentence｜>|<end_of_turn>|<end_of_utterance>|<seed:eos>|<eos>|\[e~\[|<turn\|>"
-)
-_END_OF_TURN = re.compile(
-    rf"(?=<[|｜]?[a-z]|\[/?INST|\[e~|\]~)(?:{_END}|{_TURN}|<\|start\|>(?!assistant))", re.IGNORECASE
-)
 _HEAD = re.compile(
-    rf"(?:\s|[{UNSEEN}]|<s>|{_TURN}|<\|(?:end_header_id|header_end|im_sep|end_of_role|chatbot_token"
-    r"|begin_of_solution|start_response|start_text|message|start)\|>"
-    r"|<start_of_turn>|(?:assistant|model|ai)(?=\s*(?:\n|<\|))|(?:assistant|agent)[ \t]*:)+",
+    rf"(?:\s|[{UNSEEN}]|<s>|(?:assistant|model|ai)(?=\s*(?:\n|<\|))|(?:assistant|agent)[ \t]*:)+",
     re.IGNORECASE,
 )
+# Words in the names of tokens that belong to a call.
+_OF_CALL = re.compile(r"tool|func|call|invoke|arg|action|plugin|python|param|json", re.IGNORECASE)
+_MOST_TOKENS = 8
 _END_OF_SEQUENCE = re.compile(r"</s>(?=\s*(?:\Z|\n|<s>|\[INST\]|</s>))", re.IGNORECASE)
 
 # The channels of gpt-oss: analysis, commentary (with the calls) and final. If an engine drops special tokens,
 # their names remain in the text: "analysisWe need a stick.assistantfinalAction: …".
 _CHANNEL = re.compile(
-    r"(?:<\|start\|>assistant(?:[ \t]+to=[\w.]+)?[ \t]*)?<\|channel\|>[ \t]*(analysis|commentary|final)"
+    r"(?:<\|start\|>assistant(?:[ \t]+to=[\w.]+)?[ \t]*)?<\|channel\|>[ \t]*([a-z_]{1,30})"
     r"|(?<=assistant)(?:(final))|(?:\A\s*|assistant)(analysis|commentary"
     r"|final)(?=[A-Z`*#{<>\[\u4e00-\u9fff]|[ \t]+to=)"
 )
@@ -49,26 +32,32 @@ _CHANNELS = ("analysis", "commentary", "final")
 _RECIPIENT = 80  # characters after the name of a channel that are searched for its recipient
 
 _WORDS = r"think|thought|reason|reflect|monolog|scratch|deliberat|ponder|brainstorm|rationale|internal"
-_STEM = re.compile(rf"{_WORDS}|inner_|analysis|plan|draft|cot|unused9|channel")  # each mark contains one
+# Words in the names of tokens, of which a text outside of reasoning has none.
+_TOKEN_WORDS = rf"{_WORDS}|inner|analy|cot\b|plan|draft|hidden|private|secret"
+_ANSWER_WORDS = r"(?:start_|begin_)?(?:of_)?(?:final|answer|response|reply|solution|output)(?:_start)?"
+_STEM = re.compile(rf"{_TOKEN_WORDS}|cot")  # each mark contains one
 _MARK = re.compile(
-    r"(?=<[ \t/]{0,7}[|｜]?[\w /]|\[[ \t/]{0,3}[tr]|◁|<｜)(?:"
-    rf"<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:-]{{0,20}}?(?:{_WORDS})[\w:-]{{0,20}}|analysis"
+    r"(?=<[ \t/]{0,7}[|｜]?[\w /]|\[[ \t/|]{0,3}\w)(?:"
+    rf"<[|｜](?P<name>[^|｜<>\n]{{0,30}}?(?:{_TOKEN_WORDS})[^|｜<>\n]{{0,30}})[|｜]>"
+    rf"|\[\|(?P<bars>[^|\[\]\n]{{0,30}}?(?:{_TOKEN_WORDS})[^|\[\]\n]{{0,30}})\|\]"
+    rf"|<\|(?P<opened>[\w:-]{{0,30}}?(?:{_TOKEN_WORDS})[\w:-]{{0,30}})>"
+    rf"|<(?P<closed>[\w:-]{{0,30}}?(?:{_TOKEN_WORDS})[\w:-]{{0,30}})\|>"
+    rf"|<[|｜](?P<answer>{_ANSWER_WORDS})[|｜]>"
+    rf"|<[ \t]{{0,3}}(?P<xml>/)?[ \t]{{0,3}}(?:[\w:|-]{{0,20}}?(?:{_WORDS})[\w:-]{{0,20}}|analysis"
     rf"|plan(?:ning)?|draft|cot)"
     r"(?:[ \t\n][^<>]{0,200})?>"
-    r"|\[[ \t]?(?P<square>/)?[ \t]?(?:think(?:ing)?|thoughts?|reasoning|reflection)[ \t]?\]"
-    rf"|<[|｜](?P<name>[^|｜<>\n]{{0,20}}?(?:{_WORDS}|inner_)[^|｜<>\n]{{0,20}})[|｜]>"
-    r"|◁(?P<triangle>/)?think(?:ing)?▷"
-    r"|<unused9(?P<unused>[45])>|<(?P<gemma>\|channel|channel\|)>)",
+    r"|\[[ \t]?(?P<square>/)?[ \t]?(?:think(?:ing)?|thoughts?|reasoning|reflection)[ \t]?\])",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"```[ \t]{0,3}(\w*)")
 _LANGUAGE = re.compile(r"think(?:ing)?|thoughts?|reasoning|scratchpad", re.IGNORECASE)
 _REASONING_FENCE = re.compile(rf"```[ \t]{{0,3}}(?:{_LANGUAGE.pattern})", re.IGNORECASE)
-_CLOSING_NAME = re.compile(r"/|end|.*(?:end|suffix|close|stop)\Z", re.IGNORECASE)
+_CLOSING_NAME = re.compile(
+    r"/|end|close|.*(?:end|suffix|closed?|stop)\Z|.*[:_ -](?:end|close)[:_ -]", re.IGNORECASE
+)
 _QUOTES = "`'\"“”‘’「」"
-_SQUARE_MARK = re.compile(r"\[[ \t]?/?[ \t]?(?:INST|e~\[|[Tt][Hh][Ii]|[Tt][Hh][Oo]|[Rr][Ee])")
 _SIGNS = "<[]◁"  # the first characters of all marks
-_BEGINNINGS = frozenset(f"aAmMcf \n\t{UNSEEN}")  # of a role, a channel, or a character without a glyph
+_BEGINNINGS = frozenset(f"aAmMcft \n\t{UNSEEN}")  # of a role, a channel, or a character without a glyph
 
 
 def answer_in(reply: str) -> tuple[str, str]:
@@ -86,7 +75,7 @@ def answer_in(reply: str) -> tuple[str, str]:
         reply = reply.replace("\r\n", " \n").replace("\r", "\n")
     first = -1
     square = reply.find("[")
-    squares = square >= 0 and (_SQUARE_MARK.search(reply, square) is not None or "]~b]" in reply)
+    squares = square >= 0 and patterns().square.search(reply, max(0, square - 1)) is not None
     if squares or "<" in reply or not reply.isascii():
         first = min([place for sign in _SIGNS if (place := reply.find(sign)) >= 0], default=-1)
     if first < 0 and reply[:1] not in _BEGINNINGS and "assistant" not in reply:  # only fences are possible
@@ -97,16 +86,32 @@ def answer_in(reply: str) -> tuple[str, str]:
         reply, unclosed = _without_channels(reply)
     if "```" in reply and _REASONING_FENCE.search(reply):
         reply, unclosed = _without_fences(reply)
-    if (reply[:1] in _BEGINNINGS or reply[:1] in _SIGNS) and (head := _HEAD.match(reply)):
-        reply = masked(reply, [(0, head.end())])
-    if first >= 0:
-        end = _END_OF_TURN.search(reply, first)
-        reply = _before_end_of_sequence(reply[: end.start()] if end else reply, first)
-        if _STEM.search(reply[first:].lower()) and _MARK.search(reply, first):
-            reply, unclosed = _without_blocks(reply, first)
-            if head := _HEAD.match(reply):
-                reply = masked(reply, [(0, head.end())])
-    return reply, unclosed
+    headed = reply[:1] in _BEGINNINGS or reply[:1] in _SIGNS
+    if first < 0:
+        return (_without_header(reply, None) if headed else reply), unclosed
+    return _without_marks(reply, first, unclosed, headed=headed)
+
+
+def _without_marks(reply: str, first: int, unclosed: str, *, headed: bool) -> tuple[str, str]:
+    """Return an answer without the marks of the table and other reasoning, as :func:`answer_in`."""
+    table = patterns()
+    near = reply.find("to=", max(0, first - LONGEST_MARK), first)  # a mark may begin before its first sign
+    near = first if near < 0 else near
+    if table.mark.search(reply, near):
+        if table.reasoning.search(reply, near):
+            reply, unclosed = _without_pairs(reply, near, table)
+        if table.frame.search(reply, near):
+            reply = masked(reply, [frame.span() for frame in table.frame.finditer(reply, near)])
+        reply = _without_header(reply, table)
+        end = table.turn_end.search(reply, near)
+        reply = reply[: end.start()] if end else reply
+    elif headed:
+        reply = _without_header(reply, None)
+    reply = _before_end_of_sequence(reply, first)
+    if _STEM.search(reply[first:].lower()) and _MARK.search(reply, first):
+        reply, opened = _without_blocks(reply, first)
+        reply, unclosed = _without_header(reply, table), opened or unclosed
+    return _before_tokens(reply), unclosed
 
 
 def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -116,6 +121,62 @@ def masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
         kept += [text[position:start], "\n" * (end - start)]
         position = end
     return "".join([*kept, text[position:]])
+
+
+def _without_header(reply: str, table: Patterns | None) -> str:
+    """Return a reply with line breaks in place of the role and the marks at its start."""
+    start, end = 0, -1
+    while start > end:
+        end = start
+        if head := _HEAD.match(reply, start):
+            start = head.end()
+        if table is not None and (mark := table.header.match(reply, start)):
+            start = mark.end()
+    return masked(reply, [(0, start)]) if start else reply
+
+
+def _before_tokens(reply: str) -> str:
+    """Return a reply without the tokens at its end, known or not, that belong to no call."""
+    kept = reply.rstrip()
+    for _ in range(_MOST_TOKENS):
+        if not kept.endswith((">", "|]")) or "|" not in kept[-LONGEST_TOKEN:].replace("｜", "|"):
+            break
+        token = TOKEN_AT_END.search(kept, max(0, len(kept) - LONGEST_TOKEN))
+        if token is None or _OF_CALL.search(token[0]) or _ends_call(token[0]):
+            break
+        reply = kept[: token.start()]
+        kept = reply.rstrip()
+    return reply
+
+
+def _ends_call(token: str) -> bool:
+    """Return whether a token ends a call in the table of dialects."""
+    return any(end.fullmatch(token) for _, _, end in patterns().arguments.values())
+
+
+def _without_pairs(reply: str, first: int, table: Patterns) -> tuple[str, str]:
+    """Return a reply without the reasoning between marks of the table, and the mark of an unclosed one."""
+    spans: list[tuple[int, int]] = []
+    opened, closing = None, ""
+    turn = table.turn_end.search(reply, first)
+    limit = turn.start() if turn else len(reply)
+    for mark in table.reasoning.finditer(reply, first):
+        written = mark[0].lower()
+        if opened is not None:
+            if written == closing:
+                spans.append((opened.start(), mark.end()))
+                opened = None
+        elif _is_quoted(reply, mark):
+            continue
+        elif not spans and mark.start() > limit:
+            break
+        elif written in table.closing:
+            opened, closing = mark, table.closing[written]
+        elif written not in table.ends:
+            spans = [(0, mark.end())]
+    if opened is not None:
+        return masked(reply, [*spans, (opened.start(), len(reply))]), opened[0]
+    return masked(reply, spans), ""
 
 
 def _before_end_of_sequence(reply: str, first: int) -> str:
@@ -151,9 +212,18 @@ def _without_blocks(reply: str, first: int) -> tuple[str, str]:
     depth, opened, unclosed = 0, 0, ""
     last_square = reply.rfind("[/")  # without a closing mark after it, "[Thought]" is a heading
     for mark in _MARK.finditer(reply, first):
+        if mark["answer"]:
+            if depth and unclosed[1:2] in {"|", "｜"}:
+                spans.append((opened, mark.end()))
+                depth = 0
+            continue
         closes = _closes(mark)
         heading = (
-            mark[0][0] == "[" and not closes and "think" not in mark[0].lower() and last_square < mark.end()
+            mark[0][0] == "["
+            and mark["bars"] is None
+            and not closes
+            and "think" not in mark[0].lower()
+            and last_square < mark.end()
         )
         if heading or mark[0].endswith("/>") or _is_quoted(reply, mark):
             continue
@@ -190,12 +260,10 @@ def _without_fences(reply: str) -> tuple[str, str]:
 
 
 def _closes(mark: re.Match[str]) -> bool:
-    name = mark["name"]
+    name = mark["name"] or mark["bars"]
     if name is not None:
         return _CLOSING_NAME.match(name) is not None
-    if mark["unused"] or mark["gemma"]:
-        return mark["unused"] == "5" or mark["gemma"] == "channel|"
-    return bool(mark["xml"] or mark["square"] or mark["triangle"])
+    return bool(mark["xml"] or mark["square"] or mark["closed"])
 
 
 def _is_quoted(reply: str, mark: re.Match[str]) -> bool:

@@ -15,6 +15,7 @@ from agentgym_gym.formats._answer import AnswerText
 from agentgym_gym.formats._base import MAX_IGNORED_CHARS, ParseResult
 from agentgym_gym.formats._code import action_of, blocks, calls_in_code, calls_known, single_call
 from agentgym_gym.formats._labels import Mark, inline_labels, invented_turn, labels, tags
+from agentgym_gym.formats._markup import is_ending
 from agentgym_gym.formats._native import calls_in
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ _MOST_MARKS = 64  # marks of one kind that are parsed
 _CALL = re.compile(r"[A-Za-z_][\w.]*[ \t]*[(（]")
 _WORD = re.compile(r"[A-Za-z_]\w+")
 _NEAR = 500  # characters of invalid JSON that are searched for the name of a function
-_CLOSING = " \t\n`~*_\"')]."  # signs that may follow an action
 
 
 class Marked(NamedTuple):
@@ -112,9 +112,12 @@ class MarkedReply(AnswerText):
         self.text = self.unquoted if self.style.lines else self.text
         end = invented_turn(self.shape, 0)
         text = self.text[:end].strip()
+        if text and not self.style.lines and not text.startswith(FENCES):
+            stop = self.style.end(self.text, self.text.index(text), end)
+            end = stop if is_ending(self.text[stop:end]) else end
         found = read_all(self, 0, end, marked=False)
-        if found is not None and isinstance(found.result, Action) and self._is_all(found, end):
-            return ParseResult(found.result, "whole reply", found.start, found.end)
+        if found is not None and isinstance(found.result, Action) and self._is_all(found):
+            return ParseResult(found.result, "whole reply", found.start, found.end, found.ignored)
         called = None
         code = text.strip("`*. \n")
         if _CALL.match(code) or calls_known(code.replace("（", "("), self.grammar):
@@ -126,11 +129,12 @@ class MarkedReply(AnswerText):
         start = len(self.text) - len(self.text.lstrip())
         return ParseResult(called, "whole reply", start, start + len(text))
 
-    def _is_all(self, found: MarkedAction, end: int) -> bool:
+    def _is_all(self, found: MarkedAction) -> bool:
         """Return whether no text follows an action of several lines."""
         if self.style.lines or self.text.lstrip().startswith(FENCES):
             return True
-        return not self.text[self.style.end(self.text, found.start, end) : end].strip(_CLOSING)
+        stop = self.style.end(self.text, found.start, found.end)
+        return is_ending(self.text[stop : found.end])
 
     def called(self, *, own: bool = False) -> ParseResult | None:
         """Return the action of a call in JSON or a native notation; None if there is none.

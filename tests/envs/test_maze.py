@@ -71,7 +71,7 @@ def test_accepted_variants_of_up(text):
     ("text", "kind"),
     [
         ("move north", errors.BadArguments),
-        ("move up and left", errors.BadArguments),
+        ("move up or left", errors.BadArguments),
         ("move", errors.BadArguments),
         ("up\ndown", errors.ManyActions),
         ("wait", errors.UnknownAction),
