@@ -37,7 +37,7 @@ class ReceiveBuffer:
             borrower: The connection.
         """
         before = self._borrower
-        if before is not None:  # its read was interrupted, and the event loop has gone on
+        if before is not None:  # its read was interrupted, and the event loop still runs
             before.keep(self.interrupted(before))
             self.clear(_SIZE)
         self._borrower = borrower
