@@ -202,8 +202,13 @@ class Connection(Replacement, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the buffer for received data."""
+        view = self._buffer.lend(self)
         self._kept = len(self._received)
-        return self._buffer.lend(self)
+        return view
+
+    def keep(self, data: bytes) -> None:
+        """Keep the data of an interrupted read for a thread that reads the rest of the reply."""
+        self._received.append(data)
 
     def buffer_updated(self, nbytes: int) -> None:
         """Parse received data."""

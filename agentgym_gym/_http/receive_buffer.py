@@ -9,10 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from typing import Protocol
 
 __all__ = ["ReceiveBuffer", "buffer_of"]
 
 _SIZE = 65_536  # bytes per read
+
+
+class Borrower(Protocol):
+    """A connection."""
+
+    def keep(self, data: bytes) -> None:
+        """Keep the data of an interrupted read for a thread that reads the rest of the reply."""
 
 
 class ReceiveBuffer:
@@ -20,16 +28,18 @@ class ReceiveBuffer:
 
     def __init__(self) -> None:
         self._view = memoryview(bytearray(_SIZE))
-        self._borrower: object = None
+        self._borrower: Borrower | None = None
 
-    def lend(self, borrower: object) -> memoryview:
+    def lend(self, borrower: Borrower) -> memoryview:
         """Return the buffer for the next read of a connection.
 
         Args:
             borrower: The connection.
         """
-        if self._borrower is not None:
-            self.clear(_SIZE)  # an interrupted read of another connection
+        before = self._borrower
+        if before is not None:  # its read was interrupted, and the event loop still runs
+            before.keep(self.interrupted(before))
+            self.clear(_SIZE)
         self._borrower = borrower
         return self._view
 
@@ -50,7 +60,7 @@ class ReceiveBuffer:
         self._view[:size] = bytes(size)
         self._borrower = None
 
-    def interrupted(self, borrower: object) -> bytes:
+    def interrupted(self, borrower: Borrower) -> bytes:
         """Return the data of a connection's interrupted read, whose size is unknown; empty if there are none.
 
         Args:
