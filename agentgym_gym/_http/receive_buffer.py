@@ -16,7 +16,7 @@ __all__ = ["ReceiveBuffer", "buffer_of"]
 _SIZE = 65_536  # bytes per read
 
 
-class Borrower(Protocol):
+class _Borrower(Protocol):
     """A connection."""
 
     def keep(self, data: bytes) -> None:
@@ -28,9 +28,9 @@ class ReceiveBuffer:
 
     def __init__(self) -> None:
         self._view = memoryview(bytearray(_SIZE))
-        self._borrower: Borrower | None = None
+        self._borrower: _Borrower | None = None
 
-    def lend(self, borrower: Borrower) -> memoryview:
+    def lend(self, borrower: _Borrower) -> memoryview:
         """Return the buffer for the next read of a connection.
 
         Args:
@@ -60,7 +60,7 @@ class ReceiveBuffer:
         self._view[:size] = bytes(size)
         self._borrower = None
 
-    def interrupted(self, borrower: Borrower) -> bytes:
+    def interrupted(self, borrower: _Borrower) -> bytes:
         """Return the data of a connection's interrupted read, whose size is unknown; empty if there are none.
 
         Args:

@@ -10,6 +10,7 @@ from agentgym_gym.data._trajectories import Message, Trajectory, as_context
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate import History
 from agentgym_gym.evaluate._chat.reply import ChatToolCall, text_of, without_thinking
+from agentgym_gym.evaluate._chat.request_form import filled
 from agentgym_gym.rollout import Conversation
 
 __all__ = ["parse_policy", "per_turn"]
@@ -111,7 +112,7 @@ def _turns(trajectory: Trajectory, policy: History, counts: _Counts) -> Iterator
         if message.role != "assistant":
             conversation.add(_sent(message), {})
             continue
-        sent = conversation.to_send()
+        sent = filled(conversation.to_send())
         tokens = counts.of_request(turn, conversation.omitted)
         if tokens is not None:
             conversation.counted(tokens)

@@ -102,7 +102,7 @@ class ChatOptions:
     stop: Annotated[Sequence[str], Option("stop sequence of replies; repeatable", _MODEL)] = ()
     system_role: Annotated[
         Literal["system", "user"] | None,
-        Option("role of the system prompt; user: part of the first user message", _MODEL, default="system"),
+        Option("role of the system prompt (user: in the first message)", _MODEL, default="system"),
     ] = None
     sampling: Annotated[
         Mapping[str, Any],

@@ -58,7 +58,7 @@ def check_reset(answer: Any, env_id: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def number(name: str, value: Any) -> float:
-    """Return a number of Python or numpy as a float; no text and no bool, as for a reply over HTTP.
+    """Return a number of Python or numpy as a float, and no text. A bool is 0 or 1, as for gymnasium.
 
     Args:
         name: Its name in the error.
@@ -69,7 +69,7 @@ def number(name: str, value: Any) -> float:
         OverflowError: The value is an integer too large for a float.
     """
     plain = _item(value)
-    if isinstance(plain, bool) or not isinstance(plain, (float, int)):
+    if not isinstance(plain, (float, int)):
         raise TypeError(f"the {name} should be a number, not {value!r:.200}")
     return float(plain)
 

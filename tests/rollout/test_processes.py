@@ -159,11 +159,10 @@ def test_a_garbled_reply_is_a_fault_and_ends_the_process(content):
 
 
 @pytest.mark.parametrize("isolate", ["thread", pytest.param("process", marks=pytest.mark.slow)])
-def test_rewards_and_ends_are_checked_as_over_http(isolate):
+def test_rewards_and_ends_are_numbers_and_truth_values(isolate):
     refused = {
         "reward='1.0'": "the reward should be a number, not '1.0'",
         "reward=None": "the reward should be a number, not None",
-        "reward=True": "the reward should be a number, not True",
         "reward=np.ones(2)": "the reward should be a number, not array([1., 1.])",
         "reward=float('nan')": "the reward is nan, not a number that can be summed",
         "terminated='false'": "terminated should be True or False, not 'false'",
@@ -177,6 +176,7 @@ def test_rewards_and_ends_are_checked_as_over_http(isolate):
         assert episode.fault["message"] == refused[action]
     accepted = {
         "reward=2": (2.0, False),
+        "reward=True": (1.0, False),
         "reward=np.float32(2)": (2.0, False),
         "reward=np.int8(2)": (2.0, False),
         "reward=np.array(2)": (2.0, False),
