@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from threading import Lock
+from typing import TYPE_CHECKING
 
 from agentgym_gym._text import CONTROLS, UNSEEN
+
+if TYPE_CHECKING:
+    import sqlite3
 
 __all__ = [
     "OPENING_CHARS",
     "UNFINISHED",
     "begins_query",
     "end_of_statement",
+    "first_statement",
     "has_prose",
     "is_closed",
+    "is_complete",
     "is_empty",
     "plain_text",
     "tokens_of",
@@ -81,11 +89,21 @@ _FUNCTIONS = _words(
 _BEFORE_SELECT = frozenset({"union", "all", "except", "intersect", ")", "as", "explain"})
 _JOINTS = frozenset({"and", "then", "next", ",", "&", "|", "-", "+", "=", ">"})  # between two statements
 _SEVERAL = 2
-_SIGNS = frozenset("()+-*/|.,;=<>%&~!_[]\"'`:?@$")
-_KNOWN = _KEYWORDS | _SIGNS
-_CONTINUING = frozenset(",);=<>+/|")  # the first characters of a line that continues a statement
+_SIGNS = frozenset("()+-*/|.,;=<>%&~!_[]\"'`:?@$\\")  # a backslash escapes a sign of Markdown
 _MOST_PLAIN_WORDS = 2  # in a row: a table and its alias
 _PROSE = frozenset({"the", "of", "this", "these", "because", "which"})  # words that no query has
+_FIRST_WORDS = _words(
+    """alter analyze attach begin commit create delete detach drop end explain insert pragma reindex release
+    replace rollback savepoint select update vacuum values with"""
+)
+"""First words of statements, in lower case."""
+_SYNTAX_ERROR = re.compile("syntax error|incomplete input|unrecognized token|null character")
+_LONGEST = 10_000  # characters of a statement that SQLite parses here
+_MOST_CHECKS = 50  # of one statement
+_BULLETS = frozenset("-*")
+_ENDS = frozenset(".!?:")  # of sentences
+_LONGEST_COMMENT = 500  # characters
+_lock = Lock()  # SQLite may be compiled without its own
 _BEHIND = re.compile(r"(?:[ \t]*(?:;|--[^\n]*|/\*[^*]*\*/))*")  # what may follow a statement on its line
 _INVISIBLE = re.compile(f"[{UNSEEN}{CONTROLS}]+")
 _PARTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|[^'\"`\[]+|.", re.DOTALL)
@@ -146,9 +164,9 @@ def _is_plain(token: str) -> bool:
 def end_of_statement(text: str, start: int, limit: int) -> int:
     """Return the position of the end of a statement without a fence.
 
-    It ends after its semicolon; before a sign that no statement has outside of quotes, a comment in
-    parentheses or a dash with prose; before another statement; and before a line that cannot continue it.
-    While a quote or a parenthesis is open, or a word or an operator is missing, every line continues it.
+    It ends after its semicolon, before another statement, or where the text behind it cannot continue it: a
+    sign that no statement has outside of quotes, a comment in parentheses, a dash with prose, or a line of
+    prose. SQLite decides whether the statement is complete there; otherwise the text continues it.
 
     Args:
         text: The reply.
@@ -160,7 +178,33 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
     if not begins_query(tokens_of(plain_text(text[start : start + OPENING_CHARS]))):
         return limit  # something else is around the statement
     fence = text.find("```", start, limit)
-    limit = limit if fence < 0 else fence
+    latest = limit if fence < 0 else fence
+    lines: list[int] = []
+    checks = 0
+    for end, kind in _possible_ends(text, start, latest):
+        if kind == "line":
+            lines.append(end)
+            continue
+        checks += 1
+        if kind == "certain" or (checks < _MOST_CHECKS and is_complete(text[start:end])):
+            latest = end
+            break
+    is_whole = is_complete(text[start:latest])
+    for end in lines[: -_MOST_CHECKS - 1 : -1]:
+        behind = tokens_of(text[end:latest])
+        if is_whole and not _is_item(behind):
+            break
+        if is_complete(text[start:end]):
+            return end if _is_sentence(behind) else latest
+    return latest
+
+
+def _possible_ends(text: str, start: int, limit: int) -> Iterator[tuple[int, str]]:
+    """Yield the positions where a statement may end, each with its kind.
+
+    At an end of the kind ``"behind"``, the statement ends if it is complete. At ``"line"``, the next line may
+    continue it. ``"certain"`` is the last one.
+    """
     end = joined = start  # the end of the last token, and of the last one that does not join two statements
     first = before = last = ""
     depth = 0
@@ -173,32 +217,53 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
             continue
         if depth <= 0 and last:
             if part.lower() == "select" and last.lower() not in _BEFORE_SELECT:
-                return joined
+                yield joined, "certain"
+                return
             gap = text[end : found.start()]
-            if last.lower() not in UNFINISHED and (
-                ("\n" in gap and not _continues(part, first))
-                or _is_aside(part, text[found.end() : limit])
-                or (gap and part == "(" and _is_comment(last, before, first))
-            ):
-                return end
+            rest = text[found.end() : limit]
+            if _is_aside(part, rest) or (gap and part == "(" and _is_comment(last, before, first, rest)):
+                yield end, "behind"
+            elif "\n" in gap:
+                yield end, "line" if _may_continue(part) else "behind"
             if part == ";" and not (before == "&" and last.isalnum()):  # not as in "&lt;"
                 behind = _BEHIND.match(text, found.end(), limit)
-                return behind.end() if behind else found.end()
+                yield (behind or found).end(), "certain"
+                return
         depth += (part == "(") - (part == ")")
         first = first or part
         before, last, end = last, part, found.end()
         joined = joined if part.lower() in _JOINTS else end
-    return end if first else limit
+    yield end if first else limit, "certain"
 
 
-def _continues(part: str, first: str) -> bool:
-    """Return whether a token at the start of a line continues a statement, given its first word.
+def is_complete(sql: str) -> bool:
+    """Return whether SQLite can parse a text as one statement; its tables need not exist."""
+    if len(sql) > _LONGEST or "\0" in sql:
+        return False
+    try:
+        with _lock:
+            _database().execute(f"EXPLAIN {plain_text(sql)}").close()
+    except UnicodeEncodeError:
+        return False
+    except Exception as error:  # noqa: BLE001 - the classes are those of a module that is imported late
+        return _SYNTAX_ERROR.search(str(error)) is None
+    return True
 
-    A keyword does if it is written in the same case, unlike the first word of a sentence.
+
+@lru_cache(maxsize=1)
+def _database() -> sqlite3.Connection:
+    import sqlite3  # noqa: PLC0415 - only statements need it
+
+    return sqlite3.connect(":memory:", check_same_thread=False)
+
+
+def _may_continue(part: str) -> bool:
+    """Return whether a token at the start of a line may continue a statement: a sign or a keyword.
+
+    A keyword with only its first letter in upper case begins a sentence. A word in upper case may be a
+    keyword of another dialect.
     """
-    if part[0] in _CONTINUING:
-        return True
-    return part.lower() in _CLAUSES and part == (part.upper() if first.isupper() else part.lower())
+    return not part[0].isalnum() or part.isupper() or part in _CLAUSES
 
 
 def _is_aside(part: str, rest: str) -> bool:
@@ -213,15 +278,20 @@ def _is_aside(part: str, rest: str) -> bool:
     return part not in _SIGNS
 
 
-def _is_comment(last: str, before: str, first: str) -> bool:
-    """Return whether a parenthesis after a space is a comment, given the tokens before it."""
-    word = last.lower()
-    if last[0].isdigit() or last[0] in "')" or word in _LAST:
+def _is_comment(last: str, before: str, first: str, rest: str) -> bool:
+    """Return whether a parenthesis after a space is a comment, given the tokens around it."""
+    inner = tokens_of(rest[:_LONGEST_COMMENT].partition(")")[0])
+    if has_prose(inner):
         return True
-    named = before.lower() == "as" or (
-        first.lower() == "with" and before.lower() in {"with", "recursive", ","}
-    )
-    return _is_plain(last) and word not in _FUNCTIONS and not named
+    word = last.lower()
+    if _is_plain(last):
+        named = before.lower() == "as" or (
+            first.lower() == "with" and before.lower() in {"with", "recursive", ","}
+        )
+        may_end = not named and word not in _FUNCTIONS
+    else:
+        may_end = last[0].isdigit() or last[0] in "')" or word in _LAST
+    return may_end and all(token.isalpha() for token in inner)
 
 
 def has_prose(tokens: Sequence[str]) -> bool:
@@ -229,20 +299,33 @@ def has_prose(tokens: Sequence[str]) -> bool:
     words = {*map(str.lower, tokens)}
     if not words.isdisjoint(_PROSE):
         return True
-    words -= _KNOWN
-    if [word for word in words if len(word) == 1 and not word.isalnum()]:
+    if any(not word[0].isascii() and not word[0].isalnum() for word in words):
         return True
-    if len(words) <= _MOST_PLAIN_WORDS:
-        return False
-    row, last = 0, ""
+    row = 0
     for token in tokens:
-        if not token.isidentifier() or token.lower() in _KEYWORDS:
-            row, last = 0, token
-            continue
-        row += 1
-        if row > _MOST_PLAIN_WORDS and last.lower() != "as":  # a type may have three words
+        row = row + 1 if _is_plain(token) and not token.isupper() else 0  # a keyword of another dialect
+        if row > _MOST_PLAIN_WORDS:
             return True
     return False
+
+
+def _is_item(tokens: Sequence[str]) -> bool:
+    """Return whether a text behind a statement is an item of a list, of words only."""
+    return len(tokens) > _SEVERAL and tokens[0] in _BULLETS and all(map(_is_plain, tokens[1:]))
+
+
+def _is_sentence(tokens: Sequence[str]) -> bool:
+    """Return whether a text behind a statement is prose."""
+    return _is_item(tokens) or has_prose(tokens) or bool(tokens and tokens[-1] in _ENDS)
+
+
+def first_statement(text: str) -> str:
+    """Return a text without the words after its first semicolon, unless they are another statement."""
+    end = next((found.end() for found in _TOKEN.finditer(text) if found[0] == ";"), len(text))
+    behind = tokens_of(text[end:])
+    if not behind or behind[0].lower() in _FIRST_WORDS:
+        return text
+    return text[:end] if behind[0].isalpha() or has_prose(behind) else text
 
 
 def plain_text(sql: str) -> str:

@@ -22,8 +22,10 @@ from agentgym_gym.envs._sql_text import (
     UNFINISHED,
     begins_query,
     end_of_statement,
+    first_statement,
     has_prose,
     is_closed,
+    is_complete,
     is_empty,
     plain_text,
     tokens_of,
@@ -51,7 +53,7 @@ class Sql(Text):
     def read(self, text: str) -> str:
         """Parse a statement with or without a code fence."""
         value = plain_text(without_opening(text.replace("\r\n", "\n").strip()))
-        return super().read(value.rstrip("`") if value.endswith("```") else value)
+        return super().read(first_statement(value.rstrip("`") if value.endswith("```") else value))
 
     def check(self, value: Any) -> None:
         """Accept a single complete query.
@@ -72,7 +74,7 @@ class Sql(Text):
             raise ManyActions("there is more than one SQL statement; only one can be executed")
         if tokens[end - 1].lower() in UNFINISHED or not is_closed(tokens):
             raise BadArguments(f"the SQL statement breaks off: {shown(value[-40:])}")
-        if has_prose(tokens):
+        if has_prose(tokens) and not is_complete(value):
             raise BadArguments(f"the SQL statement has words that are not SQL: {shown(value)}")
 
     def _fits(self, value: str) -> bool:

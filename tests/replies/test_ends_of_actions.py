@@ -116,6 +116,8 @@ STATEMENTS = [
     "select a - b diff from t",
     "SELECT x FROM t WHERE a != 3 AND b LIKE '%— (x). #'",
     "SELECT CAST(a AS UNSIGNED BIG INT) FROM t t1 LIMIT 1",
+    "SELECT\n  (SELECT count(*) FROM a)\n  - (SELECT count(*) FROM b)\n  as difference",
+    "SELECT (\n  SELECT count(*) FROM a\n)\n* 100.0 AS share\nFROM t",
 ]
 BEHIND = [
     *(
@@ -136,6 +138,25 @@ def test_a_statement_without_a_fence_is_played_whole_and_without_prose(statement
     for behind in ("", *BEHIND):
         sql = FORMATS["react"].parse(f"I count.\n{label}{statement}{behind}", grammar).sql
         assert sql.rstrip(";") == statement
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("SELECT team\\_name FROM teams\nWHERE team\\_id = 3", "SELECT\n  Enrollment (K-12)\nFROM schools"),
+        *("SELECT a FROM t\nQUALIFY row_number() OVER (ORDER BY a) = 1", "SELECT top 3 a\nFROM t"),
+    ],
+)
+def test_a_statement_that_sqlite_does_not_have_is_not_cut(statement):
+    grammar = find("SQLGym").grammar
+    assert FORMATS["react"].parse(f"Action: {statement}", grammar).sql == statement
+    assert FORMATS["react"].parse(f"Action:\n```sql\n{statement}\n```", grammar).sql == statement
+
+
+@pytest.mark.parametrize("behind", ["This counts the rows.", "(The rows are those of the first table.)"])
+def test_prose_behind_the_semicolon_is_no_part_of_a_statement_in_a_fence(behind):
+    reply = f"Action:\n```sql\nSELECT count(*) FROM t;\n\n{behind}\n```"
+    assert FORMATS["react"].parse(reply, find("SQLGym").grammar).sql == "SELECT count(*) FROM t;"
 
 
 @pytest.mark.parametrize(
