@@ -90,6 +90,7 @@ _BEFORE_SELECT = frozenset({"union", "all", "except", "intersect", ")", "as", "e
 _JOINTS = frozenset({"and", "then", "next", ",", "&", "|", "-", "+", "=", ">"})  # between two statements
 _SEVERAL = 2
 _SIGNS = frozenset("()+-*/|.,;=<>%&~!_[]\"'`:?@$\\")  # a backslash escapes a sign of Markdown
+_KNOWN = _KEYWORDS | _SIGNS
 _MOST_PLAIN_WORDS = 2  # in a row: a table and its alias
 _PROSE = frozenset({"the", "of", "this", "these", "because", "which"})  # words that no query has
 _FIRST_WORDS = _words(
@@ -299,8 +300,11 @@ def has_prose(tokens: Sequence[str]) -> bool:
     words = {*map(str.lower, tokens)}
     if not words.isdisjoint(_PROSE):
         return True
+    words -= _KNOWN
     if any(not word[0].isascii() and not word[0].isalnum() for word in words):
         return True
+    if len(words) <= _MOST_PLAIN_WORDS:
+        return False
     row = 0
     for token in tokens:
         row = row + 1 if _is_plain(token) and not token.isupper() else 0  # a keyword of another dialect
@@ -321,8 +325,10 @@ def _is_sentence(tokens: Sequence[str]) -> bool:
 
 def first_statement(text: str) -> str:
     """Return a text without the words after its first semicolon, unless they are another statement."""
+    if ";" not in text or len(text) > _LONGEST:
+        return text
     end = next((found.end() for found in _TOKEN.finditer(text) if found[0] == ";"), len(text))
-    behind = tokens_of(text[end:])
+    behind = tokens_of(text[end : end + OPENING_CHARS])
     if not behind or behind[0].lower() in _FIRST_WORDS:
         return text
     return text[:end] if behind[0].isalpha() or has_prose(behind) else text

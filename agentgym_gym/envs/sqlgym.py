@@ -66,9 +66,11 @@ class Sql(Text):
         several = "\n" in value or "`" in value or "<" in value or value.lower().count("select") > 1
         if several and (mark := _MARKS.search(value)):
             raise BadArguments(f"{shown(mark[0].strip())} is not allowed in {self.describe()}")
-        if not begins_query(tokens_of(value[:OPENING_CHARS])):
+        tokens = tokens_of(value[:OPENING_CHARS])
+        if not begins_query(tokens):
             raise BadArguments(f"expected {self.describe()}, got {shown(value)}")
-        tokens = tokens_of(value)
+        if len(value) > OPENING_CHARS:
+            tokens = tokens_of(value)
         end = tokens.index(";") if ";" in tokens else len(tokens)
         if any(part != ";" for part in tokens[end:]):
             raise ManyActions("there is more than one SQL statement; only one can be executed")

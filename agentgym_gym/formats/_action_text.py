@@ -210,11 +210,11 @@ def read_all(
         return None
     if text.startswith(FENCES, start):
         content = _fenced(reply, start, end, marked=marked)
-        behind = text[start:end].rpartition(text[start : start + 3])[2]
-        if content is None and not behind.strip("`~ \t\n"):
+        if content is not None:
+            if content.end == end or _CLOSING.fullmatch(text, content.end, end):
+                return content
+        elif not text[start:end].rpartition(text[start : start + 3])[2].strip("`~ \t\n"):
             return None
-        if content is not None and _CLOSING.fullmatch(text, content.end, end):
-            return content
     if not marked and (inner := unframed(text[start:end])) and "\n" not in inner:
         start = text.index(inner, start, end)
         end = start + len(inner)
@@ -429,8 +429,9 @@ def _fenced(reply: AnswerText, start: int, limit: int, *, marked: bool = True) -
 
 def _opens(text: str, start: int, limit: int) -> bool:
     """Return whether a fence with text after it on its line begins at a position."""
-    end = min(line_end(text, start), limit)
-    return text.startswith(FENCES, start) and bool(text[start:end].strip("`~ \t"))
+    if not text.startswith(FENCES, start):
+        return False
+    return bool(text[start : min(line_end(text, start), limit)].strip("`~ \t"))
 
 
 def _with_input(reply: AnswerText, start: int, end: int) -> MarkedAction | None:
