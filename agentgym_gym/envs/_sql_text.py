@@ -106,6 +106,7 @@ _ENDS = frozenset(".!?:")  # of sentences
 _LONGEST_COMMENT = 500  # characters
 _lock = Lock()  # SQLite may be compiled without its own
 _BEHIND = re.compile(r"(?:[ \t]*(?:;|--[^\n]*|/\*[^*]*\*/))*")  # what may follow a statement on its line
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _INVISIBLE = re.compile(f"[{UNSEEN}{CONTROLS}]+")
 _PARTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`|\[[^\]]*\]|[^'\"`\[]+|.", re.DOTALL)
 
@@ -152,7 +153,12 @@ def without_opening(text: str) -> str:
 
 _THREE_WORDS = re.compile(r" (\w+)[ ,]+(\w+)[ ,]+(\w+)")
 # The text after a sign that is SQL only before such text.
-_SIGN_OF_SQL = {"!": re.compile("="), ".": re.compile(r"\S"), "/": re.compile("[^/]")}
+_SIGN_OF_SQL = {
+    "!": re.compile("="),
+    ".": re.compile(r"\S"),
+    "/": re.compile("[^/]"),
+    "<": re.compile(r"(?!/?[a-z]+[ /]*>\s*(?:\n|\Z))", re.IGNORECASE),  # a tag of HTML at the end of a line
+}
 # Without such a character, a text on one line holds nothing but the statement.
 _SUSPECT = re.compile(r"[^\x00-\x7f]|[\x00-\x08\n!#{}\\?$@:]| \(|//| -|\.\s|\.$|;\s*\S|```|\A\s*\W")
 
@@ -177,7 +183,8 @@ def end_of_statement(text: str, start: int, limit: int) -> int:
     if _SUSPECT.search(text, start, limit) is None and text.lower().count("select", start, limit) < _SEVERAL:
         return limit
     if not begins_query(tokens_of(plain_text(text[start : start + OPENING_CHARS]))):
-        return limit  # something else is around the statement
+        blank = _BLANK_LINE.search(text, start, limit)  # quotes or a list are around the statement
+        return blank.start() if blank else limit
     fence = text.find("```", start, limit)
     latest = limit if fence < 0 else fence
     lines: list[int] = []
@@ -212,7 +219,7 @@ def _possible_ends(text: str, start: int, limit: int) -> Iterator[tuple[int, str
     for found in _TOKEN.finditer(text, start, limit):
         part = found[0]
         if part.startswith(("--", "/*")):
-            end = found.end() if first else end
+            end = found.end() if first and "\n" not in text[end : found.start()] else end
             continue
         if _INVISIBLE.fullmatch(part):
             continue

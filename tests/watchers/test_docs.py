@@ -177,10 +177,12 @@ def test_the_page_on_testing_runs(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_format_on_the_page_on_replies_runs(tmp_path):
+def test_the_dialect_and_the_format_on_the_page_on_replies_run(tmp_path):
     page = (ROOT / "docs" / "replies.md").read_text("utf-8")
-    (code,) = blocks_of(page, "python")
-    run = run_python(code, tmp_path)
+    dialect, own_format = blocks_of(page, "python")
+    run = run_python(dialect, tmp_path)
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "get 1 stick\n")
+    run = run_python(own_format, tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     assert "exactly one action between `[[` and `]]`" in run.stdout
     assert run.stdout.endswith("\n[[move right]]\nmove up\n")
