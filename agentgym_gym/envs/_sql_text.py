@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from threading import Lock
-from typing import TYPE_CHECKING
+from contextlib import closing
 
 from agentgym_gym._text import CONTROLS, UNSEEN
-
-if TYPE_CHECKING:
-    import sqlite3
 
 __all__ = [
     "OPENING_CHARS",
@@ -104,7 +99,6 @@ _MOST_CHECKS = 50  # of one statement
 _BULLETS = frozenset("-*")
 _ENDS = frozenset(".!?:")  # of sentences
 _LONGEST_COMMENT = 500  # characters
-_lock = Lock()  # SQLite may be compiled without its own
 _BEHIND = re.compile(r"(?:[ \t]*(?:;|--[^\n]*|/\*[^*]*\*/))*")  # what may follow a statement on its line
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 _INVISIBLE = re.compile(f"[{UNSEEN}{CONTROLS}]+")
@@ -228,7 +222,7 @@ def _possible_ends(text: str, start: int, limit: int) -> Iterator[tuple[int, str
                 yield joined, "certain"
                 return
             gap = text[end : found.start()]
-            rest = text[found.end() : limit]
+            rest = text[found.end() : min(limit, found.end() + _LONGEST_COMMENT)]
             if _is_aside(part, rest) or (gap and part == "(" and _is_comment(last, before, first, rest)):
                 yield end, "behind"
             elif "\n" in gap:
@@ -248,21 +242,16 @@ def is_complete(sql: str) -> bool:
     """Return whether SQLite can parse a text as one statement; its tables need not exist."""
     if len(sql) > _LONGEST or "\0" in sql:
         return False
-    try:
-        with _lock:
-            _database().execute(f"EXPLAIN {plain_text(sql)}").close()
-    except UnicodeEncodeError:
-        return False
-    except Exception as error:  # noqa: BLE001 - the classes are those of a module that is imported late
-        return _SYNTAX_ERROR.search(str(error)) is None
-    return True
-
-
-@lru_cache(maxsize=1)
-def _database() -> sqlite3.Connection:
     import sqlite3  # noqa: PLC0415 - only statements need it
 
-    return sqlite3.connect(":memory:", check_same_thread=False)
+    with closing(sqlite3.connect(":memory:")) as database:
+        try:
+            database.execute(f"EXPLAIN {plain_text(sql)}")
+        except UnicodeEncodeError:
+            return False
+        except sqlite3.Error as error:
+            return _SYNTAX_ERROR.search(str(error)) is None
+    return True
 
 
 def _may_continue(part: str) -> bool:
@@ -288,7 +277,7 @@ def _is_aside(part: str, rest: str) -> bool:
 
 def _is_comment(last: str, before: str, first: str, rest: str) -> bool:
     """Return whether a parenthesis after a space is a comment, given the tokens around it."""
-    inner = tokens_of(rest[:_LONGEST_COMMENT].partition(")")[0])
+    inner = tokens_of(rest.partition(")")[0])
     if has_prose(inner):
         return True
     word = last.lower()
