@@ -130,7 +130,7 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
             raise TypeError(f"step takes the text of an action, not {type(action).__name__}")
         reward, terminated, truncated = 0.0, False, False
         try:
-            inner = self._read(action)
+            inner = self.read(action)
         except (ValueError, RecursionError) as error:
             text, info = self._parse_error(action, error)
         else:
@@ -143,8 +143,11 @@ class TextAdapter(gymnasium.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         self._playing = not (terminated or truncated)
         return text, reward, terminated, truncated, info
 
-    def _read(self, text: str) -> Any:
-        """Convert text to an action.
+    def read(self, text: str) -> Any:
+        """Return the action of the wrapped environment that a text means.
+
+        Args:
+            text: The text of an action.
 
         Raises:
             ValueError: The text is not an action.

@@ -1,0 +1,287 @@
+"""Runs the checks of an audit within a time budget, and keeps their results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.errors import BadFile, BadOption
+from agentgym_gym.testing._audit.findings import Defect, NotApplicable, PropertyResult
+from agentgym_gym.testing._audit.properties import PROPERTIES, Property
+from agentgym_gym.testing._audit.setup import subject_of
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate import Agent
+    from agentgym_gym.testing._audit.findings import Checked, Severity
+    from agentgym_gym.testing._audit.subject import Subject
+
+__all__ = ["BUDGET", "RESULTS", "Audit", "AuditFailed", "audit"]
+
+BUDGET = 100.0
+"""Seconds of an audit, by default."""
+
+THOROUGH = 1800.0
+"""Seconds of a thorough audit, by default."""
+
+RESULTS = "audit.jsonl"
+"""The file with the results of an audit, in its folder."""
+
+_GRACE = 3.0
+"""A check is stopped after this multiple of its share of the time, plus the timeout of a call."""
+
+
+class AuditFailed(AssertionError):
+    """The environment has defects; the message lists them."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result of an audit.
+
+    Attributes:
+        env_id: The gymnasium id of the environment.
+        results: The result of each property, in the order of the table.
+        seconds: Duration of the audit.
+        about: The settings of the audit, as JSON values.
+    """
+
+    env_id: str
+    results: tuple[PropertyResult, ...]
+    seconds: float = 0.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def failed(self, at: Severity = "error") -> tuple[PropertyResult, ...]:
+        """Return the properties that do not hold, without those whose defects are all documented.
+
+        Args:
+            at: The lowest severity: ``"error"``, or ``"warning"`` for both.
+        """
+        return tuple(
+            result
+            for result in self.results
+            if result.status == "failed" and (at == "warning" or result.severity == "error")
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether no property with the severity ``"error"`` failed."""
+        return not self.failed()
+
+    def check(self, at: Severity = "error") -> None:
+        """Raise if the environment has defects.
+
+        Args:
+            at: The lowest severity that counts.
+
+        Raises:
+            AuditFailed: A property failed.
+        """
+        if failed := self.failed(at):
+            lines = [f"{each.name}: {defect.text}" for each in failed for defect in each.defects]
+            raise AuditFailed("\n".join([f"{self.env_id} has {len(lines)} defects:", *lines]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "env_id": self.env_id,
+            "passed": self.passed,
+            "seconds": self.seconds,
+            "about": dict(self.about),
+            "results": [asdict(result) for result in self.results],
+        }
+
+
+def audit(
+    env: str | Callable[[], Any],
+    env_kwargs: Mapping[str, Any] | None = None,
+    *,
+    solver: Callable[[], Agent] | None = None,
+    actions: Sequence[str] = (),
+    tasks: Sequence[int] | None = None,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    budget: float | None = None,
+    thorough: bool = False,
+    seed: int = 0,
+    timeout: float = 30.0,
+    folder: Path | None = None,
+    resume: bool = False,
+    on_result: Callable[[PropertyResult], object] | None = None,
+) -> Audit:
+    """Check whether an environment is fit to train and to test on.
+
+    Args:
+        env: The name or id of an environment such as ``"TextCraft"`` or ``"my_module:my/Env-v0"``, the URL of
+            a server with AgentGym's protocol, or a function that makes an environment.
+        env_kwargs: Arguments of ``gymnasium.make``; only with a name or an id.
+        solver: Makes an agent that plays known solutions; by default the environment's oracle, if any.
+        actions: Actions to draw from; by default the environment's own.
+        tasks: Numbers of the tasks to play; by default some of each split, or seeds.
+        only: Names of the properties to check; empty for all.
+        skip: Names of properties not to check.
+        budget: Time in seconds; by default 100, and 1,800 if thorough.
+        thorough: Whether to play all tasks, and more episodes of each property.
+        seed: Seed of everything that is drawn.
+        timeout: Timeout of each call of the environment, in seconds.
+        folder: Folder that keeps the results; by default they are not kept.
+        resume: Whether to keep the results in the folder, and check the other properties.
+        on_result: Called with the result of each property as soon as it is known.
+
+    Raises:
+        UnknownEnvironment: The environment does not exist.
+        BadOption: An argument is invalid, or the environment cannot be created.
+    """
+    properties = _selected(only, skip)
+    subject = subject_of(
+        env,
+        env_kwargs,
+        solver=solver,
+        actions=actions,
+        tasks=tasks,
+        seed=seed,
+        thorough=thorough,
+        timeout=timeout,
+    )
+    if budget is None:
+        budget = THOROUGH if thorough else BUDGET
+    if budget <= 0:
+        raise BadOption("budget", budget, "a positive number of seconds")
+    about = {
+        "env_kwargs": json.loads(json.dumps(dict(env_kwargs or {}), default=str)),
+        "tasks": len(subject.tasks),
+        "seed": seed,
+        "thorough": thorough,
+        "budget": budget,
+    }
+    kept = _Kept(folder, {"env_id": subject.facts.env_id, **about}, resume=resume)
+    began = time.monotonic()
+    work = _check_all(subject, properties, began + budget, kept, on_result)
+    results = _run(work)
+    return Audit(subject.facts.env_id, results, time.monotonic() - began, about)
+
+
+def _run(work: Any) -> Any:
+    """Run a coroutine, in a thread if this one has a running event loop."""
+    if asyncio._get_running_loop() is None:  # noqa: SLF001 - the public function raises without one
+        return asyncio.run(work)
+    outcome: list[Any] = []
+    thread = threading.Thread(target=lambda: outcome.append(asyncio.run(work)), name="agentgym-audit")
+    thread.start()
+    thread.join()
+    return outcome[0]
+
+
+def _selected(only: Collection[str], skip: Collection[str]) -> list[Property]:
+    names = [each.name for each in PROPERTIES]
+    for argument, given in (("only", only), ("skip", skip)):
+        unknown = sorted(set(given) - set(names))
+        if unknown:
+            raise BadOption(argument, unknown[0], f"one of {', '.join(names)}")
+    return [each for each in PROPERTIES if (not only or each.name in only) and each.name not in skip]
+
+
+async def _check_all(
+    subject: Subject,
+    properties: Sequence[Property],
+    ends: float,
+    kept: _Kept,
+    on_result: Callable[[PropertyResult], object] | None,
+) -> tuple[PropertyResult, ...]:
+    results = []
+    left = [each for each in properties if each.name not in kept.results]
+    for each in properties:
+        result = kept.results.get(each.name)
+        if result is None:
+            share = each.share / sum(other.share for other in left)
+            left.remove(each)
+            result = await _check(subject, each, (ends - time.monotonic()) * share)
+            kept.add(result)
+        results.append(result)
+        if on_result is not None:
+            on_result(result)
+    return tuple(results)
+
+
+async def _check(subject: Subject, of: Property, seconds: float) -> PropertyResult:
+    began = time.monotonic()
+    if seconds <= 0:
+        return PropertyResult(of.name, of.severity, "skipped", "the time budget is used: raise --budget")
+    subject.deadline = began + seconds
+    try:
+        checked = await asyncio.wait_for(of.check(subject), seconds * _GRACE + subject.timeout)
+    except NotApplicable as error:
+        reason = str(error)
+    except (asyncio.TimeoutError, TimeoutError):
+        reason = f"the check did not finish in {time.monotonic() - began:.0f} s"
+    else:
+        return _result(of, checked, time.monotonic() - began)
+    return PropertyResult(of.name, of.severity, "skipped", reason, seconds=time.monotonic() - began)
+
+
+def _result(of: Property, checked: Checked, seconds: float) -> PropertyResult:
+    failed = any(not defect.known for defect in checked.defects)
+    return PropertyResult(
+        of.name,
+        of.severity,
+        "failed" if failed else "passed",
+        checked.note,
+        tuple(checked.defects),
+        checked.measured,
+        seconds,
+    )
+
+
+class _Kept:
+    """The results in a folder.
+
+    Args:
+        folder: The folder; None to keep nothing.
+        about: The environment and the settings.
+        resume: Whether to read the results of an earlier audit.
+
+    Raises:
+        BadOption: The folder has the results of another audit, or of this one and ``resume`` is false.
+        BadFile: The file cannot be read.
+    """
+
+    def __init__(self, folder: Path | None, about: Mapping[str, Any], *, resume: bool) -> None:
+        self.results: dict[str, PropertyResult] = {}
+        self._path = None if folder is None else folder / RESULTS
+        if self._path is None:
+            if resume:
+                raise BadOption("resume", problem="needs the folder of the earlier audit")
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path.exists():
+            self._read(self._path, about, resume=resume)
+        else:
+            self._path.write_text(json.dumps(about) + "\n", encoding="utf-8")
+
+    def add(self, result: PropertyResult) -> None:
+        """Keep a result."""
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(result)) + "\n")
+
+    def _read(self, path: Path, about: Mapping[str, Any], *, resume: bool) -> None:
+        try:
+            first, *lines = path.read_text(encoding="utf-8").splitlines()
+            earlier, results = json.loads(first), [_from_json(json.loads(line)) for line in lines if line]
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadFile(f"{path} is not the file of an audit: {error}", path=path) from error
+        if not resume:
+            raise BadOption(f"{path.parent} has an audit: give --resume, or another folder")
+        if {**earlier, "budget": 0} != {**about, "budget": 0}:
+            raise BadOption(f"{path.parent} has an audit with other settings: give another folder")
+        self.results = {each.name: each for each in results if each.status != "skipped"}
+
+
+def _from_json(entry: dict[str, Any]) -> PropertyResult:
+    defects = tuple(Defect(**{**defect, "tasks": tuple(defect["tasks"])}) for defect in entry.pop("defects"))
+    return PropertyResult(**entry, defects=defects)

@@ -1,0 +1,72 @@
+"""Writes a defect as a short Python program, and runs it: a program that does not fail is not reported."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgym_gym.testing._audit.episodes import ActionSequence
+    from agentgym_gym.testing._audit.subject import Subject
+
+__all__ = ["MOST_LINES", "actions_text", "program", "reset_call"]
+
+MOST_LINES = 10
+"""Maximum number of lines of a program."""
+
+_SECONDS = 60.0
+
+
+def reset_call(subject: Subject, task: int) -> str:
+    """Return the call that begins an episode: ``reset(seed=3)`` or ``reset(options={"task_id": 3})``."""
+    option = subject.facts.task_option
+    return f"reset(seed={task})" if option is None else f"reset(options={{{option!r}: {task}}})"
+
+
+def actions_text(subject: Subject, sequence: ActionSequence) -> str:
+    """Return the actions of a sequence as a Python list, in the form that the environment itself takes."""
+    return f"[{', '.join(subject.native_literal(action) for action in sequence.actions)}]"
+
+
+async def program(subject: Subject, lines: Sequence[str]) -> str:
+    """Return a program that shows a defect, or an empty text if it does not fail.
+
+    Args:
+        subject: The audited environment.
+        lines: The lines after the imports; ``make()`` makes the environment. The last one asserts what the
+            environment violates, with a message.
+    """
+    source = subject.source
+    if not source.expression:
+        return ""
+    text = "\n".join([*source.imports, f"make = lambda: {source.expression}", *lines]) + "\n"
+    if len(text.splitlines()) > MOST_LINES:
+        return ""
+    return text if await _fails(text) else ""
+
+
+async def _fails(text: str) -> bool:
+    """Return whether a program raises AssertionError, in a process of its own."""
+    paths = [os.getcwd(), *sys.path]  # noqa: PTH109 - for a variable
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", text),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env=variables,
+    )
+    try:
+        _, errors = await asyncio.wait_for(process.communicate(), _SECONDS)
+    except asyncio.TimeoutError:
+        return False
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return process.returncode == 1 and b"AssertionError" in errors
