@@ -108,7 +108,7 @@ class OpenEnv:
             return self._trace
         seconds = time.perf_counter() - began
         observation, info = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)  # noqa: PLR2004
-        self._trace = Trace(task, copied(observation), copied(info), reset_seconds=seconds)
+        self._trace = Trace(task, _copied(observation), _copied(info), reset_seconds=seconds)
         return self._trace
 
     async def step(self, action: str) -> Trace:
@@ -120,7 +120,7 @@ class OpenEnv:
             self._trace = _failed(self._trace, error, action)
             return self._trace
         seconds = time.perf_counter() - began
-        step = Transition(action, copied(observation), reward, terminated, truncated, copied(info), seconds)
+        step = Transition(action, _copied(observation), reward, terminated, truncated, _copied(info), seconds)
         self._trace = replace(self._trace, transitions=(*self._trace.transitions, step))
         return self._trace
 
@@ -281,7 +281,7 @@ class Subject:
         return self._explored
 
 
-def copied(value: Any) -> Any:
+def _copied(value: Any) -> Any:
     """Return a copy of a value that an environment may change later."""
     if isinstance(value, (str, int, float, bool, type(None))):
         return value
