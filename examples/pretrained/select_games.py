@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 
 from verl_bridge.sft_dataset import GameDataset
@@ -24,7 +23,7 @@ def main() -> None:
     args = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     # The tokens of the fine-tuning, which may be more than those of the template over the whole conversation.
-    settings = OmegaConf.create({"pad_mode": "no_padding", "truncation": "right", "max_length": 1 << 20})
+    settings = {"pad_mode": "no_padding", "truncation": "right", "max_length": 1 << 20}
     kept = []
     for path in args.rows:
         rows = pq.read_table(path)
