@@ -1,0 +1,270 @@
+"""Defects of servers: this project's own servers with changed requests or replies, played by `AgentGymEnv`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+
+from agentgym_gym import AgentGymEnv, find
+from agentgym_gym.evaluate import load_oracle
+from agentgym_gym.local_servers import server_kind
+
+Body = dict[str, Any]
+Ask = Callable[[Body], Any]
+
+
+class PatchedServer:
+    """An application that passes JSON requests to a server of this project; subclasses change them.
+
+    Class attributes:
+        kind: The name of the server.
+        options: The options of the server.
+
+    Args:
+        app: The application to patch.
+    """
+
+    kind = "textcraft"
+    options: dict[str, Any] = {}
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Handle a request as an ASGI application."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        content, more = b"", True
+        while more:
+            message = await receive()
+            content += message.get("body", b"")
+            more = message.get("more_body", False)
+
+        async def ask(body: Body) -> Any:
+            """Send a body to the server; return the reply's JSON."""
+            nonlocal start
+            sent = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
+            reply = bytearray()
+
+            async def receive_sent() -> Any:
+                return sent.pop() if sent else {"type": "http.disconnect"}
+
+            async def keep(message: Any) -> None:
+                nonlocal start
+                if message["type"] == "http.response.start":
+                    start = message
+                else:
+                    reply.extend(message.get("body", b""))
+
+            headers = [(key, value) for key, value in scope["headers"] if key != b"content-length"]
+            await self.app({**scope, "headers": headers}, receive_sent, keep)
+            return json.loads(reply)
+
+        start: Any = {"type": "http.response.start", "status": 200, "headers": []}
+        try:
+            reply = await self.answer(scope["path"], json.loads(content), ask)
+        except Exception as error:  # noqa: BLE001 - as a server's framework does
+            start, reply = {**start, "status": 500, "headers": []}, f"{type(error).__name__}"
+        encoded = json.dumps(reply).encode()
+        headers = [(key, value) for key, value in start["headers"] if key != b"content-length"]
+        length = (b"content-length", str(len(encoded)).encode())
+        await send({**start, "headers": [*headers, length]})
+        await send({"type": "http.response.body", "body": encoded})
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Return the reply to a request."""
+        return await ask(body)
+
+
+class OneGame(PatchedServer):
+    """Plays each action in the game that was reset last, whichever environment it is for."""
+
+    _last: int | None = None
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Remember the last reset, and direct actions to it."""
+        if path == "/reset":
+            self._last = body["id"]
+        if path == "/step" and self._last is not None:
+            body = {**body, "id": self._last}
+        return await ask(body)
+
+
+class SameTaskKept(PatchedServer):
+    """A reset to the task that is played already keeps the inventory: the reply comes from a cache."""
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(app)
+        self._replies: dict[int, tuple[int, Any]] = {}
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Answer a reset from the cache if the task is the same."""
+        if path == "/reset":
+            task, reply = self._replies.get(body["id"], (None, None))
+            if task == body["data_idx"]:
+                return reply
+        reply = await ask(body)
+        if path == "/reset":
+            self._replies[body["id"]] = body["data_idx"], reply
+        return reply
+
+
+class WonByEcho(PatchedServer):
+    """Ends the game when the observation has "Crafted" and the goal; a refusal repeats the agent's text."""
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(app)
+        self._goals: dict[int, str] = {}
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Judge a step by its observation."""
+        reply = await ask(body)
+        if path == "/reset":
+            goal = re.search(r"Goal: craft (.*)\.$", reply["observation"])
+            self._goals[body["id"]] = goal[1].replace(" ", "_") if goal else ""
+        elif path == "/step":
+            goal = self._goals.get(body["id"])
+            pattern = rf"Crafted \d+ minecraft:{goal}\b"
+            if goal and re.search(pattern, reply["observation"]):
+                reply = {**reply, "reward": 1, "done": True}
+        return reply
+
+
+class ClosedKept(PatchedServer):
+    """Confirms a close and keeps the environment; the server has room for 50."""
+
+    options = {"max_envs": 50}
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Ignore a close."""
+        return True if path == "/close" else await ask(body)
+
+
+class TestIsTrain(PatchedServer):
+    """The test tasks 500 to 543 are the train tasks 0 to 43."""
+
+    __test__ = False
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Play another task."""
+        if path == "/reset" and body["data_idx"] >= 500:
+            body = {**body, "data_idx": body["data_idx"] - 500}
+        return await ask(body)
+
+
+class HashOrder(PatchedServer):
+    """Lists the recipes of a task in the order of a set."""
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Reorder the recipes."""
+        reply = await ask(body)
+        if path in {"/create", "/reset"} and "\n\n" in reply["observation"]:
+            head, _, goal = reply["observation"].partition("\n\n")
+            title, *recipes = head.split("\n")
+            reply["observation"] = "\n".join([title, *set(recipes)]) + f"\n\n{goal}"
+        return reply
+
+
+class AsciiLog(PatchedServer):
+    """Writes actions to a log in ASCII, and fails with 500 for other characters."""
+
+    kind = "weather"
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Encode the action."""
+        if path == "/step":
+            body["action"].encode("ascii")
+        return await ask(body)
+
+
+class SlowStep(PatchedServer):
+    """Every 12th step takes 1.2 seconds longer."""
+
+    kind = "weather"
+    _steps = 0
+
+    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+        """Wait in every 12th step."""
+        if path == "/step":
+            self._steps += 1
+            if self._steps % 12 == 0:
+                await asyncio.sleep(1.2)
+        return await ask(body)
+
+
+_urls: dict[tuple[int, str], str] = {}
+_lock = threading.Lock()
+
+
+def url_of(patch: type[PatchedServer]) -> str:
+    """Return the URL of a patched server, which this process starts once, in a thread."""
+    key = os.getpid(), patch.__name__ + patch.kind
+    with _lock:
+        if key not in _urls:
+            _urls[key] = _started(patch(server_kind(patch.kind).app(**patch.options)))
+        return _urls[key]
+
+
+def _started(app: Any) -> str:
+    config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", timeout_keep_alive=3600)
+    server = uvicorn.Server(config)
+    threading.Thread(target=server.run, daemon=True, name="patched-server").start()
+    while not server.started:
+        time.sleep(0.01)
+    (port,) = {listener.getsockname()[1] for each in server.servers for listener in each.sockets}
+    return f"http://127.0.0.1:{port}"
+
+
+class SoundWeather(PatchedServer):
+    """The Weather server without a change."""
+
+    kind = "weather"
+
+
+SERVERS: dict[str, type[PatchedServer]] = {
+    patch.__name__: patch
+    for patch in (
+        *(PatchedServer, SoundWeather, OneGame, SameTaskKept, WonByEcho),
+        *(ClosedKept, TestIsTrain, HashOrder, AsciiLog, SlowStep),
+    )
+}
+"""The servers by name."""
+
+
+def make_env(patch: str, **options: Any) -> AgentGymEnv:
+    """Make an environment on a patched server: the entry point of the registrations."""
+    server = SERVERS[patch]
+    name = {"textcraft": "TextCraft", "weather": "Weather"}[server.kind]
+    return AgentGymEnv(name, server=url_of(server), **options)
+
+
+class _OraclePlayer:
+    name = "oracle"
+    blocking = False
+    environment = ""
+
+    def __init__(self) -> None:
+        self._oracle = load_oracle(find(self.environment))
+        self.reset = self._oracle.reset
+        self.act = self._oracle.act
+
+
+class TextCraftSolver(_OraclePlayer):
+    """The oracle of TextCraft."""
+
+    environment = "TextCraft"
+
+
+class WeatherSolver(_OraclePlayer):
+    """The oracle of Weather."""
+
+    environment = "Weather"
