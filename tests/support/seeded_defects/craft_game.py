@@ -7,12 +7,16 @@ from typing import Any
 
 from seeded_defects.text_game import SolutionPlayer, TextGame
 
-MATERIALS = "ash bark bone clay coal copper flax flint hide horn reed resin sand silver straw tin".split()
-PARTS = "base blade cap case frame grip handle head hook hoop lid pin plate ring rod socket spring strap".split()
-TOOLS = "axe awl brush chisel comb drill file hammer knife lamp ladle press rake saw sieve spade tongs vice".split()
-OWNERS = (
-    "Ada Ben Cleo Dan Eve Finn Gus Hal Ida Jon Kim Leo Mia Ned Ola Pia Quin Rob Sue Tom Uma Val Wim Yan Zoe "
-    "Abe Bea Cid"
+MATERIALS = ("ash bark bone clay coal copper flax flint hide horn reed resin sand silver straw tin").split()
+PARTS = (  # noqa: SIM905 - shorter than a list
+    "base blade cap case frame grip handle head hook hoop lid pin plate ring rod socket spring strap"
+).split()
+TOOLS = (  # noqa: SIM905 - shorter than a list
+    "axe awl brush chisel comb drill file hammer knife lamp ladle press rake saw sieve spade tongs vice"
+).split()
+OWNERS = (  # noqa: SIM905 - shorter than a list
+    "Ada Ben Cleo Dan Eve Finn Gus Hal Ida Jon Kim Leo Mia Ned Ola Pia Quin Rob Sue Tom Uma Val "
+    "Wim Yan Zoe Abe Bea Cid"
 ).split()
 
 Recipes = dict[str, tuple[str, str]]
@@ -26,7 +30,7 @@ def tool_of(task: int) -> str:
 
 def recipes_of(task: int) -> Recipes:
     """Return the recipes of a task by the product, the tool's included."""
-    rng = random.Random(f"craft/{task}")
+    rng = random.Random(f"craft/{task}")  # noqa: S311
     parts = rng.sample(PARTS, 5)
     recipes: Recipes = {}
     for part in parts:
@@ -47,8 +51,9 @@ def solution(task: int) -> list[str]:
 
 
 class CraftGame(TextGame):
-    """Craft a tool within 12 turns, which the registration limits."""
+    """Craft a tool within 12 turns: the limit of the game and of the registration."""
 
+    max_turns = 12
     system_prompt = (
         "Craft the tool of your goal by the recipes.\nActions:\n"
         "gather MATERIAL, for example: gather sand\ncraft PRODUCT, for example: craft handle\ninventory"

@@ -8,14 +8,14 @@ from typing import Any
 
 from seeded_defects.text_game import SolutionPlayer, TextGame
 
-COLORS = (
-    "amber black blue bronze brown coral cream crimson gold gray green ivory jade lilac mint navy olive orange "
-    "pink purple red silver teal violet white"
+COLORS = (  # noqa: SIM905 - shorter than a list
+    "amber black blue bronze brown coral cream crimson gold gray green ivory jade lilac mint navy "
+    "olive orange pink purple red silver teal violet white"
 ).split()
-ANIMALS = (
+ANIMALS = (  # noqa: SIM905 - shorter than a list
     "ant bear bee cat crab crow deer dog duck eel fox frog goat hare hawk lion mole moth newt owl"
 ).split()
-ROOMS = "attic bathroom cellar kitchen library lounge pantry workshop".split()
+ROOMS = ["attic", "bathroom", "cellar", "kitchen", "library", "lounge", "pantry", "workshop"]
 SIDES = {"north": (0, -1), "south": (0, 1), "east": (1, 0), "west": (-1, 0)}
 COLUMNS, ROWS = 4, 2
 
@@ -30,7 +30,7 @@ class House:
     """The house of a task: its rooms in a grid, the keys and chests in them, and the first room."""
 
     def __init__(self, task: int) -> None:
-        rng = random.Random(f"house/{task}")
+        rng = random.Random(f"house/{task}")  # noqa: S311
         cells = [(x, y) for x in range(COLUMNS) for y in range(ROWS)]
         self.names = dict(zip(cells, rng.sample(ROOMS, len(cells)), strict=True))
         self.wanted = label(task)

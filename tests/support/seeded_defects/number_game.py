@@ -29,7 +29,7 @@ def solution(task: int) -> list[str]:
 
 
 class NumberGame(TextGame):
-    """Guess a number in 15 turns, which the registration limits."""
+    """Guess a number in 15 turns: the limit of the registration only."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
     system_prompt = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import random
 import tempfile
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from seeded_defects.craft_game import CraftGame
 from seeded_defects.key_rooms import KeyRooms
@@ -20,7 +20,7 @@ class GlobalRandomHints(WordGame):
 
     def revealed(self, hint: int) -> int:
         """Return a random place."""
-        return random.randrange(len(self.word))
+        return random.randrange(len(self.word))  # noqa: S311
 
 
 class ReseedsGlobal(KeyRooms):
@@ -33,7 +33,7 @@ class ReseedsGlobal(KeyRooms):
 
     def view(self) -> str:
         """Describe the room with a noise."""
-        noise = random.choice(["A clock ticks.", "A mouse squeaks.", "The wind howls.", "It is quiet."])
+        noise = random.choice(["A clock ticks.", "A mouse squeaks.", "The wind howls.", "It is quiet."])  # noqa: S311
         return f"{super().view()} {noise}"
 
 
@@ -62,7 +62,7 @@ class CarriedReward(CraftGame):
 class ScratchBuffer(KeyRooms):
     """Splits actions into a list that all instances share."""
 
-    _words: list[str] = []
+    _words: ClassVar[list[str]] = []
 
     def read(self, action: str) -> list[str]:
         """Split an action into the shared list."""
@@ -87,7 +87,7 @@ class DeliveryDay(PriceShop):
 
     def open(self, product: str) -> str:
         """Show a product with its day of delivery."""
-        day = datetime.date.today() + datetime.timedelta(days=3)
+        day = dt.date.today() + dt.timedelta(days=3)  # noqa: DTZ011 - the defect
         return super().open(product).replace("takes three days", f"is on {day:%A}")
 
 

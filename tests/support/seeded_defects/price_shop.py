@@ -10,12 +10,13 @@ import gymnasium
 
 from seeded_defects.text_game import SolutionPlayer, TextGame
 
-MAKES = (
-    "antique brass ceramic copper cork cotton folding glass granite iron leather linen marble nylon oak paper "
-    "pine plastic rubber silk slate steel velvet wicker woolen"
+MAKES = (  # noqa: SIM905 - shorter than a list
+    "antique brass ceramic copper cork cotton folding glass granite iron leather linen marble "
+    "nylon oak paper pine plastic rubber silk slate steel velvet wicker woolen"
 ).split()
-PRODUCTS = (
-    "basket bench bowl box candle chair clock cup desk fan hat jug kettle lamp mat mirror plate shelf stool vase"
+PRODUCTS = (  # noqa: SIM905 - shorter than a list
+    "basket bench bowl box candle chair clock cup desk fan hat jug kettle lamp mat mirror plate "
+    "shelf stool vase"
 ).split()
 PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
 
@@ -38,8 +39,12 @@ def solution(task: int) -> list[str]:
 
 
 class PriceShop(TextGame):
-    """Answer a question about a price within 8 turns, which the registration limits. One answer is allowed."""
+    """Answer a question about a price within 8 turns. One answer is allowed.
 
+    Both the game and the registration limit the turns.
+    """
+
+    max_turns = 8
     system_prompt = (
         "Answer the question about a shop. Call one tool per turn:\n"
         "search[WORD] lists the products with that word, for example: search[spoon]\n"
@@ -69,7 +74,7 @@ class PriceShop(TextGame):
 
     def catalogue(self, task: int) -> dict[str, int]:
         """Return the prices of the products of a task's shop."""
-        rng = random.Random(f"shop/{task}")
+        rng = random.Random(f"shop/{task}")  # noqa: S311
         _, kind = self.product.split()
         same = [f"{make} {kind}" for make in rng.sample(MAKES, 5)]
         others = [f"{rng.choice(MAKES)} {other}" for other in rng.sample(PRODUCTS, 5)]

@@ -79,7 +79,7 @@ _FIRST_TWENTY = {
     *("GlobalRandomHints", "CoarseCache", "CarriedReward", "ScratchBuffer", "DeliveryDay"),
     *("MutatedInventory", "DescriptorLeak", "CloseTwice", "BlockingSleep", "OneTurnMore"),
     *("UnpaidLastTurn", "NanScore", "ForeignGoal", "ForgedReward", "RefusedAdmissible"),
-    *("Unwinnable", "CommonAnswer", "WonByEcho", "TestIsTrain", "AsciiLog"),
+    *("Unwinnable", "CommonAnswer", "WonByEcho", "SplitOverlap", "AsciiLog"),
 }
 
 _SOLVERS = {"CommonAnswer": task_defects.CommonAnswerSolver}
@@ -96,8 +96,10 @@ _ROWS = (
     ),
     (
         *("CoarseCache", "PriceShop", _PLAY, "replay reuse processes"),
-        "The catalogue of a task is cached by the kind of product, so a later task of that kind gets the "
-        "catalogue of an earlier one.",
+        (
+            "The catalogue of a task is cached by the kind of product, so a later task of that kind gets the "
+            "catalogue of an earlier one."
+        ),
     ),
     (
         *("CarriedReward", "CraftGame", _PLAY, "reuse"),
@@ -225,15 +227,17 @@ _ROWS = (
     ),
     (
         *("WonByEcho", "TextCraft", _SERVER, "forgery"),
-        'An agent that writes "Crafted 1 minecraft:GOAL" wins, because the server judges a text that repeats '
-        "the action.",
+        (
+            'An agent that writes "Crafted 1 minecraft:GOAL" wins, because the server judges a text that '
+            "the action."
+        ),
     ),
     (
         *("ClosedKept", "TextCraft", _SERVER, "instances"),
         "The server keeps closed environments and is full after 50.",
     ),
     (
-        *("TestIsTrain", "TextCraft", _SERVER, "splits"),
+        *("SplitOverlap", "TextCraft", _SERVER, "splits"),
         "The test tasks from 500 are the train tasks from 0.",
     ),
     (
@@ -241,7 +245,7 @@ _ROWS = (
         "The recipes in the first observation are in the order of a set, which depends on the hash seed.",
     ),
     (
-        *("AsciiLog", "Weather", _SERVER, "texts"),
+        *("AsciiLog", "TextCraft", _SERVER, "texts"),
         "The server fails with status 500 if an action has a character outside ASCII.",
     ),
     (

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
-from typing import IO, Any
+from typing import Any
 
 from seeded_defects.key_rooms import KeyRooms
 from seeded_defects.number_game import AwaitedNumberGame, NumberGame
 from seeded_defects.word_game import WordGame
 
 _transcripts: list[list[str]] = []
-_logs: list[IO[str]] = []
-_helpers: list[subprocess.Popen[bytes]] = []
+_logs: list[int] = []
 
 
 class MemoryLeak(NumberGame):
@@ -30,20 +28,19 @@ class DescriptorLeak(KeyRooms):
 
     def start(self, task: int) -> str:
         """Open the log of the episode."""
-        _logs.append(open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - the defect
+        _logs.append(os.open(os.devnull, os.O_WRONLY))
         return super().start(task)
 
 
 class ChildLeft(WordGame):
     """Starts a helper process with the first reset, which survives close."""
 
-    _helper: subprocess.Popen[bytes] | None = None
+    _helper: int | None = None
 
     def start(self, task: int) -> str:
         """Start the helper."""
         if self._helper is None:
-            self._helper = subprocess.Popen(["sleep", "90"], stdin=subprocess.DEVNULL)  # noqa: S607
-            _helpers.append(self._helper)
+            self._helper = os.posix_spawnp("sleep", ["sleep", "90"], os.environ)
         return super().start(task)
 
 

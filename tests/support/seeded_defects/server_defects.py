@@ -1,4 +1,4 @@
-"""Defects of servers: this project's own servers with changed requests or replies, played by `AgentGymEnv`."""
+"""Defects of servers: this project's servers with changed requests or replies, played by `AgentGymEnv`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import uvicorn
 
@@ -33,7 +33,7 @@ class PatchedServer:
     """
 
     kind = "textcraft"
-    options: dict[str, Any] = {}
+    options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -142,17 +142,15 @@ class WonByEcho(PatchedServer):
 class ClosedKept(PatchedServer):
     """Confirms a close and keeps the environment; the server has room for 50."""
 
-    options = {"max_envs": 50}
+    options: ClassVar[dict[str, Any]] = {"max_envs": 50}
 
     async def answer(self, path: str, body: Body, ask: Ask) -> Any:
         """Ignore a close."""
         return True if path == "/close" else await ask(body)
 
 
-class TestIsTrain(PatchedServer):
+class SplitOverlap(PatchedServer):
     """The test tasks 500 to 543 are the train tasks 0 to 43."""
-
-    __test__ = False
 
     async def answer(self, path: str, body: Body, ask: Ask) -> Any:
         """Play another task."""
@@ -176,8 +174,6 @@ class HashOrder(PatchedServer):
 
 class AsciiLog(PatchedServer):
     """Writes actions to a log in ASCII, and fails with 500 for other characters."""
-
-    kind = "weather"
 
     async def answer(self, path: str, body: Body, ask: Ask) -> Any:
         """Encode the action."""
@@ -234,7 +230,7 @@ SERVERS: dict[str, type[PatchedServer]] = {
     patch.__name__: patch
     for patch in (
         *(PatchedServer, SoundWeather, OneGame, SameTaskKept, WonByEcho),
-        *(ClosedKept, TestIsTrain, HashOrder, AsciiLog, SlowStep),
+        *(ClosedKept, SplitOverlap, HashOrder, AsciiLog, SlowStep),
     )
 }
 """The servers by name."""

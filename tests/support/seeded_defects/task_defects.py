@@ -93,7 +93,7 @@ class Duplicates(PriceShop):
 
 
 def _sold_out(task: int) -> bool:
-    return random.Random(f"stock/{task}").random() < 0.12
+    return random.Random(f"stock/{task}").random() < 0.12  # noqa: S311
 
 
 def solution_with_sold_out(task: int) -> list[str]:

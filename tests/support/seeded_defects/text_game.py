@@ -18,7 +18,7 @@ class TextGame(gymnasium.Env):
         system_prompt: Instructions for the agent.
         splits: The task ids of each split.
         reward_range: The range of a reward.
-        max_turns: The turn limit of the game; None if the registration has one.
+        max_turns: The turn limit of the game; None if only the registration has one.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "task_option": "task_id"}

@@ -6,17 +6,16 @@ import random
 
 from seeded_defects.text_game import SolutionPlayer, TextGame
 
-SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu".split()
+SYLLABLES = ("ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu").split()
 
 
 def word_of(task: int) -> str:
     """Return the word of a task; no two tasks have words of the same letters."""
-    word = _WORDS[task]
-    return word
+    return _WORDS[task]
 
 
 def _all_words() -> list[str]:
-    rng, words = random.Random("words"), dict[str, str]()
+    rng, words = random.Random("words"), dict[str, str]()  # noqa: S311
     while len(words) < 500:
         word = "".join(rng.sample(SYLLABLES, 3)) + rng.choice("lnrst")
         letters = "".join(sorted(word))
@@ -30,7 +29,7 @@ _WORDS = _all_words()
 
 def scrambled(task: int) -> str:
     """Return the letters of a task's word in another order, which has no letter in its place."""
-    word, rng = word_of(task), random.Random(f"letters/{task}")
+    word, rng = word_of(task), random.Random(f"letters/{task}")  # noqa: S311
     while True:
         letters = rng.sample(word, len(word))
         if not any(map(str.__eq__, letters, word)) and not any(map(str.__eq__, letters[::-1], word)):
