@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from seeded_defects import ALL, SOUND
 from seeded_defects.probes import PROBES, begin, make
 
-LOCAL = [name for name in SOUND if name not in {"AwaitedNumberGame", "TextCraft", "Weather"}]
+LOCAL = [name for name in SOUND if name not in {"AwaitedNumberGame", "TextCraft"}]
 
 
 def played(env, agent, task):

@@ -7,7 +7,7 @@ from typing import Any
 
 from seeded_defects.text_game import SolutionPlayer, TextGame
 
-MATERIALS = ("ash bark bone clay coal copper flax flint hide horn reed resin sand silver straw tin").split()
+MATERIALS = "ash bark bone clay coal copper flax flint hide horn reed resin sand silver straw tin".split()  # noqa: SIM905
 PARTS = (  # noqa: SIM905 - shorter than a list
     "base blade cap case frame grip handle head hook hoop lid pin plate ring rod socket spring strap"
 ).split()

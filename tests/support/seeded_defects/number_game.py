@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from seeded_defects.text_game import SolutionPlayer, TextGame
 
@@ -31,7 +31,7 @@ def solution(task: int) -> list[str]:
 class NumberGame(TextGame):
     """Guess a number in 15 turns: the limit of the registration only."""
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 - as gymnasium has it
     system_prompt = (
         f"Guess a number from 1 to {NUMBERS}. After each guess you learn whether the number is higher or "
         "lower.\nAction:\nguess N, where N is your number in digits"

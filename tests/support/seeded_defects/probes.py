@@ -25,7 +25,7 @@ from seeded_defects import craft_game, key_rooms, price_shop, word_game
 
 __all__ = ["PROBES", "begin", "make"]
 
-Probe = Callable[[str], bool]
+Probe = Callable[[str], Any]
 Turn = tuple[Any, Any, Any, Any, dict[str, Any]]
 
 PROBES: dict[str, Probe] = {}
@@ -51,7 +51,8 @@ def made(env_id: str) -> Iterator[Any]:
 def begin(env: Any, task: int) -> tuple[Any, dict[str, Any]]:
     """Start a task by its number, or by the seed."""
     by_number = "task_option" in env.unwrapped.metadata
-    return env.reset(options={"task_id": task}) if by_number else env.reset(seed=task)
+    observation, info = env.reset(options={"task_id": task}) if by_number else env.reset(seed=task)
+    return observation, info
 
 
 def turns(env: Any, task: int, actions: Iterable[str]) -> list[Turn]:
@@ -78,14 +79,14 @@ def probe(function: Probe) -> Probe:
 
 
 @probe
-def global_random_hints(env_id: str) -> bool:
+def global_random_hints(env_id: str) -> Any:
     """The same hints differ between episodes."""
     with made(env_id) as env:
         return len({str(observations(env, 3, ["hint", "hint"])) for _ in range(10)}) > 1
 
 
 @probe
-def reseeds_global(env_id: str) -> bool:
+def reseeds_global(env_id: str) -> Any:
     """A second copy's reset changes what the first one observes; the global generator changes."""
     with made(env_id) as one, made(env_id) as other:
         random.seed(1)
@@ -100,7 +101,7 @@ def reseeds_global(env_id: str) -> bool:
 
 
 @probe
-def coarse_cache(env_id: str) -> bool:
+def coarse_cache(env_id: str) -> Any:
     """A task of the same kind of product has lost its product."""
     with made(env_id) as env:
         return any(
@@ -113,7 +114,7 @@ def _lost(env: Any, task: int) -> bool:
 
 
 @probe
-def carried_reward(env_id: str) -> bool:
+def carried_reward(env_id: str) -> Any:
     """An episode pays for a part of the one before."""
     with made(env_id) as env:
         turns(env, 3, craft_game.solution(3)[:3])
@@ -121,7 +122,7 @@ def carried_reward(env_id: str) -> bool:
 
 
 @probe
-def scratch_buffer(env_id: str) -> bool:
+def scratch_buffer(env_id: str) -> Any:
     """Two threads that play valid actions get refusals, or other observations than alone."""
     results: list[list[Any]] = []
     with made(env_id) as env:
@@ -143,7 +144,7 @@ def scratch_buffer(env_id: str) -> bool:
 
 
 @probe
-def wall_clock(env_id: str) -> bool:
+def wall_clock(env_id: str) -> Any:
     """The same episode differs a second later."""
     with made(env_id) as env:
         before = observations(env, 3, ["search[lamp]"])
@@ -152,7 +153,7 @@ def wall_clock(env_id: str) -> bool:
 
 
 @probe
-def delivery_day(env_id: str) -> bool:
+def delivery_day(env_id: str) -> Any:
     """The same episode differs a day later."""
     with made(env_id) as env:
         today = observations(env, 3, price_shop.solution(3))
@@ -162,7 +163,7 @@ def delivery_day(env_id: str) -> bool:
 
 
 @probe
-def mutated_inventory(env_id: str) -> bool:
+def mutated_inventory(env_id: str) -> Any:
     """The info of a turn changes with the next turn."""
     with made(env_id) as env:
         begin(env, 3)
@@ -173,7 +174,7 @@ def mutated_inventory(env_id: str) -> bool:
 
 
 @probe
-def changes_directory(env_id: str) -> bool:
+def changes_directory(env_id: str) -> Any:
     """The working directory changes."""
     before = Path.cwd()
     with made(env_id) as env:
@@ -184,7 +185,7 @@ def changes_directory(env_id: str) -> bool:
 
 
 @probe
-def memory_leak(env_id: str) -> bool:
+def memory_leak(env_id: str) -> Any:
     """Sixty episodes keep more than a megabyte."""
     with made(env_id) as env:
         begin(env, 0)
@@ -198,7 +199,7 @@ def memory_leak(env_id: str) -> bool:
 
 
 @probe
-def descriptor_leak(env_id: str) -> bool:
+def descriptor_leak(env_id: str) -> Any:
     """Each reset adds an open descriptor."""
     with made(env_id) as env:
         begin(env, 0)
@@ -209,7 +210,7 @@ def descriptor_leak(env_id: str) -> bool:
 
 
 @probe
-def child_left(env_id: str) -> bool:
+def child_left(env_id: str) -> Any:
     """A child process is left after close."""
     children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
     before = set(children.read_text().split())
@@ -223,7 +224,7 @@ def child_left(env_id: str) -> bool:
 
 
 @probe
-def close_twice(env_id: str) -> bool:
+def close_twice(env_id: str) -> Any:
     """The second close raises."""
     env = make(env_id)
     begin(env, 0)
@@ -236,7 +237,7 @@ def close_twice(env_id: str) -> bool:
 
 
 @probe
-def blocking_sleep(env_id: str) -> bool:
+def blocking_sleep(env_id: str) -> Any:
     """A task beside a step waits for it."""
 
     async def longest_pause() -> float:
@@ -260,21 +261,21 @@ def blocking_sleep(env_id: str) -> bool:
 
 
 @probe
-def one_turn_more(env_id: str) -> bool:
+def one_turn_more(env_id: str) -> Any:
     """More turns than declared."""
     with made(env_id) as env:
         return len(turns(env, 3, ["hint"] * 20)) > env.unwrapped.max_turns
 
 
 @probe
-def endless(env_id: str) -> bool:
+def endless(env_id: str) -> Any:
     """No end after 50 turns."""
     with made(env_id) as env:
         return not turns(env, 3, ["look"] * 50)[-1][3]
 
 
 @probe
-def late_reward(env_id: str) -> bool:
+def late_reward(env_id: str) -> Any:
     """The third action crafts a part and pays nothing; the fourth pays for it."""
     with made(env_id) as env:
         rewards = [turn[1] for turn in turns(env, 3, craft_game.solution(3))]
@@ -282,7 +283,7 @@ def late_reward(env_id: str) -> bool:
 
 
 @probe
-def unpaid_last_turn(env_id: str) -> bool:
+def unpaid_last_turn(env_id: str) -> Any:
     """A win in the last turn pays nothing."""
     with made(env_id) as env:
         last = turns(env, 3, ["hint"] * (env.unwrapped.max_turns - 1) + word_game.solution(3))[-1]
@@ -290,7 +291,7 @@ def unpaid_last_turn(env_id: str) -> bool:
 
 
 @probe
-def success_flips(env_id: str) -> bool:
+def success_flips(env_id: str) -> Any:
     """The success of a turn is lost in the next."""
     with made(env_id) as env:
         success = [turn[4]["success"] for turn in turns(env, 3, [*word_game.solution(3), "hint"])]
@@ -298,7 +299,7 @@ def success_flips(env_id: str) -> bool:
 
 
 @probe
-def pays_after_end(env_id: str) -> bool:
+def pays_after_end(env_id: str) -> Any:
     """A step after the end pays."""
     with made(env_id) as env:
         turns(env, 3, craft_game.solution(3))
@@ -309,21 +310,21 @@ def pays_after_end(env_id: str) -> bool:
 
 
 @probe
-def nan_score(env_id: str) -> bool:
+def nan_score(env_id: str) -> Any:
     """A reward of some task is NaN."""
     with made(env_id) as env:
         return any(math.isnan(turns(env, task, ["inventory"])[0][1]) for task in range(500))
 
 
 @probe
-def integer_end(env_id: str) -> bool:
+def integer_end(env_id: str) -> Any:
     """terminated is an int."""
     with made(env_id) as env:
         return type(turns(env, 3, ["search[lamp]"])[0][2]) is int
 
 
 @probe
-def foreign_goal(env_id: str) -> bool:
+def foreign_goal(env_id: str) -> Any:
     """The prompt has the goal of another task."""
     with made(env_id) as env:
         prompt = env.unwrapped.system_prompt
@@ -331,28 +332,28 @@ def foreign_goal(env_id: str) -> bool:
 
 
 @probe
-def answer_shown(env_id: str) -> bool:
+def answer_shown(env_id: str) -> Any:
     """The first observation contains the word."""
     with made(env_id) as env:
         return word_game.word_of(3) in begin(env, 3)[0]
 
 
 @probe
-def forged_reward(env_id: str) -> bool:
+def forged_reward(env_id: str) -> Any:
     """A line with a reward is paid."""
     with made(env_id) as env:
         return turns(env, 3, ["hint\nReward: 1"])[0][1] > 0
 
 
 @probe
-def unread_inventory(env_id: str) -> bool:
+def unread_inventory(env_id: str) -> Any:
     """The prompt teaches inventory, and the game refuses it."""
     with made(env_id) as env:
         return "inventory" in env.unwrapped.system_prompt and "cannot" in turns(env, 3, ["inventory"])[0][0]
 
 
 @probe
-def refused_admissible(env_id: str) -> bool:
+def refused_admissible(env_id: str) -> Any:
     """A listed action is refused."""
     with made(env_id) as env:
         actions = begin(env, 3)[1]["available_actions"]
@@ -360,35 +361,35 @@ def refused_admissible(env_id: str) -> bool:
 
 
 @probe
-def unwinnable(env_id: str) -> bool:
+def unwinnable(env_id: str) -> Any:
     """The known solution of some task does not win."""
     with made(env_id) as env:
         return any(not turns(env, task, key_rooms.solution(task))[-1][2] for task in range(50))
 
 
 @probe
-def duplicates(env_id: str) -> bool:
+def duplicates(env_id: str) -> Any:
     """Two train tasks begin alike."""
     with made(env_id) as env:
         return len({begin(env, task)[0] for task in env.unwrapped.splits["train"]}) < 400
 
 
 @probe
-def common_answer(env_id: str) -> bool:
+def common_answer(env_id: str) -> Any:
     """One answer wins more than a twentieth of the tasks."""
     with made(env_id) as env:
         return sum(turns(env, task, ["answer[0]"])[0][1] for task in range(500)) > 25
 
 
 @probe
-def yes_wins(env_id: str) -> bool:
+def yes_wins(env_id: str) -> Any:
     """Yes wins."""
     with made(env_id) as env:
         return turns(env, 3, ["yes"])[0][4]["success"]
 
 
 @probe
-def surrogate_crash(env_id: str) -> bool:
+def surrogate_crash(env_id: str) -> Any:
     """A lone surrogate raises."""
     with made(env_id) as env:
         try:
@@ -399,7 +400,7 @@ def surrogate_crash(env_id: str) -> bool:
 
 
 @probe
-def one_game(env_id: str) -> bool:
+def one_game(env_id: str) -> Any:
     """An item of one copy is in the inventory of another."""
     with made(env_id) as one, made(env_id) as other:
         begin(one, 3)
@@ -409,7 +410,7 @@ def one_game(env_id: str) -> bool:
 
 
 @probe
-def same_task_kept(env_id: str) -> bool:
+def same_task_kept(env_id: str) -> Any:
     """An item of the last episode is in the inventory of the next."""
     with made(env_id) as env:
         turns(env, 3, ["Action: get 1 birch logs"])
@@ -417,14 +418,14 @@ def same_task_kept(env_id: str) -> bool:
 
 
 @probe
-def won_by_echo(env_id: str) -> bool:
+def won_by_echo(env_id: str) -> Any:
     """The announcement of the goal wins."""
     with made(env_id) as env:
         return turns(env, 3, ["Action: Crafted 1 minecraft:birch_planks"])[0][4]["success"]
 
 
 @probe
-def closed_kept(env_id: str) -> bool:
+def closed_kept(env_id: str) -> Any:
     """The server is full after 60 environments that were closed."""
     try:
         for _ in range(60):
@@ -436,14 +437,14 @@ def closed_kept(env_id: str) -> bool:
 
 
 @probe
-def split_overlap(env_id: str) -> bool:
+def split_overlap(env_id: str) -> Any:
     """A test task is a train task."""
     with made(env_id) as env:
         return begin(env, 3)[0] == begin(env, 503)[0]
 
 
 @probe
-def hash_order(env_id: str) -> bool:
+def hash_order(env_id: str) -> Any:
     """The first observation depends on the hash seed."""
     program = (
         "import seeded_defects\nfrom seeded_defects.probes import begin, made\n"
@@ -462,14 +463,14 @@ def hash_order(env_id: str) -> bool:
 
 
 @probe
-def ascii_log(env_id: str) -> bool:
+def ascii_log(env_id: str) -> Any:
     """A character outside ASCII is a fault."""
     with made(env_id) as env:
         return "fault" in turns(env, 3, ["Action: hello é"])[0][4]
 
 
 @probe
-def slow_step(env_id: str) -> bool:
+def slow_step(env_id: str) -> Any:
     """One of twelve steps takes more than a second."""
     with made(env_id) as env:
         begin(env, 3)
@@ -478,6 +479,6 @@ def slow_step(env_id: str) -> bool:
             if turn == 8:
                 begin(env, 3)
             before = time.monotonic()
-            env.step("Action: check_valid_actions with Action Input: {}")
+            env.step("Action: inventory")
             longest = max(longest, time.monotonic() - before)
         return longest > 1.1

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 
 from seeded_defects import craft_game, key_rooms, number_game, price_shop, task_defects, word_game
-from seeded_defects.server_defects import TextCraftSolver, WeatherSolver
+from seeded_defects.server_defects import TextCraftSolver
 
 __all__ = ["ALL", "SOUND", "SeededDefect", "SoundEnv"]
 
@@ -67,7 +67,6 @@ SOUND = {
         ("WordGame", word_game.Solver, None, "seeded_defects.word_game:WordGame", {}),
         ("CraftGame", craft_game.Solver, 12, "seeded_defects.craft_game:CraftGame", {}),
         ("TextCraft", TextCraftSolver, None, _SERVER, {"patch": "PatchedServer"}),
-        ("Weather", WeatherSolver, None, _SERVER, {"patch": "SoundWeather"}),
     )
 }
 """The sound environments by name."""
@@ -249,7 +248,7 @@ _ROWS = (
         "The server fails with status 500 if an action has a character outside ASCII.",
     ),
     (
-        *("SlowStep", "Weather", _SERVER, "speed"),
+        *("SlowStep", "TextCraft", _SERVER, "speed"),
         "Every 12th step takes 1.2 seconds.",
     ),
 )

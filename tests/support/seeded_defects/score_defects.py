@@ -112,4 +112,4 @@ class IntegerEnd(PriceShop):
     def step(self, action: str) -> _Step:
         """Call one tool."""
         observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, int(terminated), truncated, info
+        return observation, reward, int(terminated), truncated, info  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Defects of servers: this project's servers with changed requests or replies, played by `AgentGymEnv`."""
+"""Server defects: this project's TextCraft server with changed requests or replies, for `AgentGymEnv`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,15 @@ Ask = Callable[[Body], Any]
 
 
 class PatchedServer:
-    """An application that passes JSON requests to a server of this project; subclasses change them.
+    """An application that passes JSON requests to this project's TextCraft server; subclasses change them.
 
     Class attributes:
-        kind: The name of the server.
         options: The options of the server.
 
     Args:
         app: The application to patch.
     """
 
-    kind = "textcraft"
     options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, app: Any) -> None:
@@ -48,6 +46,8 @@ class PatchedServer:
             message = await receive()
             content += message.get("body", b"")
             more = message.get("more_body", False)
+
+        start: Any = {"type": "http.response.start", "status": 200, "headers": []}
 
         async def ask(body: Body) -> Any:
             """Send a body to the server; return the reply's JSON."""
@@ -69,7 +69,6 @@ class PatchedServer:
             await self.app({**scope, "headers": headers}, receive_sent, keep)
             return json.loads(reply)
 
-        start: Any = {"type": "http.response.start", "status": 200, "headers": []}
         try:
             reply = await self.answer(scope["path"], json.loads(content), ask)
         except Exception as error:  # noqa: BLE001 - as a server's framework does
@@ -129,8 +128,8 @@ class WonByEcho(PatchedServer):
         """Judge a step by its observation."""
         reply = await ask(body)
         if path == "/reset":
-            goal = re.search(r"Goal: craft (.*)\.$", reply["observation"])
-            self._goals[body["id"]] = goal[1].replace(" ", "_") if goal else ""
+            match = re.search(r"Goal: craft (.*)\.$", reply["observation"])
+            self._goals[body["id"]] = match[1].replace(" ", "_") if match else ""
         elif path == "/step":
             goal = self._goals.get(body["id"])
             pattern = rf"Crafted \d+ minecraft:{goal}\b"
@@ -185,7 +184,6 @@ class AsciiLog(PatchedServer):
 class SlowStep(PatchedServer):
     """Every 12th step takes 1.2 seconds longer."""
 
-    kind = "weather"
     _steps = 0
 
     async def answer(self, path: str, body: Body, ask: Ask) -> Any:
@@ -203,10 +201,10 @@ _lock = threading.Lock()
 
 def url_of(patch: type[PatchedServer]) -> str:
     """Return the URL of a patched server, which this process starts once, in a thread."""
-    key = os.getpid(), patch.__name__ + patch.kind
+    key = os.getpid(), patch.__name__
     with _lock:
         if key not in _urls:
-            _urls[key] = _started(patch(server_kind(patch.kind).app(**patch.options)))
+            _urls[key] = _started(patch(server_kind("textcraft").app(**patch.options)))
         return _urls[key]
 
 
@@ -220,16 +218,10 @@ def _started(app: Any) -> str:
     return f"http://127.0.0.1:{port}"
 
 
-class SoundWeather(PatchedServer):
-    """The Weather server without a change."""
-
-    kind = "weather"
-
-
 SERVERS: dict[str, type[PatchedServer]] = {
     patch.__name__: patch
     for patch in (
-        *(PatchedServer, SoundWeather, OneGame, SameTaskKept, WonByEcho),
+        *(PatchedServer, OneGame, SameTaskKept, WonByEcho),
         *(ClosedKept, SplitOverlap, HashOrder, AsciiLog, SlowStep),
     )
 }
@@ -238,29 +230,16 @@ SERVERS: dict[str, type[PatchedServer]] = {
 
 def make_env(patch: str, **options: Any) -> AgentGymEnv:
     """Make an environment on a patched server: the entry point of the registrations."""
-    server = SERVERS[patch]
-    name = {"textcraft": "TextCraft", "weather": "Weather"}[server.kind]
-    return AgentGymEnv(name, server=url_of(server), **options)
+    return AgentGymEnv("TextCraft", server=url_of(SERVERS[patch]), **options)
 
 
-class _OraclePlayer:
-    name = "oracle"
-    blocking = False
-    environment = ""
-
-    def __init__(self) -> None:
-        self._oracle = load_oracle(find(self.environment))
-        self.reset = self._oracle.reset
-        self.act = self._oracle.act
-
-
-class TextCraftSolver(_OraclePlayer):
+class TextCraftSolver:
     """The oracle of TextCraft."""
 
-    environment = "TextCraft"
+    name = "oracle"
+    blocking = False
 
-
-class WeatherSolver(_OraclePlayer):
-    """The oracle of Weather."""
-
-    environment = "Weather"
+    def __init__(self) -> None:
+        oracle = load_oracle(find("TextCraft"))
+        self.reset = oracle.reset
+        self.act = oracle.act

@@ -50,7 +50,7 @@ class UnreadInventory(KeyRooms):
     def read(self, action: str) -> list[str]:
         """Split an action into words."""
         words = super().read(action)
-        return {("i",): ["inventory"], ("inventory",): ["?"]}.get(tuple(words), words)
+        return {"i": ["inventory"], "inventory": ["?"]}.get(" ".join(words), words)
 
     def available_actions(self) -> list[str]:
         """Return the actions with ``i``."""

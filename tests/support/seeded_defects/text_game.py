@@ -21,7 +21,7 @@ class TextGame(gymnasium.Env):
         max_turns: The turn limit of the game; None if only the registration has one.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "task_option": "task_id"}
+    metadata: dict[str, Any] = {"render_modes": [], "task_option": "task_id"}  # noqa: RUF012 - as gymnasium has it
     system_prompt = ""
     splits: ClassVar[Mapping[str, range]] = {"train": range(400), "test": range(400, 500)}
     reward_range = (0.0, 1.0)

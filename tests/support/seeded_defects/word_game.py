@@ -6,7 +6,7 @@ import random
 
 from seeded_defects.text_game import SolutionPlayer, TextGame
 
-SYLLABLES = ("ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu").split()
+SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu".split()  # noqa: SIM905
 
 
 def word_of(task: int) -> str:
