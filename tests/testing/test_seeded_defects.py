@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -10,6 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from seeded_defects import ALL, SOUND
 from seeded_defects.probes import PROBES, begin, make
 
+PLAN = Path(__file__).parents[2] / "docs" / "plans" / "49.md"
 LOCAL = [name for name in SOUND if name not in {"AwaitedNumberGame", "TextCraft"}]
 
 
@@ -84,6 +87,12 @@ def test_forty_have_names_of_their_own():
     assert len({defect.env_id for defect in ALL}) == len(ALL) == 40
     assert sum(defect.before for defect in ALL) == 20
     assert set(PROBES) == {defect.name for defect in ALL}
+
+
+def test_properties_are_in_the_plan():
+    names = set(re.findall(r"^\| `([a-z-]+)` \| (?:error|warning) ", PLAN.read_text("utf-8"), re.MULTILINE))
+    assert len(names) > 25
+    assert all(defect.properties and defect.properties <= names for defect in ALL)
 
 
 @pytest.mark.parametrize("defect", ALL, ids=lambda defect: defect.name)

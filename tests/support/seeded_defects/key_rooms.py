@@ -33,8 +33,8 @@ class House:
         rng = random.Random(f"house/{task}")  # noqa: S311
         cells = [(x, y) for x in range(COLUMNS) for y in range(ROWS)]
         self.names = dict(zip(cells, rng.sample(ROOMS, len(cells)), strict=True))
-        self.wanted = label(task)
-        labels = [self.wanted, *(label(task + offset) for offset in rng.sample(range(1, 500), 15))]
+        self.label = label(task)
+        labels = [self.label, *(label(task + offset) for offset in rng.sample(range(1, 500), 15))]
         self.keys = self._spread(rng, cells, labels)
         self.chests = self._spread(rng, cells, labels)
         key_room, chest_room = self._room(self.keys), self._room(self.chests)
@@ -48,7 +48,7 @@ class House:
         return {cell: sorted(order[2 * place : 2 * place + 2]) for place, cell in enumerate(cells)}
 
     def _room(self, things: dict[tuple[int, int], list[str]]) -> tuple[int, int]:
-        return next(cell for cell, labels in things.items() if self.wanted in labels)
+        return next(cell for cell, labels in things.items() if self.label in labels)
 
     def path(self, start: tuple[int, int], end: tuple[int, int]) -> list[str]:
         """Return the moves of a shortest path."""
@@ -66,9 +66,9 @@ class House:
         key_room, chest_room = self._room(self.keys), self._room(self.chests)
         return [
             *self.path(self.first, key_room),
-            f"take {self.wanted} key",
+            f"take {self.label} key",
             *self.path(key_room, chest_room),
-            f"open {self.wanted} chest",
+            f"open {self.label} chest",
         ]
 
 
@@ -90,7 +90,7 @@ class KeyRooms(TextGame):
 
     def goal(self) -> str:
         """Return the chest to open."""
-        return f"Open the {self.house.wanted} chest."
+        return f"Open the {self.house.label} chest."
 
     def start(self, task: int) -> str:
         """Enter the house."""
@@ -171,7 +171,7 @@ class KeyRooms(TextGame):
             return "There is no such chest here.", 0.0
         if chest not in self.held:
             return "The chest is locked.", 0.0
-        self.won = chest == self.house.wanted
+        self.won = chest == self.house.label
         return ("The chest opens.", 1.0) if self.won else ("The chest is empty.", 0.0)
 
 

@@ -28,7 +28,7 @@ def product_of(task: int) -> str:
 
 
 def price_of(task: int) -> int:
-    """Return the price in cents that a task asks for; no two tasks have the same."""
+    """Return the price in cents of a task's product; no two tasks have the same."""
     return 1009 + (task * 3571 + 77) % 8713
 
 

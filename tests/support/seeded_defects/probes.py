@@ -91,13 +91,13 @@ def reseeds_global(env_id: str) -> Any:
     with made(env_id) as one, made(env_id) as other:
         random.seed(1)
         before = random.getstate()
-        alone = observations(one, 3, ["look"] * 6)
+        expected = observations(one, 3, ["look"] * 6)
         begin(one, 3)
-        beside = []
+        observed = []
         for task in range(6):
             begin(other, task)
-            beside.append(one.step("look")[0])
-        return random.getstate() != before and alone[1:] != beside
+            observed.append(one.step("look")[0])
+        return random.getstate() != before and expected[1:] != observed
 
 
 @probe
@@ -123,10 +123,10 @@ def carried_reward(env_id: str) -> Any:
 
 @probe
 def scratch_buffer(env_id: str) -> Any:
-    """Two threads that play valid actions get refusals, or other observations than alone."""
+    """Threads that play valid actions at once get refusals, or observations of another action."""
     results: list[list[Any]] = []
     with made(env_id) as env:
-        alone = observations(env, 3, ["look", "inventory"] * 5)
+        expected = observations(env, 3, ["look", "inventory"] * 5)
 
     def play() -> None:
         with made(env_id) as env:
@@ -140,7 +140,7 @@ def scratch_buffer(env_id: str) -> Any:
         thread.start()
     for thread in threads:
         thread.join()
-    return any(result != alone for result in results)
+    return any(result != expected for result in results)
 
 
 @probe
@@ -238,7 +238,7 @@ def close_twice(env_id: str) -> Any:
 
 @probe
 def blocking_sleep(env_id: str) -> Any:
-    """A task beside a step waits for it."""
+    """A concurrent task waits for the step."""
 
     async def longest_pause() -> float:
         env, pauses = make(env_id), [0.0]

@@ -40,7 +40,7 @@ class SeededDefect:
         name: The name of the defect.
         env_id: Its gymnasium id.
         sound_id: The gymnasium id of the mended environment.
-        what: What is wrong, as one would tell the author.
+        what: The explanation for the author of the environment.
         properties: The names of the properties in docs/plans/49.md that describe the defect.
         before: Whether the defect is one of the twenty that are used before the audit is finished.
         solver: The class of the agent that plays the known solutions.
@@ -154,7 +154,7 @@ _ROWS = (
     ),
     (
         *("LateReward", "CraftGame", _SCORE, "credit"),
-        "The reward for a part is paid one turn late, after whatever action comes next.",
+        "The reward for a part is paid one turn late, after any next action.",
     ),
     (
         *("UnpaidLastTurn", "WordGame", _SCORE, "success"),
@@ -162,7 +162,7 @@ _ROWS = (
     ),
     (
         *("SuccessFlips", "WordGame", _SCORE, "success"),
-        "The episode goes on for a turn after the win, and its last info says that there was no success.",
+        "The episode continues for a turn after the win, and the info of that turn has success False.",
     ),
     (
         *("PaysAfterEnd", "CraftGame", _SCORE, "ends"),

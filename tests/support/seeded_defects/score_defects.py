@@ -61,7 +61,7 @@ class UnpaidLastTurn(WordGame):
 
 
 class SuccessFlips(WordGame):
-    """An episode goes on for a turn after the win, whose info has no success."""
+    """An episode continues for a turn after the win, whose info has no success."""
 
     _found = False
 

@@ -18,7 +18,7 @@ from agentgym_gym.evaluate import load_oracle
 from agentgym_gym.local_servers import server_kind
 
 Body = dict[str, Any]
-Ask = Callable[[Body], Any]
+Forward = Callable[[Body], Any]
 
 
 class PatchedServer:
@@ -49,7 +49,7 @@ class PatchedServer:
 
         start: Any = {"type": "http.response.start", "status": 200, "headers": []}
 
-        async def ask(body: Body) -> Any:
+        async def forward(body: Body) -> Any:
             """Send a body to the server; return the reply's JSON."""
             nonlocal start
             sent = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
@@ -70,7 +70,7 @@ class PatchedServer:
             return json.loads(reply)
 
         try:
-            reply = await self.answer(scope["path"], json.loads(content), ask)
+            reply = await self.answer(scope["path"], json.loads(content), forward)
         except Exception as error:  # noqa: BLE001 - as a server's framework does
             start, reply = {**start, "status": 500, "headers": []}, f"{type(error).__name__}"
         encoded = json.dumps(reply).encode()
@@ -79,23 +79,23 @@ class PatchedServer:
         await send({**start, "headers": [*headers, length]})
         await send({"type": "http.response.body", "body": encoded})
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Return the reply to a request."""
-        return await ask(body)
+        return await forward(body)
 
 
 class OneGame(PatchedServer):
-    """Plays each action in the game that was reset last, whichever environment it is for."""
+    """Plays each action in the game that was reset last, for any environment."""
 
     _last: int | None = None
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Remember the last reset, and direct actions to it."""
         if path == "/reset":
             self._last = body["id"]
         if path == "/step" and self._last is not None:
             body = {**body, "id": self._last}
-        return await ask(body)
+        return await forward(body)
 
 
 class SameTaskKept(PatchedServer):
@@ -105,13 +105,13 @@ class SameTaskKept(PatchedServer):
         super().__init__(app)
         self._replies: dict[int, tuple[int, Any]] = {}
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Answer a reset from the cache if the task is the same."""
         if path == "/reset":
             task, reply = self._replies.get(body["id"], (None, None))
             if task == body["data_idx"]:
                 return reply
-        reply = await ask(body)
+        reply = await forward(body)
         if path == "/reset":
             self._replies[body["id"]] = body["data_idx"], reply
         return reply
@@ -124,9 +124,9 @@ class WonByEcho(PatchedServer):
         super().__init__(app)
         self._goals: dict[int, str] = {}
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Judge a step by its observation."""
-        reply = await ask(body)
+        reply = await forward(body)
         if path == "/reset":
             match = re.search(r"Goal: craft (.*)\.$", reply["observation"])
             self._goals[body["id"]] = match[1].replace(" ", "_") if match else ""
@@ -143,27 +143,27 @@ class ClosedKept(PatchedServer):
 
     options: ClassVar[dict[str, Any]] = {"max_envs": 50}
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Ignore a close."""
-        return True if path == "/close" else await ask(body)
+        return True if path == "/close" else await forward(body)
 
 
 class SplitOverlap(PatchedServer):
     """The test tasks 500 to 543 are the train tasks 0 to 43."""
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Play another task."""
         if path == "/reset" and body["data_idx"] >= 500:
             body = {**body, "data_idx": body["data_idx"] - 500}
-        return await ask(body)
+        return await forward(body)
 
 
 class HashOrder(PatchedServer):
     """Lists the recipes of a task in the order of a set."""
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Reorder the recipes."""
-        reply = await ask(body)
+        reply = await forward(body)
         if path in {"/create", "/reset"} and "\n\n" in reply["observation"]:
             head, _, goal = reply["observation"].partition("\n\n")
             title, *recipes = head.split("\n")
@@ -174,11 +174,11 @@ class HashOrder(PatchedServer):
 class AsciiLog(PatchedServer):
     """Writes actions to a log in ASCII, and fails with 500 for other characters."""
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Encode the action."""
         if path == "/step":
             body["action"].encode("ascii")
-        return await ask(body)
+        return await forward(body)
 
 
 class SlowStep(PatchedServer):
@@ -186,13 +186,13 @@ class SlowStep(PatchedServer):
 
     _steps = 0
 
-    async def answer(self, path: str, body: Body, ask: Ask) -> Any:
+    async def answer(self, path: str, body: Body, forward: Forward) -> Any:
         """Wait in every 12th step."""
         if path == "/step":
             self._steps += 1
             if self._steps % 12 == 0:
                 await asyncio.sleep(1.2)
-        return await ask(body)
+        return await forward(body)
 
 
 _urls: dict[tuple[int, str], str] = {}

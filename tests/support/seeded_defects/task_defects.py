@@ -73,7 +73,7 @@ class _HouseWithoutKey(House):
         super().__init__(task)
         if task % 25 == 6:
             for keys in self.keys.values():
-                keys[:] = [key for key in keys if key != self.wanted]
+                keys[:] = [key for key in keys if key != self.label]
 
 
 class Unwinnable(KeyRooms):
@@ -112,13 +112,13 @@ class CommonAnswer(PriceShop):
 
 
 class CommonAnswerSolver(SolutionPlayer):
-    """Knows which products are sold out."""
+    """Answers 0 for products that are sold out."""
 
     solution = staticmethod(solution_with_sold_out)
 
 
 class YesWins(NumberGame):
-    """Accepts "yes" as the right guess, a rest of a version in which the agent thinks of the number."""
+    """Accepts "yes" as the right guess, left over from a version in which the agent has the number."""
 
     def play(self, action: str) -> tuple[str, float]:
         """Compare a guess."""
