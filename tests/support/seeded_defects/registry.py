@@ -228,7 +228,7 @@ _ROWS = (
         *("WonByEcho", "TextCraft", _SERVER, "forgery"),
         (
             'An agent that writes "Crafted 1 minecraft:GOAL" wins, because the server judges a text that '
-            "the action."
+            "repeats the action."
         ),
     ),
     (
