@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.errors import BadFile, BadOption
+from agentgym_gym._text import redact
+from agentgym_gym.errors import BadFile, BadOption, MissingExtra
+from agentgym_gym.rollout._check_results import fault_of
 from agentgym_gym.testing._audit.findings import Defect, NotApplicable, PropertyResult
 from agentgym_gym.testing._audit.properties import PROPERTIES, Property
+from agentgym_gym.testing._audit.report import audit_html, audit_page, audit_text
 from agentgym_gym.testing._audit.setup import subject_of
 
 if TYPE_CHECKING:
@@ -73,18 +78,45 @@ class Audit:
         """Whether no property with the severity ``"error"`` failed."""
         return not self.failed()
 
-    def check(self, at: Severity = "error") -> None:
-        """Raise if the environment has defects.
+    @property
+    def checked(self) -> bool:
+        """Whether at least one property was checked, and not skipped."""
+        return any(result.status != "skipped" for result in self.results)
+
+    def check(self, at: Severity = "error", *, only: Collection[str] = ()) -> None:
+        """Raise if the environment has defects, or if all properties were skipped.
 
         Args:
             at: The lowest severity that counts.
+            only: Names of the properties that count; empty for all. A skipped one does not raise.
 
         Raises:
-            AuditFailed: A property failed.
+            AuditFailed: A property failed, or none could be checked.
+            BadOption: A name is not the name of a property.
         """
-        if failed := self.failed(at):
-            lines = [f"{each.name}: {defect.text}" for each in failed for defect in each.defects]
-            raise AuditFailed("\n".join([f"{self.env_id} has {len(lines)} defects:", *lines]))
+        _selected(only, ())
+        if not self.checked:
+            reasons = dict.fromkeys(f"{each.name}: {each.reason}" for each in self.results)
+            raise AuditFailed("\n".join([f"no property of {self.env_id} could be checked:", *reasons]))
+        failed = [each for each in self.failed(at) if not only or each.name in only]
+        if failed:
+            shown = replace(self, results=tuple(failed))
+            raise AuditFailed(f"{self.env_id} is not sound\n\n{shown.text(list_all=False)}")
+
+    def text(self, *, list_all: bool = True) -> str:
+        """Return the defects as text, each with its advice and a program that shows it.
+
+        Args:
+            list_all: Whether a line for each property comes first.
+        """
+        return audit_text(self, list_all=list_all)
+
+    def page(self) -> str:
+        """Return an HTML page with all results. It needs no other file and runs no script."""
+        return audit_page(self)
+
+    def _repr_html_(self) -> str:
+        return audit_html(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object."""
@@ -101,9 +133,10 @@ def audit(
     env: str | Callable[[], Any],
     env_kwargs: Mapping[str, Any] | None = None,
     *,
-    solver: Callable[[], Agent] | None = None,
+    solver: str | Callable[[], Agent] | None = None,
     actions: Sequence[str] = (),
-    tasks: Sequence[int] | None = None,
+    tasks: str | Sequence[int] | None = None,
+    split: str | None = None,
     only: Collection[str] = (),
     skip: Collection[str] = (),
     budget: float | None = None,
@@ -119,10 +152,14 @@ def audit(
     Args:
         env: The name or id of an environment such as ``"TextCraft"`` or ``"my_module:my/Env-v0"``, the URL of
             a server with AgentGym's protocol, or a function that makes an environment.
-        env_kwargs: Arguments of ``gymnasium.make``; only with a name or an id.
-        solver: Makes an agent that plays known solutions; by default the environment's oracle, if any.
+        env_kwargs: Arguments of ``gymnasium.make``, such as ``server`` and ``headers``; only with a name, an
+            id or a URL. No file or program has the headers.
+        solver: Makes an agent that plays known solutions, or ``"oracle"``, ``"replay:PATH"`` of a run or
+            ``"MODULE:NAME"``; by default the environment's oracle, if any.
         actions: Actions to draw from; by default the environment's own.
-        tasks: Numbers of the tasks to play; by default some of each split, or seeds.
+        tasks: Numbers of the tasks to play, or a text such as ``"0:50"``; by default some of each split, or
+            seeds.
+        split: The split of the tasks; by default all.
         only: Names of the properties to check; empty for all.
         skip: Names of properties not to check.
         budget: Time in seconds; by default 100, and 1,800 if thorough.
@@ -134,26 +171,38 @@ def audit(
         on_result: Called with the result of each property as soon as it is known.
 
     Raises:
+        MissingExtra: hypothesis is not installed.
         UnknownEnvironment: The environment does not exist.
         BadOption: An argument is invalid, or the environment cannot be created.
+
+    Example:
+        In a test::
+
+            from agentgym_gym.testing import audit
+
+            def test_my_env():
+                audit("TextCraft", only=["replay"], budget=5).check()
     """
+    if importlib.util.find_spec("hypothesis") is None:
+        raise MissingExtra("An audit", extra="testing", module="hypothesis")
     properties = _selected(only, skip)
+    if budget is None:
+        budget = THOROUGH if thorough else BUDGET
+    if not 0 < budget < math.inf:
+        raise BadOption("budget", budget, "a positive number of seconds")
     subject = subject_of(
         env,
         env_kwargs,
         solver=solver,
         actions=actions,
         tasks=tasks,
+        split=split,
         seed=seed,
         thorough=thorough,
         timeout=timeout,
     )
-    if budget is None:
-        budget = THOROUGH if thorough else BUDGET
-    if budget <= 0:
-        raise BadOption("budget", budget, "a positive number of seconds")
     about = {
-        "env_kwargs": json.loads(json.dumps(dict(env_kwargs or {}), default=str)),
+        "env_kwargs": _recorded(env_kwargs or {}),
         "tasks": len(subject.tasks),
         "seed": seed,
         "thorough": thorough,
@@ -164,6 +213,16 @@ def audit(
     work = _check_all(subject, properties, began + budget, kept, on_result)
     results = _run(work)
     return Audit(subject.facts.env_id, results, time.monotonic() - began, about)
+
+
+def _recorded(env_kwargs: Mapping[str, Any]) -> Any:
+    """Return arguments as JSON values, without headers and passwords."""
+    texts = {
+        name: redact(value) if name == "server" and isinstance(value, str) else value
+        for name, value in env_kwargs.items()
+        if name != "headers"
+    }
+    return json.loads(json.dumps(texts, default=str))
 
 
 def _run(work: Any) -> Any:
@@ -219,6 +278,9 @@ async def _check(subject: Subject, of: Property, seconds: float) -> PropertyResu
         reason = str(error)
     except (asyncio.TimeoutError, TimeoutError):
         reason = f"the check did not finish in {time.monotonic() - began:.0f} s"
+    except Exception as error:  # noqa: BLE001 - an environment may raise anything
+        fault = fault_of(error)
+        reason = f"the check could not go on: {fault['kind']}: {fault['message']}"
     else:
         return _result(of, checked, time.monotonic() - began)
     return PropertyResult(of.name, of.severity, "skipped", reason, seconds=time.monotonic() - began)

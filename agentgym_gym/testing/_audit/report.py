@@ -1,0 +1,191 @@
+"""The result of an audit as text, as an HTML page, and in notebooks. Texts of environments are escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym._html import block, escaped, folded, paragraph, table
+from agentgym_gym._text import CONTROLS, UNSEEN
+from agentgym_gym._version import __version__
+from agentgym_gym.testing._audit.properties import PROPERTIES
+
+if TYPE_CHECKING:
+    from agentgym_gym.testing._audit.audit import Audit
+    from agentgym_gym.testing._audit.findings import Defect, PropertyResult
+
+__all__ = ["FIRST_LINE", "audit_html", "audit_page", "audit_text", "result_line", "status_of"]
+
+FIRST_LINE = "<!doctype html><!-- an audit of agentgym audit -->\n"
+
+_HIDDEN = re.compile(f"[{CONTROLS}{UNSEEN}\x85\u2028\u2029]")
+_WIDTH = max(len(each.name) for each in PROPERTIES)
+_CLAIMS = {each.name: each for each in PROPERTIES}
+
+_COLUMNS = ("property", "status", "claim", "details", "seconds")
+
+_STYLE = """
+:root { color-scheme: light dark; --line: light-dark(#e2dfd8, #2e333b); --panel: light-dark(#fff, #1a1d23); }
+body { margin: 0 auto; max-width: 62rem; padding: 1.5rem; font: 15px/1.55 system-ui, sans-serif;
+  background: light-dark(#faf9f6, #14161a); color: light-dark(#1d2127, #e7e6e2); }
+h1, h2, h3 { line-height: 1.25; overflow-wrap: anywhere; }
+table { border-collapse: collapse; width: 100%; background: var(--panel); }
+th, td { border: 1px solid var(--line); padding: 0.3rem 0.6rem; text-align: left; vertical-align: top; }
+pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 0.8rem;
+  overflow-x: auto; }
+.muted { color: light-dark(#5a626d, #a3aab5); }
+.error { color: light-dark(#8d2419, #ffb5aa); font-weight: 650; }
+.warning { color: light-dark(#6b4a00, #f3d488); font-weight: 650; }
+.passed { color: light-dark(#17663f, #6fd6a2); }
+"""
+
+
+def status_of(result: PropertyResult) -> str:
+    """Return the status of a property in one word: passed, skipped, error or warning."""
+    return result.severity if result.status == "failed" else result.status
+
+
+def result_line(result: PropertyResult) -> str:
+    """Return a line on a property, as it is printed while an audit runs."""
+    detail = " ".join(_detail(result).split())
+    return _visible(f"{result.name:<{_WIDTH}}  {status_of(result):<7}  {result.seconds:5.1f} s  {detail}")
+
+
+def audit_text(audit: Audit, *, list_all: bool = True) -> str:
+    """Return an audit as text; see `Audit.text`."""
+    parts = ["\n".join(map(result_line, audit.results))] if list_all else []
+    for number, (result, defect) in enumerate(_defects(audit), 1):
+        parts += _paragraphs(f"{number}. {result.name} ({_weight(result, defect)})", defect)
+    return _visible("\n\n".join([*parts, _summary(audit)]))
+
+
+def audit_html(audit: Audit) -> str:
+    """Return an audit for a notebook."""
+    rows = [(each.name, status_of(each), _detail(each)) for each in audit.results]
+    texts = (
+        folded(f"{result.name}: {_visible(defect.text)}", _named_parts(defect))
+        for result, defect in _defects(audit)
+    )
+    return block(
+        [paragraph(_summary(audit)), table(("property", "status", "details"), _all_visible(rows)), *texts]
+    )
+
+
+def audit_page(audit: Audit) -> str:
+    """Return an audit as a page; see `Audit.page`."""
+    title = f"Audit of {audit.env_id}"
+    digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    about = json.dumps(dict(audit.about), ensure_ascii=False, default=str)
+    body = [
+        f"<h1>{_html(title)}</h1>",
+        f"<p>{_html(_summary(audit))}</p>",
+        f'<p class="muted">agentgym-gym {_html(__version__)}, settings {_html(about)}</p>',
+        *_defect_sections(audit),
+        "<h2>Properties</h2>",
+        "<table><thead><tr>",
+        *(f'<th scope="col">{each}</th>' for each in _COLUMNS),
+        "</tr></thead><tbody>",
+        *map(_row, audit.results),
+        "</tbody></table>",
+    ]
+    head = [
+        '<html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_html(policy)}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{_html(title)}</title><style>{_STYLE}</style></head><body><main>",
+    ]
+    return FIRST_LINE + "\n".join([*head, *body, "</main></body></html>"]) + "\n"
+
+
+def _defect_sections(audit: Audit) -> Iterator[str]:
+    for number, (result, defect) in enumerate(_defects(audit), 1):
+        weight = f'<span class="{result.severity}">{_weight(result, defect)}</span>'
+        yield f"<section><h2>{number}. {_html(result.name)} {weight}</h2>"
+        yield f"<p>{_html(defect.text)}</p>"
+        if result.name in _CLAIMS:
+            each = _CLAIMS[result.name]
+            yield f'<p class="muted">{_html(each.claim)} {_html(each.cost)}</p>'
+        for name, text in _named_parts(defect):
+            tag = "pre" if name == "program" else "p"
+            yield f"<h3>{name.capitalize()}</h3><{tag}>{_html(text)}</{tag}>"
+        yield "</section>"
+
+
+def _row(result: PropertyResult) -> str:
+    status, claim = status_of(result), _CLAIMS[result.name].claim if result.name in _CLAIMS else ""
+    texts = (result.name, status, claim, _detail(result), f"{result.seconds:.1f}")
+    cells = (
+        f'<td class="{status}">{_html(text)}</td>' if column == "status" else f"<td>{_html(text)}</td>"
+        for column, text in zip(_COLUMNS, texts, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _defects(audit: Audit) -> Iterator[tuple[PropertyResult, Defect]]:
+    """Yield the defects, errors first and documented ones last."""
+    found = [(result, defect) for result in audit.results for defect in result.defects]
+    yield from sorted(found, key=lambda pair: (bool(pair[1].known), pair[0].severity != "error"))
+
+
+def _weight(result: PropertyResult, defect: Defect) -> str:
+    return "documented" if defect.known else result.severity
+
+
+def _named_parts(defect: Defect) -> list[tuple[str, str]]:
+    tasks = ", ".join(map(str, defect.tasks))
+    parts = (
+        ("known", defect.known),
+        ("advice", defect.advice),
+        ("tasks", tasks),
+        ("program", defect.program),
+    )
+    return [(name, text) for name, text in parts if text]
+
+
+def _paragraphs(heading: str, defect: Defect) -> Iterator[str]:
+    more = {"Documented": defect.known, "Advice": defect.advice}
+    yield "\n".join([f"{heading}: {defect.text}", *(f"{name}: {text}" for name, text in more.items() if text)])
+    if defect.program:
+        yield "This program fails until it is repaired:"
+        yield defect.program.rstrip()
+
+
+def _detail(result: PropertyResult) -> str:
+    count, known = len(result.defects), sum(bool(each.known) for each in result.defects)
+    parts = [f"{count} defect{'s' * (count != 1)}" if count else "", f"{known} documented" if known else ""]
+    return "; ".join(filter(None, [*parts, result.reason or _measured(result.measured)]))
+
+
+def _measured(measured: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {_number(value)}" for name, value in measured.items())
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _summary(audit: Audit) -> str:
+    counts = Counter(map(status_of, audit.results))
+    names = {"passed": "passed", "error": "failed", "warning": "failed with a warning", "skipped": "skipped"}
+    shown = ", ".join(f"{counts[status]} {name}" for status, name in names.items() if counts[status])
+    return f"{audit.env_id}: {shown or 'no property'}, in {audit.seconds:.0f} s."
+
+
+def _visible(text: str) -> str:
+    """Return a text without the characters that have no glyph, or that a terminal obeys."""
+    return _HIDDEN.sub("\ufffd", text)
+
+
+def _all_visible(rows: list[tuple[str, str, str]]) -> list[tuple[str, ...]]:
+    return [tuple(map(_visible, row)) for row in rows]
+
+
+def _html(text: str) -> str:
+    return escaped(_visible(text))
