@@ -66,14 +66,12 @@ def audit_text(audit: Audit, *, list_all: bool = True) -> str:
 
 def audit_html(audit: Audit) -> str:
     """Return an audit for a notebook."""
-    rows = [(each.name, status_of(each), _detail(each)) for each in audit.results]
+    rows = [tuple(map(_visible, (each.name, status_of(each), _detail(each)))) for each in audit.results]
     texts = (
-        folded(f"{result.name}: {_visible(defect.text)}", _named_parts(defect))
+        folded(_visible(f"{result.name}: {defect.text}"), _named_parts(defect))
         for result, defect in _defects(audit)
     )
-    return block(
-        [paragraph(_summary(audit)), table(("property", "status", "details"), _all_visible(rows)), *texts]
-    )
+    return block([paragraph(_summary(audit)), table(("property", "status", "details"), rows), *texts])
 
 
 def audit_page(audit: Audit) -> str:
@@ -146,12 +144,14 @@ def _named_parts(defect: Defect) -> list[tuple[str, str]]:
         ("tasks", tasks),
         ("program", defect.program),
     )
-    return [(name, text) for name, text in parts if text]
+    return [(name, _visible(text)) for name, text in parts if text]
 
 
 def _paragraphs(heading: str, defect: Defect) -> Iterator[str]:
     more = {"Documented": defect.known, "Advice": defect.advice}
-    yield "\n".join([f"{heading}: {defect.text}", *(f"{name}: {text}" for name, text in more.items() if text)])
+    yield "\n".join(
+        [f"{heading}: {defect.text}", *(f"{name}: {text}" for name, text in more.items() if text)]
+    )
     if defect.program:
         yield "This program fails until it is repaired:"
         yield defect.program.rstrip()
@@ -181,10 +181,6 @@ def _summary(audit: Audit) -> str:
 def _visible(text: str) -> str:
     """Return a text without the characters that have no glyph, or that a terminal obeys."""
     return _HIDDEN.sub("\ufffd", text)
-
-
-def _all_visible(rows: list[tuple[str, str, str]]) -> list[tuple[str, ...]]:
-    return [tuple(map(_visible, row)) for row in rows]
 
 
 def _html(text: str) -> str:

@@ -210,7 +210,7 @@ def _tasks(
         if chosen is None:
             raise BadOption("tasks", tasks, "a list of numbers, where a function makes the environment")
         every = tasks == "all" and split is None and chosen.environment is not None
-        return chosen.tasks(":" if every else tasks, split)  # `all` alone means one split
+        return chosen.tasks(":" if every else tasks, split)  # without a split, `all` means one
     if tasks is not None:
         if not tasks:
             raise BadOption("tasks", tasks, "one number or more")
