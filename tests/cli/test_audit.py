@@ -57,7 +57,7 @@ def test_the_environment_of_a_url_is_audited(run, maze_url):
 
 
 def test_the_server_and_its_headers_are_arguments_of_the_environment(run, maze_url, tmp_path):
-    token = "a-token-of-a-user"
+    token = "a-token-of-a-user"  # noqa: S105
     options = ("--header", f"X-Token: {token}", "--out", tmp_path / "out", "--page", tmp_path / "page.html")
     result = run("audit", "Maze", "--server", maze_url, *QUICK, "--split", "test", *options)
     assert result.exit_code == 0, result.stderr
