@@ -164,7 +164,9 @@ def _detail(result: PropertyResult) -> str:
 
 
 def _measured(measured: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {_number(value)}" for name, value in measured.items())
+    """Return the numbers among measurements; nested ones are in the JSON."""
+    numbers = {name: value for name, value in measured.items() if isinstance(value, (int, float))}
+    return ", ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in numbers.items())
 
 
 def _number(value: Any) -> str:

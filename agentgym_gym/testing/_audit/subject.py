@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.choices import Choices
 
-__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker"]
+__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker", "copied"]
 
 LONGEST = 60
 """Turns after which an explored episode is abandoned, if the environment has no lower limit."""
