@@ -33,7 +33,8 @@ _STYLE = """
 :root { color-scheme: light dark; --line: light-dark(#e2dfd8, #2e333b); --panel: light-dark(#fff, #1a1d23); }
 body { margin: 0 auto; max-width: 62rem; padding: 1.5rem; font: 15px/1.55 system-ui, sans-serif;
   background: light-dark(#faf9f6, #14161a); color: light-dark(#1d2127, #e7e6e2); }
-h1, h2, h3 { line-height: 1.25; overflow-wrap: anywhere; }
+section { border: 1px solid var(--line); border-radius: 8px; padding: 0 1rem; margin: 1rem 0; }
+h1, h2 { line-height: 1.25; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; background: var(--panel); }
 th, td { border: 1px solid var(--line); padding: 0.3rem 0.6rem; text-align: left; vertical-align: top; }
 pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 0.8rem;
@@ -111,19 +112,19 @@ def _defect_sections(audit: Audit) -> Iterator[str]:
             each = _CLAIMS[result.name]
             yield f'<p class="muted">{_html(each.claim)} {_html(each.cost)}</p>'
         for name, text in _named_parts(defect):
-            tag = "pre" if name == "program" else "p"
-            yield f"<h3>{name.capitalize()}</h3><{tag}>{_html(text)}</{tag}>"
+            part = f"<b>{name.capitalize()}:</b> {_html(text)}"
+            yield f"<pre>{_html(text)}</pre>" if name == "program" else f"<p>{part}</p>"
         yield "</section>"
 
 
 def _row(result: PropertyResult) -> str:
     status, claim = status_of(result), _CLAIMS[result.name].claim if result.name in _CLAIMS else ""
-    texts = (result.name, status, claim, _detail(result), f"{result.seconds:.1f}")
-    cells = (
-        f'<td class="{status}">{_html(text)}</td>' if column == "status" else f"<td>{_html(text)}</td>"
-        for column, text in zip(_COLUMNS, texts, strict=True)
-    )
-    return f"<tr>{''.join(cells)}</tr>"
+    cells = [_html(text) for text in (result.name, status, claim, _detail(result), f"{result.seconds:.1f}")]
+    cells[1] = f'<span class="{status}">{cells[1]}</span>'
+    if result.measured:
+        measured = _html(json.dumps(result.measured, indent=1, default=str))
+        cells[3] += f"<details><summary>measured</summary><pre>{measured}</pre></details>"
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
 def _defects(audit: Audit) -> Iterator[tuple[PropertyResult, Defect]]:
@@ -139,7 +140,7 @@ def _weight(result: PropertyResult, defect: Defect) -> str:
 def _named_parts(defect: Defect) -> list[tuple[str, str]]:
     tasks = ", ".join(map(str, defect.tasks))
     parts = (
-        ("known", defect.known),
+        ("documented", defect.known),
         ("advice", defect.advice),
         ("tasks", tasks),
         ("program", defect.program),
