@@ -21,9 +21,10 @@ from agentgym_gym.testing._proxy import FaultyProxy
 from agentgym_gym.testing._transport import FaultyTransport
 
 if TYPE_CHECKING:
-    from agentgym_gym.testing._audit.audit import Audit, AuditFailed, audit
+    from agentgym_gym.testing._audit.audit import audit
     from agentgym_gym.testing._audit.findings import Defect, PropertyResult
     from agentgym_gym.testing._audit.properties import PROPERTIES
+    from agentgym_gym.testing._audit.report import Audit, AuditFailed
 
 __all__ = [
     "KINDS",
@@ -43,9 +44,10 @@ __all__ = [
 ]
 
 _LAZY = {
-    "audit": ("Audit", "AuditFailed", "audit"),
+    "audit": ("audit",),
     "findings": ("Defect", "PropertyResult"),
     "properties": ("PROPERTIES",),
+    "report": ("Audit", "AuditFailed"),
 }
 """The names of an audit by module: importing them takes longer than the rest of this package."""
 

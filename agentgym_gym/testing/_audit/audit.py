@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +18,15 @@ from agentgym_gym.errors import BadFile, BadOption, MissingExtra
 from agentgym_gym.rollout._check_results import fault_of
 from agentgym_gym.testing._audit.findings import Defect, NotApplicable, PropertyResult
 from agentgym_gym.testing._audit.properties import PROPERTIES, Property
-from agentgym_gym.testing._audit.report import audit_html, audit_page, audit_text
+from agentgym_gym.testing._audit.report import Audit
 from agentgym_gym.testing._audit.setup import subject_of
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Agent
-    from agentgym_gym.testing._audit.findings import Checked, Severity
+    from agentgym_gym.testing._audit.findings import Checked
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["BUDGET", "RESULTS", "Audit", "AuditFailed", "audit"]
+__all__ = ["BUDGET", "RESULTS", "audit"]
 
 BUDGET = 100.0
 """Seconds of an audit, by default."""
@@ -39,94 +39,6 @@ RESULTS = "audit.jsonl"
 
 _GRACE = 3.0
 """A check is stopped after this multiple of its share of the time, plus the timeout of a call."""
-
-
-class AuditFailed(AssertionError):
-    """The environment has defects; the message lists them."""
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The result of an audit.
-
-    Attributes:
-        env_id: The gymnasium id of the environment.
-        results: The result of each property, in the order of the table.
-        seconds: Duration of the audit.
-        about: The settings of the audit, as JSON values.
-    """
-
-    env_id: str
-    results: tuple[PropertyResult, ...]
-    seconds: float = 0.0
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    def failed(self, at: Severity = "error") -> tuple[PropertyResult, ...]:
-        """Return the properties that do not hold, without those whose defects are all documented.
-
-        Args:
-            at: The lowest severity: ``"error"``, or ``"warning"`` for both.
-        """
-        return tuple(
-            result
-            for result in self.results
-            if result.status == "failed" and (at == "warning" or result.severity == "error")
-        )
-
-    @property
-    def passed(self) -> bool:
-        """Whether no property with the severity ``"error"`` failed."""
-        return not self.failed()
-
-    @property
-    def checked(self) -> bool:
-        """Whether at least one property was checked, and not skipped."""
-        return any(result.status != "skipped" for result in self.results)
-
-    def check(self, at: Severity = "error", *, only: Collection[str] = ()) -> None:
-        """Raise if the environment has defects, or if all properties were skipped.
-
-        Args:
-            at: The lowest severity that counts.
-            only: Names of the properties that count; empty for all. A skipped one does not raise.
-
-        Raises:
-            AuditFailed: A property failed, or none could be checked.
-            BadOption: A name is not the name of a property.
-        """
-        _selected(only, ())
-        if not self.checked:
-            reasons = dict.fromkeys(f"{each.name}: {each.reason}" for each in self.results)
-            raise AuditFailed("\n".join([f"no property of {self.env_id} could be checked:", *reasons]))
-        failed = [each for each in self.failed(at) if not only or each.name in only]
-        if failed:
-            shown = replace(self, results=tuple(failed))
-            raise AuditFailed(f"{self.env_id} is not sound\n\n{shown.text(list_all=False)}")
-
-    def text(self, *, list_all: bool = True) -> str:
-        """Return the defects as text, each with its advice and a program that shows it.
-
-        Args:
-            list_all: Whether a line for each property comes first.
-        """
-        return audit_text(self, list_all=list_all)
-
-    def page(self) -> str:
-        """Return an HTML page with all results. It needs no other file and runs no script."""
-        return audit_page(self)
-
-    def _repr_html_(self) -> str:
-        return audit_html(self)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "env_id": self.env_id,
-            "passed": self.passed,
-            "seconds": self.seconds,
-            "about": dict(self.about),
-            "results": [asdict(result) for result in self.results],
-        }
 
 
 def audit(

@@ -1,4 +1,4 @@
-"""The result of an audit as text, as an HTML page, and in notebooks. Texts of environments are escaped."""
+"""The result of an audit: as text, as an HTML page, and in notebooks. Texts of environments are escaped."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym._html import block, escaped, folded, paragraph, table
 from agentgym_gym._text import CONTROLS, UNSEEN
 from agentgym_gym._version import __version__
+from agentgym_gym.errors import BadOption
 from agentgym_gym.testing._audit.properties import PROPERTIES
 
 if TYPE_CHECKING:
-    from agentgym_gym.testing._audit.audit import Audit
-    from agentgym_gym.testing._audit.findings import Defect, PropertyResult
+    from agentgym_gym.testing._audit.findings import Defect, PropertyResult, Severity
 
-__all__ = ["FIRST_LINE", "audit_html", "audit_page", "audit_text", "result_line", "status_of"]
+__all__ = ["FIRST_LINE", "Audit", "AuditFailed", "result_line"]
 
 FIRST_LINE = "<!doctype html><!-- an audit of agentgym audit -->\n"
 
 _HIDDEN = re.compile(f"[{CONTROLS}{UNSEEN}\x85\u2028\u2029]")
 _WIDTH = max(len(each.name) for each in PROPERTIES)
-_CLAIMS = {each.name: each for each in PROPERTIES}
+_PROPERTIES = {each.name: each for each in PROPERTIES}
 
 _COLUMNS = ("property", "status", "claim", "details", "seconds")
 
@@ -46,7 +47,96 @@ pre { background: var(--panel); border: 1px solid var(--line); border-radius: 8p
 """
 
 
-def status_of(result: PropertyResult) -> str:
+class AuditFailed(AssertionError):
+    """The environment has defects; the message lists them."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The result of an audit.
+
+    Attributes:
+        env_id: The gymnasium id of the environment.
+        results: The result of each property, in the order of the table.
+        seconds: Duration of the audit.
+        about: The settings of the audit, as JSON values.
+    """
+
+    env_id: str
+    results: tuple[PropertyResult, ...]
+    seconds: float = 0.0
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def failed(self, at: Severity = "error") -> tuple[PropertyResult, ...]:
+        """Return the properties that do not hold, without those whose defects are all documented.
+
+        Args:
+            at: The lowest severity: ``"error"``, or ``"warning"`` for both.
+        """
+        return tuple(
+            result
+            for result in self.results
+            if result.status == "failed" and (at == "warning" or result.severity == "error")
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether no property with the severity ``"error"`` failed."""
+        return not self.failed()
+
+    @property
+    def checked(self) -> bool:
+        """Whether at least one property was checked, and not skipped."""
+        return any(result.status != "skipped" for result in self.results)
+
+    def check(self, at: Severity = "error", *, only: Collection[str] = ()) -> None:
+        """Raise if the environment has defects, or if all properties were skipped.
+
+        Args:
+            at: The lowest severity that counts.
+            only: Names of the properties that count; empty for all. A skipped one does not raise.
+
+        Raises:
+            AuditFailed: A property failed, or none could be checked.
+            BadOption: A name is not the name of a property.
+        """
+        if unknown := sorted(set(only) - set(_PROPERTIES)):
+            raise BadOption("only", unknown[0], f"one of {', '.join(_PROPERTIES)}")
+        if not self.checked:
+            reasons = dict.fromkeys(f"{each.name}: {each.reason}" for each in self.results)
+            raise AuditFailed("\n".join([f"no property of {self.env_id} could be checked:", *reasons]))
+        failed = [each for each in self.failed(at) if not only or each.name in only]
+        if failed:
+            shown = replace(self, results=tuple(failed))
+            raise AuditFailed(f"{self.env_id} is not sound\n\n{shown.text(list_all=False)}")
+
+    def text(self, *, list_all: bool = True) -> str:
+        """Return the defects as text, each with its advice and a program that shows it.
+
+        Args:
+            list_all: Whether a line for each property comes first.
+        """
+        return _text(self, list_all=list_all)
+
+    def page(self) -> str:
+        """Return an HTML page with all results. It needs no other file and runs no script."""
+        return _page(self)
+
+    def _repr_html_(self) -> str:
+        return _notebook(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return {
+            "env_id": self.env_id,
+            "passed": self.passed,
+            "seconds": self.seconds,
+            "about": dict(self.about),
+            "results": [asdict(result) for result in self.results],
+        }
+
+
+def _status_of(result: PropertyResult) -> str:
     """Return the status of a property in one word: passed, skipped, error or warning."""
     return result.severity if result.status == "failed" else result.status
 
@@ -54,20 +144,18 @@ def status_of(result: PropertyResult) -> str:
 def result_line(result: PropertyResult) -> str:
     """Return a line on a property, as it is printed while an audit runs."""
     detail = " ".join(_detail(result).split())
-    return _visible(f"{result.name:<{_WIDTH}}  {status_of(result):<7}  {result.seconds:5.1f} s  {detail}")
+    return _visible(f"{result.name:<{_WIDTH}}  {_status_of(result):<7}  {result.seconds:5.1f} s  {detail}")
 
 
-def audit_text(audit: Audit, *, list_all: bool = True) -> str:
-    """Return an audit as text; see `Audit.text`."""
+def _text(audit: Audit, *, list_all: bool = True) -> str:
     parts = ["\n".join(map(result_line, audit.results))] if list_all else []
     for number, (result, defect) in enumerate(_defects(audit), 1):
         parts += _paragraphs(f"{number}. {result.name} ({_weight(result, defect)})", defect)
     return _visible("\n\n".join([*parts, _summary(audit)]))
 
 
-def audit_html(audit: Audit) -> str:
-    """Return an audit for a notebook."""
-    rows = [tuple(map(_visible, (each.name, status_of(each), _detail(each)))) for each in audit.results]
+def _notebook(audit: Audit) -> str:
+    rows = [tuple(map(_visible, (each.name, _status_of(each), _detail(each)))) for each in audit.results]
     texts = (
         folded(_visible(f"{result.name}: {defect.text}"), _named_parts(defect))
         for result, defect in _defects(audit)
@@ -75,8 +163,7 @@ def audit_html(audit: Audit) -> str:
     return block([paragraph(_summary(audit)), table(("property", "status", "details"), rows), *texts])
 
 
-def audit_page(audit: Audit) -> str:
-    """Return an audit as a page; see `Audit.page`."""
+def _page(audit: Audit) -> str:
     title = f"Audit of {audit.env_id}"
     digest = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -108,8 +195,8 @@ def _defect_sections(audit: Audit) -> Iterator[str]:
         weight = f'<span class="{result.severity}">{_weight(result, defect)}</span>'
         yield f"<section><h2>{number}. {_html(result.name)} {weight}</h2>"
         yield f"<p>{_html(defect.text)}</p>"
-        if result.name in _CLAIMS:
-            each = _CLAIMS[result.name]
+        if result.name in _PROPERTIES:
+            each = _PROPERTIES[result.name]
             yield f'<p class="muted">{_html(each.claim)} {_html(each.cost)}</p>'
         for name, text in _named_parts(defect):
             part = f"<b>{name.capitalize()}:</b> {_html(text)}"
@@ -118,7 +205,7 @@ def _defect_sections(audit: Audit) -> Iterator[str]:
 
 
 def _row(result: PropertyResult) -> str:
-    status, claim = status_of(result), _CLAIMS[result.name].claim if result.name in _CLAIMS else ""
+    status, claim = _status_of(result), _PROPERTIES[result.name].claim if result.name in _PROPERTIES else ""
     cells = [_html(text) for text in (result.name, status, claim, _detail(result), f"{result.seconds:.1f}")]
     cells[1] = f'<span class="{status}">{cells[1]}</span>'
     if result.measured:
@@ -175,7 +262,7 @@ def _number(value: Any) -> str:
 
 
 def _summary(audit: Audit) -> str:
-    counts = Counter(map(status_of, audit.results))
+    counts = Counter(map(_status_of, audit.results))
     names = {"passed": "passed", "error": "failed", "warning": "failed with a warning", "skipped": "skipped"}
     shown = ", ".join(f"{counts[status]} {name}" for status, name in names.items() if counts[status])
     return f"{audit.env_id}: {shown or 'no property'}, in {audit.seconds:.0f} s."
