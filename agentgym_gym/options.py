@@ -52,7 +52,7 @@ class Option:
     metavar: str = ""
     least: float | None = None
     most: float | None = None
-    completes: Literal["", "agent", "environment", "protocol", "run", "server", "split"] = ""
+    completes: Literal["", "agent", "environment", "property", "protocol", "run", "server", "split"] = ""
     values: Literal["one", "json", "words", "numbers", "folder"] = "one"
     usual: bool = False
     recorded: bool = True

@@ -28,6 +28,7 @@ from agentgym_gym.errors import ActionError, ManyActions, NoAction
 from agentgym_gym.evaluate import ChatOptions, Run, RunLimits
 from agentgym_gym.evaluate._chat.causes import CAUSES, RULES
 from agentgym_gym.options import Option, members_of, options_of
+from agentgym_gym.testing import PROPERTIES
 from agentgym_servers.alfworld._measures import comparison
 from verl_bridge._run.loop_arguments import LoopOptions
 from verl_bridge.recipes import RlRecipe, SftRecipe
@@ -152,6 +153,15 @@ def causes_section() -> str:
             *("| cause | reply of the server | result |", "|---|---|---|", *rules),
         ]
     )
+
+
+def properties_section() -> str:
+    """Return the table of docs/audit.md: the properties that an audit checks."""
+    rows = (
+        f"| `{each.name}` | {each.severity} | {_cell(each.claim)} | {_cell(each.cost)} |"
+        for each in PROPERTIES
+    )
+    return "\n".join(["| property | severity | claim | cost of a defect |", "|---|---|---|---|", *rows])
 
 
 def model_servers_section() -> str:
@@ -448,8 +458,8 @@ def with_section(page: str, name: str, text: str) -> str:
 
 def pages() -> dict[Path, str]:
     """Return every page that is generated in whole or in part, with its current content."""
-    names = ("environment", "replies", "servers", "model_errors")
-    environment, replies, servers, model_errors = (DOCS / f"{name}.md" for name in names)
+    names = ("environment", "replies", "servers", "model_errors", "audit")
+    environment, replies, servers, model_errors, audit = (DOCS / f"{name}.md" for name in names)
     errors = with_section(model_errors.read_text("utf-8"), "causes", causes_section())
     own = {
         DOCS / "environments" / f"{e.name.lower()}.md": environment_page(e)
@@ -465,6 +475,7 @@ def pages() -> dict[Path, str]:
         environment: with_section(environment.read_text("utf-8"), "formats", formats_section()),
         replies: with_section(replies.read_text("utf-8"), "parse", parse_section()),
         model_errors: with_section(errors, "model servers", model_servers_section()),
+        audit: with_section(audit.read_text("utf-8"), "properties", properties_section()),
         servers: with_section(servers.read_text("utf-8"), "houses", houses_section()),
     }
 

@@ -8,6 +8,7 @@ import typer
 
 import agentgym_gym
 from agentgym_gym._cli import (
+    audit,
     compare,
     doctor,
     envs,
@@ -47,6 +48,7 @@ app.command("compare", cls=Command)(compare.compare)
 app.command("table", cls=Command)(table.table)
 app.command("rescore", cls=Command)(rescore.rescore)
 app.command("validate", cls=Command)(validate.validate)
+app.command("audit", cls=Command)(audit.audit)
 app.command("report", cls=Command)(report.report)
 app.command("view", cls=Command)(report.view)
 app.command("export", cls=Command)(export.export)

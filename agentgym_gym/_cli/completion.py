@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "complete_agent",
     "complete_env",
+    "complete_property",
     "complete_protocol",
     "complete_run",
     "complete_server",
@@ -49,6 +50,13 @@ def complete_env(incomplete: str) -> list[str]:
 def complete_server(incomplete: str) -> list[str]:
     """Return the names of local servers that begin with a word."""
     return [name for name in (*local_servers.servers(), local_servers.ALL) if name.startswith(incomplete)]
+
+
+def complete_property(incomplete: str) -> list[str]:
+    """Return the names of the properties of an audit that begin with a word."""
+    from agentgym_gym.testing import PROPERTIES  # noqa: PLC0415 - its imports take as long as the others
+
+    return [each.name for each in PROPERTIES if each.name.startswith(incomplete)]
 
 
 def complete_protocol(incomplete: str) -> list[str]:

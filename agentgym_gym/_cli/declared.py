@@ -20,6 +20,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from agentgym_gym._cli.completion import (
     complete_agent,
     complete_env,
+    complete_property,
     complete_protocol,
     complete_run,
     complete_server,
@@ -304,6 +305,7 @@ def _typer_info(name: str, option: Option) -> ArgumentInfo | OptionInfo:
 _COMPLETIONS = {
     "agent": complete_agent,
     "environment": complete_env,
+    "property": complete_property,
     "protocol": complete_protocol,
     "run": complete_run,
     "server": complete_server,

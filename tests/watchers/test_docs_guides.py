@@ -13,7 +13,8 @@ import pytest
 
 from agentgym_gym import AgentGymEnv
 from agentgym_gym.errors import ServerError, ServerUnreachable, WrongServer
-from doc_blocks import blocks_of, run_in_shell
+from agentgym_gym.testing import PROPERTIES
+from doc_blocks import blocks_of, run_in_shell, run_python
 from fake_server import FakeServer
 from ports import reserved_ports
 
@@ -267,3 +268,20 @@ def test_the_commands_of_a_guide_run(page, tmp_path):
     pasted("".join(commands), tmp_path)
     for code in blocks_of(text, "python"):
         subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, check=True)
+
+
+@pytest.mark.slow
+def test_the_walk_through_an_audit_finds_three_defects(tmp_path):
+    page = (ROOT / "docs" / "audit.md").read_text("utf-8")
+    printed = run_in_shell("".join(blocks_of(page, "console")), tmp_path)
+    first, second, third = re.split(r"^Written to audit.html.$", printed, flags=re.MULTILINE)[:3]
+    for name, part in (("replay", first), ("forgery", first), ("reuse", second)):
+        if name in {each.name for each in PROPERTIES}:
+            assert re.search(rf"^\d+\. {name} \(error\): ", part, re.MULTILINE), name
+    assert printed.count("\nexit status 1\n") >= 1
+    assert not re.search(r"^\d+\. ", third, re.MULTILINE)
+    shown = {line for line in blocks_of(page, "text")[0].splitlines() if not line.endswith("…")}
+    assert shown - set(first.splitlines()) == set()
+    (code,) = (each for each in blocks_of(page, "python") if "result.passed" in each)
+    run = run_python(code, tmp_path)
+    assert (run.returncode, run.stdout) == (0, "True ['passed']\n"), run.stderr

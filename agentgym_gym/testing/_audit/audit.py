@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.errors import BadFile, BadOption
+from agentgym_gym._text import redact
+from agentgym_gym.errors import BadFile, BadOption, MissingExtra
+from agentgym_gym.rollout._check_results import fault_of
 from agentgym_gym.testing._audit.findings import Defect, NotApplicable, PropertyResult
 from agentgym_gym.testing._audit.properties import PROPERTIES, Property
+from agentgym_gym.testing._audit.report import Audit
 from agentgym_gym.testing._audit.setup import subject_of
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import Agent
-    from agentgym_gym.testing._audit.findings import Checked, Severity
+    from agentgym_gym.testing._audit.findings import Checked
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["BUDGET", "RESULTS", "Audit", "AuditFailed", "audit"]
+__all__ = ["BUDGET", "RESULTS", "audit"]
 
 BUDGET = 100.0
 """Seconds of an audit, by default."""
@@ -36,74 +41,14 @@ _GRACE = 3.0
 """A check is stopped after this multiple of its share of the time, plus the timeout of a call."""
 
 
-class AuditFailed(AssertionError):
-    """The environment has defects; the message lists them."""
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The result of an audit.
-
-    Attributes:
-        env_id: The gymnasium id of the environment.
-        results: The result of each property, in the order of the table.
-        seconds: Duration of the audit.
-        about: The settings of the audit, as JSON values.
-    """
-
-    env_id: str
-    results: tuple[PropertyResult, ...]
-    seconds: float = 0.0
-    about: Mapping[str, Any] = field(default_factory=dict)
-
-    def failed(self, at: Severity = "error") -> tuple[PropertyResult, ...]:
-        """Return the properties that do not hold, without those whose defects are all documented.
-
-        Args:
-            at: The lowest severity: ``"error"``, or ``"warning"`` for both.
-        """
-        return tuple(
-            result
-            for result in self.results
-            if result.status == "failed" and (at == "warning" or result.severity == "error")
-        )
-
-    @property
-    def passed(self) -> bool:
-        """Whether no property with the severity ``"error"`` failed."""
-        return not self.failed()
-
-    def check(self, at: Severity = "error") -> None:
-        """Raise if the environment has defects.
-
-        Args:
-            at: The lowest severity that counts.
-
-        Raises:
-            AuditFailed: A property failed.
-        """
-        if failed := self.failed(at):
-            lines = [f"{each.name}: {defect.text}" for each in failed for defect in each.defects]
-            raise AuditFailed("\n".join([f"{self.env_id} has {len(lines)} defects:", *lines]))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
-        return {
-            "env_id": self.env_id,
-            "passed": self.passed,
-            "seconds": self.seconds,
-            "about": dict(self.about),
-            "results": [asdict(result) for result in self.results],
-        }
-
-
 def audit(
     env: str | Callable[[], Any],
     env_kwargs: Mapping[str, Any] | None = None,
     *,
-    solver: Callable[[], Agent] | None = None,
+    solver: str | Callable[[], Agent] | None = None,
     actions: Sequence[str] = (),
-    tasks: Sequence[int] | None = None,
+    tasks: str | Sequence[int] | None = None,
+    split: str | None = None,
     only: Collection[str] = (),
     skip: Collection[str] = (),
     budget: float | None = None,
@@ -119,10 +64,14 @@ def audit(
     Args:
         env: The name or id of an environment such as ``"TextCraft"`` or ``"my_module:my/Env-v0"``, the URL of
             a server with AgentGym's protocol, or a function that makes an environment.
-        env_kwargs: Arguments of ``gymnasium.make``; only with a name or an id.
-        solver: Makes an agent that plays known solutions; by default the environment's oracle, if any.
+        env_kwargs: Arguments of ``gymnasium.make``, such as ``server`` and ``headers``; only with a name, an
+            id or a URL. No file or program has the headers.
+        solver: Makes an agent that plays known solutions, or ``"oracle"``, ``"replay:PATH"`` of a run or
+            ``"MODULE:NAME"``; by default the environment's oracle, if any.
         actions: Actions to draw from; by default the environment's own.
-        tasks: Numbers of the tasks to play; by default some of each split, or seeds.
+        tasks: Numbers of the tasks to play, or a text such as ``"0:50"``; by default some of each split, or
+            seeds.
+        split: The split of the tasks; by default all.
         only: Names of the properties to check; empty for all.
         skip: Names of properties not to check.
         budget: Time in seconds; by default 100, and 1,800 if thorough.
@@ -134,26 +83,38 @@ def audit(
         on_result: Called with the result of each property as soon as it is known.
 
     Raises:
+        MissingExtra: hypothesis is not installed.
         UnknownEnvironment: The environment does not exist.
         BadOption: An argument is invalid, or the environment cannot be created.
+
+    Example:
+        In a test::
+
+            from agentgym_gym.testing import audit
+
+            def test_my_env():
+                audit("TextCraft", only=["replay"], budget=5).check()
     """
+    if importlib.util.find_spec("hypothesis") is None:
+        raise MissingExtra("An audit", extra="testing", module="hypothesis")
     properties = _selected(only, skip)
+    if budget is None:
+        budget = THOROUGH if thorough else BUDGET
+    if not 0 < budget < math.inf:
+        raise BadOption("budget", budget, "a positive number of seconds")
     subject = subject_of(
         env,
         env_kwargs,
         solver=solver,
         actions=actions,
         tasks=tasks,
+        split=split,
         seed=seed,
         thorough=thorough,
         timeout=timeout,
     )
-    if budget is None:
-        budget = THOROUGH if thorough else BUDGET
-    if budget <= 0:
-        raise BadOption("budget", budget, "a positive number of seconds")
     about = {
-        "env_kwargs": json.loads(json.dumps(dict(env_kwargs or {}), default=str)),
+        "env_kwargs": _recorded(env_kwargs or {}),
         "tasks": len(subject.tasks),
         "seed": seed,
         "thorough": thorough,
@@ -164,6 +125,16 @@ def audit(
     work = _check_all(subject, properties, began + budget, kept, on_result)
     results = _run(work)
     return Audit(subject.facts.env_id, results, time.monotonic() - began, about)
+
+
+def _recorded(env_kwargs: Mapping[str, Any]) -> Any:
+    """Return arguments as JSON values, without headers and passwords."""
+    texts = {
+        name: redact(value) if name == "server" and isinstance(value, str) else value
+        for name, value in env_kwargs.items()
+        if name != "headers"
+    }
+    return json.loads(json.dumps(texts, default=str))
 
 
 def _run(work: Any) -> Any:
@@ -219,6 +190,9 @@ async def _check(subject: Subject, of: Property, seconds: float) -> PropertyResu
         reason = str(error)
     except (asyncio.TimeoutError, TimeoutError):
         reason = f"the check did not finish in {time.monotonic() - began:.0f} s"
+    except Exception as error:  # noqa: BLE001 - an environment may raise anything
+        fault = fault_of(error)
+        reason = f"the check could not go on: {fault['kind']}: {fault['message']}"
     else:
         return _result(of, checked, time.monotonic() - began)
     return PropertyResult(of.name, of.severity, "skipped", reason, seconds=time.monotonic() - began)

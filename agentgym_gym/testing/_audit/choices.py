@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from agentgym_gym._text_space import TextSpace
 from agentgym_gym.errors import ActionError
 from agentgym_gym.rollout._env_facts import attribute_of, system_prompt_of
 
@@ -47,7 +48,8 @@ class Choices:
         self._of_prompt = shown_actions(self._prompt)
         space = attribute_of(env, "action_space")
         # A plain text space contains all texts; its samples are random letters.
-        self._space = None if isinstance(space, spaces.Text) else copy.deepcopy(space)
+        plain = isinstance(space, spaces.Text) or type(space) is TextSpace
+        self._space = None if plain else copy.deepcopy(space)
         self._format = getattr(space, "action_format", None)
         self._grammar = attribute_of(env, "grammar")
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium import spaces
 
+from agentgym_gym._text import redact
 from agentgym_gym._text_space import TextSpace
 from agentgym_gym.errors import BadOption
-from agentgym_gym.evaluate._agents import load_oracle
+from agentgym_gym.evaluate._agents import load_oracle, maker_from
 from agentgym_gym.evaluate._probe import probe
 from agentgym_gym.evaluate._resolve import find_modules_here, resolve
 from agentgym_gym.rollout._env_facts import attribute_of, describe_env
@@ -24,10 +25,11 @@ from agentgym_gym.testing._audit.subject import Source, Subject, TextMaker
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.evaluate import Agent
+    from agentgym_gym.evaluate._resolve import Chosen
 
 __all__ = ["GymMaker", "subject_of"]
 
-_TASKS = 24
+_SELECTED = 24
 """Tasks of each split to play by default, or seeds."""
 
 
@@ -55,18 +57,24 @@ class GymMaker:
 
     @property
     def source(self) -> Source:
-        """How a program makes it."""
-        arguments = "".join(f", {name}={value!r}" for name, value in self.env_kwargs.items())
+        """How a program makes it; without the arguments that may contain secrets."""
+        shown = {name: value for name, value in self.env_kwargs.items() if not _is_secret(name, value)}
+        arguments = "".join(f", {name}={value!r}" for name, value in shown.items())
         return Source(("import gymnasium",), f"gymnasium.make({self.env_id!r}{arguments})")
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    return name == "headers" or (name == "server" and redact(str(value)) != str(value))
 
 
 def subject_of(
     env: str | Callable[[], Any],
     env_kwargs: Mapping[str, Any] | None = None,
     *,
-    solver: Callable[[], Agent] | None = None,
+    solver: str | Callable[[], Agent] | None = None,
     actions: Sequence[str] = (),
-    tasks: Sequence[int] | None = None,
+    tasks: str | Sequence[int] | None = None,
+    split: str | None = None,
     seed: int = 0,
     thorough: bool = False,
     timeout: float = 30.0,
@@ -76,9 +84,12 @@ def subject_of(
     Args:
         env: The name or id of an environment, the URL of a server, or a function that makes one.
         env_kwargs: Arguments of ``gymnasium.make``.
-        solver: Makes an agent that plays known solutions; by default the environment's oracle, if any.
+        solver: Makes an agent that plays known solutions, or its specification; by default the environment's
+            oracle, if any.
         actions: Actions to draw from; by default the environment's own.
-        tasks: Numbers of the tasks to play; by default some of each split, or seeds.
+        tasks: Numbers of the tasks to play, or a text such as ``"0:50"``; by default some of each split, or
+            seeds.
+        split: The split of the tasks; by default all.
         seed: Seed of everything that is drawn.
         thorough: Whether to play all tasks and more episodes.
         timeout: Timeout of each call of the environment, in seconds.
@@ -87,7 +98,13 @@ def subject_of(
         UnknownEnvironment: The environment does not exist.
         BadOption: It cannot be created, or a server serves no known environment.
     """
-    make, environment = _maker(env, dict(env_kwargs or {}))
+    make, chosen = _maker(env, dict(env_kwargs or {}))
+    environment = None if chosen is None else chosen.environment
+    if isinstance(solver, str):
+        if solver == "random":
+            raise BadOption("solver", solver, "oracle, replay:PATH or MODULE:NAME, which play solutions")
+        find_modules_here()
+        solver = maker_from(solver, environment, seed)
     with creation_errors(getattr(make, "env_id", "the environment")):
         made = make()
     try:
@@ -107,7 +124,7 @@ def subject_of(
         _source(make, adapted=adapt),
         facts,
         choices,
-        _chosen_tasks(splits, thorough=thorough) if tasks is None else tasks,
+        _tasks(chosen, splits, tasks, split, thorough=thorough),
         solver=solver,
         environment=environment,
         splits=splits,
@@ -125,31 +142,33 @@ class _Oracle:
         return load_oracle(self.environment)
 
 
-def _maker(env: str | Callable[[], Any], env_kwargs: dict[str, Any]) -> tuple[Any, Environment | None]:
+def _maker(env: str | Callable[[], Any], env_kwargs: dict[str, Any]) -> tuple[Any, Chosen | None]:
     if callable(env):
         if env_kwargs:
             raise BadOption("env_kwargs require the id of an environment: pass them in the function instead")
         return env, None
     if env.startswith(("http://", "https://")):
-        environment = _served(env)
-        return GymMaker(f"agentgym_gym:{environment.id}", {"server": env, **env_kwargs}), environment
+        if "server" in env_kwargs:
+            raise BadOption("server", problem="and the URL of a server exclude each other: give one of them")
+        chosen = resolve(_served(env, env_kwargs.get("headers")).id)
+        return GymMaker(chosen.name, {"server": env, **env_kwargs}), chosen
     find_modules_here()
     chosen = resolve(env)
-    return GymMaker(chosen.name, env_kwargs), chosen.environment
+    return GymMaker(chosen.name, env_kwargs), chosen
 
 
-def _served(url: str) -> Environment:
+def _served(url: str, headers: Mapping[str, str] | None) -> Environment:
     """Return the environment of a server.
 
     Raises:
         BadOption: It does not serve one environment of the catalogue.
     """
-    result = probe(url)
+    result = probe(url, headers=headers)
     if result.problem is not None:
-        raise BadOption(f"{url}: {result.problem}")
+        raise BadOption(f"{result.url}: {result.problem}")
     if len(result.environments) != 1:
         names = ", ".join(each.name for each in result.environments) or "no environment"
-        raise BadOption(f"{url} may serve {names}: give the name, and the URL as --server")
+        raise BadOption(f"{result.url} may serve {names}: give the name, and the URL as the server")
     return result.environments[0]
 
 
@@ -174,15 +193,43 @@ def _splits(env: Any, environment: Environment | None) -> Mapping[str, Sequence[
     return dict(splits) if isinstance(splits, Mapping) else {}
 
 
+def _tasks(
+    chosen: Chosen | None,
+    splits: Mapping[str, Sequence[int]],
+    tasks: str | Sequence[int] | None,
+    split: str | None,
+    *,
+    thorough: bool,
+) -> Sequence[int]:
+    """Return the tasks to play.
+
+    Raises:
+        BadOption: The tasks or the split do not exist.
+    """
+    if isinstance(tasks, str):
+        if chosen is None:
+            raise BadOption("tasks", tasks, "a list of numbers, where a function makes the environment")
+        every = tasks == "all" and split is None and chosen.environment is not None
+        return chosen.tasks(":" if every else tasks, split)  # without a split, `all` means one
+    if tasks is not None:
+        if not tasks:
+            raise BadOption("tasks", tasks, "one number or more")
+        return tasks
+    if split is not None and split not in splits:
+        expected = f"one of {', '.join(splits)}" if splits else "absent: the environment has no splits"
+        raise BadOption("split", split, expected)
+    return _chosen_tasks(splits if split is None else {split: splits[split]}, thorough=thorough)
+
+
 def _chosen_tasks(splits: Mapping[str, Sequence[int]], *, thorough: bool) -> list[int]:
     """Return tasks from each split, evenly spaced; seeds without splits."""
     parts = {name: tasks for name, tasks in splits.items() if name != "all"} or dict(splits)
     if not parts:
-        return list(range(_TASKS * (4 if thorough else 1)))
+        return list(range(_SELECTED * (4 if thorough else 1)))
     if thorough:
         return list(dict.fromkeys(task for tasks in parts.values() for task in tasks))
     chosen: dict[int, None] = {}
     for tasks in parts.values():
-        step = max(1, len(tasks) // max(1, _TASKS // len(parts)))
+        step = max(1, len(tasks) // max(1, _SELECTED // len(parts)))
         chosen.update(dict.fromkeys(tasks[::step]))
     return list(chosen)
