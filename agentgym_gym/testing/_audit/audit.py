@@ -6,9 +6,9 @@ import asyncio
 import importlib.util
 import json
 import math
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,7 +115,7 @@ def audit(
     )
     about = {
         "env_kwargs": _recorded(env_kwargs or {}),
-        "tasks": len(subject.tasks),
+        "tasks": list(subject.tasks),
         "seed": seed,
         "thorough": thorough,
         "budget": budget,
@@ -141,11 +141,8 @@ def _run(work: Any) -> Any:
     """Run a coroutine, in a thread if this one has a running event loop."""
     if asyncio._get_running_loop() is None:  # noqa: SLF001 - the public function raises without one
         return asyncio.run(work)
-    outcome: list[Any] = []
-    thread = threading.Thread(target=lambda: outcome.append(asyncio.run(work)), name="agentgym-audit")
-    thread.start()
-    thread.join()
-    return outcome[0]
+    with ThreadPoolExecutor(1, thread_name_prefix="agentgym-audit") as threads:
+        return threads.submit(asyncio.run, work).result()
 
 
 def _selected(only: Collection[str], skip: Collection[str]) -> list[Property]:
