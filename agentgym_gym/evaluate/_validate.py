@@ -191,6 +191,7 @@ async def validate(
     tasks: Iterable[int],
     *,
     unwinnable: Collection[int] = (),
+    null: bool = True,
     policies: bool = False,
     cheap_wins: Mapping[str, str] = MappingProxyType({}),
     concurrency: int = 16,
@@ -212,6 +213,7 @@ async def validate(
         tasks: Task ids.
         unwinnable: Ids of the tasks that are listed as impossible. They are played too, and the known
             solutions must not win them.
+        null: Whether the agent that does nothing plays the tasks too.
         policies: Whether cheap policies play the tasks too: constant answers, the words of the goal, the
             first admissible action, random valid actions and others.
         cheap_wins: Reasons why some of the policies may win more tasks, by their names.
@@ -235,7 +237,7 @@ async def validate(
         env_id, servers = probe.facts.env_id, Servers(probe.facts.capacity)
         refused = _refused(probe.env, gold, tasks)
         cheap = dict(policies_of(probe.env)) if policies else {}
-    makers: dict[str, Callable[[], Agent]] = {NullAgent.name: NullAgent, **cheap}
+    makers: dict[str, Callable[[], Agent]] = {**({NullAgent.name: NullAgent} if null else {}), **cheap}
     chosen = dict.fromkeys(makers, tasks)
     if make_gold is not None and gold is not None:
         makers = {_GOLD: make_gold, **makers}
@@ -281,7 +283,7 @@ async def validate(
         env_id,
         None if gold is None else gold.name,
         played.get(_GOLD, ()),
-        played[NullAgent.name],
+        played.get(NullAgent.name, ()),
         refused,
         frozenset(unwinnable),
         results,

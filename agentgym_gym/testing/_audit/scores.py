@@ -1,0 +1,407 @@
+"""Whether success, rewards and ends agree, and whether tasks are won by knowledge only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agentgym_gym.errors import AgentGymError
+from agentgym_gym.evaluate import validate
+from agentgym_gym.rollout._check_results import stated_success
+from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
+from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
+from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
+from agentgym_gym.testing._audit.shrinking import Case, shrink
+
+if TYPE_CHECKING:
+    from agentgym_gym.evaluate import EpisodeRecord, PolicyResult, Validation
+    from agentgym_gym.testing._audit.subject import Subject
+
+__all__ = ["SENSELESS", "check_credit", "check_floors", "check_solutions", "check_success", "played_traces"]
+
+SENSELESS = "xqzvk wjpfy"
+"""An action without meaning."""
+
+_BATCH = 4
+"""Tasks that `validate` plays between two looks at the time."""
+
+_SEEDS = 200
+"""Seeds that cheap policies play at most, in an environment without splits."""
+
+_Rule: TypeAlias = Callable[[Trace], str]
+"""Returns what is wrong with an episode, or an empty text."""
+
+_CLOSE = 1e-6
+
+
+async def played_traces(subject: Subject) -> Sequence[Trace]:
+    """Return the solved and the explored episodes, without faults."""
+    return [trace for trace in (*await subject.solved(), *await subject.explored()) if not trace.faulted]
+
+
+async def check_success(subject: Subject) -> Checked:
+    """Compare success, rewards and ends of solved and explored episodes."""
+    traces = await played_traces(subject)
+    defects: list[Defect] = []
+    for rule, advice, condition in _success_rules(subject, traces):
+        trace = next((trace for trace in traces if rule(trace)), None)
+        if trace is None or len(defects) == _MOST:
+            continue
+
+        async def fails(case: Case, rule: _Rule = rule) -> str:
+            return rule(await subject.play(case[0]))
+
+        text = rule(trace)
+        (case,), shrunk = await shrink((trace.sequence,), fails, seconds=max(1.0, subject.seconds_left / 3))
+        lines = [*steps_lines(subject, case), f"assert {condition}, {text.partition(':')[0]!r}"]
+        shown = f"task {case.task}: {shrunk or text}"
+        defects.append(Defect(shown, advice, (case.task,), await program(subject, lines)))
+    stated = sum(_outcome(trace) is not None for trace in traces)
+    return Checked(defects, {"episodes": len(traces), "with_success": stated})
+
+
+_MOST = 3
+"""Defects of a property at most."""
+
+
+def steps_lines(subject: Subject, case: ActionSequence) -> list[str]:
+    """Return the lines of a program that play a sequence: ``steps`` begins with the info of the reset."""
+    return [
+        "env = make()",
+        f"steps = [(None, 0, False, False, env.{reset_call(subject, case.task)}[1])]",
+        f"steps += map(env.step, {actions_text(subject, case)})",
+    ]
+
+
+def _success_rules(subject: Subject, traces: Sequence[Trace]) -> Iterator[tuple[_Rule, str, str]]:
+    """Yield each rule with its advice and the condition that a program asserts."""
+    won, total = 'steps[-1][4].get("success")', "sum(step[1] for step in steps)"
+    yield (
+        _not_bool,
+        'set info["success"] to True or False',
+        'all(step[4].get("success") in (True, False, None) for step in steps)',
+    )
+    yield (
+        _revoked,
+        'keep info["success"] true until the end of the episode, or set it only at the end',
+        '(wins := [bool(step[4].get("success")) for step in steps]) == sorted(wins)',
+    )
+    ended = [trace for trace in traces if trace.transitions and trace.transitions[-1].ends]
+    returns = [trace.returned for trace in ended if _outcome(trace)]
+    if max(returns, default=0) > 0:
+        yield _unpaid, "pay every success", f"not {won} or {total} > 0"
+    top = _full_return(ended)
+    if top is not None:
+        yield (
+            lambda trace: _paid_in_vain(trace, top),
+            "decide success and reward by the same condition",
+            f"{won} or {total} < {top - _CLOSE!r}",
+        )
+    if any(_outcome(trace) is not None for trace in ended):
+        yield _unstated, 'set info["success"] in each episode', 'steps[-1][4].get("success") is not None'
+    elif subject.facts.success_at is None and not subject.source.adapted and _has_partial_credit(ended):
+        yield (
+            _partial,
+            'set info["success"], or register a reward_threshold: readers take any positive return for a win',
+            f"{won} is not None or not 0 < {total} < 1",
+        )
+    at = subject.facts.success_at
+    if at is not None:
+        yield (
+            lambda trace: _misses_threshold(trace, at),
+            "register the return of a solved task as reward_threshold",
+            f"{won} or {total} < {at!r}",
+        )
+
+
+def _outcome(trace: Trace) -> bool | None:
+    return stated_success(trace.last_info.get("success"))
+
+
+def _ends(trace: Trace) -> bool:
+    return bool(trace.transitions) and trace.transitions[-1].ends and not trace.faulted
+
+
+def _infos(trace: Trace) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for turn, info in enumerate([trace.info, *(step.info for step in trace.transitions)]):
+        if isinstance(info, Mapping):
+            yield f"turn {turn}" if turn else "the reset", info
+
+
+def _not_bool(trace: Trace) -> str:
+    for when, info in _infos(trace):
+        value = info.get("success")
+        plain = value.item() if getattr(value, "ndim", None) == 0 else value
+        if plain is not None and not (isinstance(plain, (bool, int, float)) and plain in {0, 1}):
+            return f'info["success"] is no bool: {shown_value(value)} in {when}'
+    return ""
+
+
+def _revoked(trace: Trace) -> str:
+    since = ""
+    for when, info in _infos(trace):
+        success = stated_success(info.get("success"))
+        if success:
+            since = since or when
+        elif since and success is False:
+            return f"success is revoked: it is true after {since} and false after {when}"
+    return ""
+
+
+def _unpaid(trace: Trace) -> str:
+    unpaid = _ends(trace) and _outcome(trace) and not any(step.value for step in trace.transitions)
+    return "a success pays nothing: the return is 0, and other successes have more" if unpaid else ""
+
+
+def _full_return(ended: Sequence[Trace]) -> float | None:
+    """Return the return of a success, if all successes have the same one and no episode has more."""
+    returns = [trace.returned for trace in ended if _outcome(trace) and trace.returned > 0]
+    if not returns or max(returns) - min(returns) > _CLOSE:
+        return None
+    top = max(returns)
+    return top if all(trace.returned <= top + _CLOSE for trace in ended) else None
+
+
+def _paid_in_vain(trace: Trace, top: float) -> str:
+    if _ends(trace) and _outcome(trace) is False and trace.returned >= top - _CLOSE:
+        return f"the full return without success: {trace.returned:g}, as in successful episodes"
+    return ""
+
+
+def _unstated(trace: Trace) -> str:
+    if _ends(trace) and _outcome(trace) is None and trace.last_info.get("success") is None:
+        return "the episode ends without info['success']: other episodes have it"
+    return ""
+
+
+def _has_partial_credit(ended: Sequence[Trace]) -> bool:
+    returns = {round(trace.returned, 6) for trace in ended}
+    between = [value for value in returns if 0 < value < 1]
+    return len(between) > 1 and all(0 <= value <= 1 for value in returns)
+
+
+def _partial(trace: Trace) -> str:
+    if _ends(trace) and _outcome(trace) is None and 0 < trace.returned < 1:
+        return f"only partial credit and no success: the return is {trace.returned:g}, perhaps not a win"
+    return ""
+
+
+def _misses_threshold(trace: Trace, at: float) -> str:
+    if _ends(trace) and _outcome(trace) is False and trace.returned >= at:
+        return f"no success at the reward_threshold: the return {trace.returned:g} reaches {at:g}"
+    return ""
+
+
+async def check_credit(subject: Subject) -> Checked:
+    """Replace paid actions by a senseless one: a reward that is paid again does not depend on the action."""
+    if subject.source.adapted:
+        raise NotApplicable("a text that is not an action never reaches this environment")
+    senseless = [SENSELESS, subject.choices.reply(SENSELESS)]
+    paid = 0
+    async with subject.open() as env:
+        for sequence, reward in _paid_turns(await played_traces(subject)):
+            if subject.seconds_left < 0:
+                break
+            paid += 1
+            prefix, action = sequence.actions[:-1], sequence.actions[-1]
+            for text in dict.fromkeys(senseless):
+                again = await env.play(replace(sequence, actions=(*prefix, text)))
+                if action == text or not _pays(again, len(prefix), reward):
+                    continue
+                late = await env.play(replace(sequence, actions=(*prefix[:-1], text, text)))
+                earned = bool(prefix) and not _pays(late, len(prefix), reward)
+                defect = await _credit_defect(subject, again.sequence, reward, action, earned=earned)
+                return Checked([defect], {"paid_turns": paid})
+    if not paid:
+        raise NotApplicable("no episode has a positive reward")
+    return Checked(measured={"paid_turns": paid})
+
+
+def _paid_turns(traces: Sequence[Trace]) -> Iterator[tuple[ActionSequence, float]]:
+    """Yield the beginnings of episodes up to a positive reward; without limits, which are judged at the end."""
+    for trace in traces:
+        paid = [
+            turn for turn, step in enumerate(trace.transitions, 1) if step.value > 0 and not step.truncated
+        ]
+        for turn in paid[:2]:
+            yield trace.sequence.first(turn), trace.transitions[turn - 1].value
+
+
+def _pays(trace: Trace, turn: int, reward: float) -> bool:
+    steps = trace.transitions
+    return not trace.faulted and len(steps) > turn and abs(steps[turn].value - reward) < _CLOSE
+
+
+async def _credit_defect(
+    subject: Subject, case: ActionSequence, reward: float, action: str, *, earned: bool
+) -> Defect:
+    turn = len(case.actions)
+    reason = (
+        f"it belongs to turn {turn - 1}, {shown_value(case.actions[-2])}"
+        if earned
+        else "it is paid for nothing"
+    )
+    lines = [
+        *steps_lines(subject, case),
+        f'assert steps[-1][1] < {reward - _CLOSE!r}, "a senseless action is paid"',
+    ]
+    return Defect(
+        f"task {case.task} pays {reward:g} in turn {turn} for {shown_value(action)}, and as much for "
+        f"{shown_value(case.actions[-1])}: {reason}",
+        "pay a reward in the turn of the action that earns it",
+        (case.task,),
+        await program(subject, lines),
+    )
+
+
+async def check_solutions(subject: Subject) -> Checked:
+    """Play the known solutions with `validate`: each wins, except for tasks listed as unwinnable."""
+    if subject.solver is None:
+        raise NotApplicable("there is no solver: give one as solver=")
+    unwinnable: Mapping[int, str] = subject.environment.unwinnable if subject.environment is not None else {}
+    gold: list[EpisodeRecord] = []
+    async for _ in _validations(subject, subject.tasks, gold.append, solver=True):
+        pass
+    lost = [record for record in gold if record.scored and record.success is False]
+    defects = [
+        Defect(
+            f"the known solution does not win task {record.task_id}", tasks=(record.task_id,), known=reason
+        )
+        for record in lost
+        if (reason := unwinnable.get(record.task_id))
+    ]
+    failed = [record for record in lost if record.task_id not in unwinnable]
+    if failed:
+        defects.insert(0, await _lost_defect(subject, failed))
+    faults = Counter(
+        str(fault["kind"]) for record in gold if (fault := record.fault or record.agent_fault) is not None
+    )
+    note = "".join(f"{number} episodes ended by {kind}; " for kind, number in faults.items()).rstrip("; ")
+    if all(record.success is None for record in gold) and subject.facts.success_at is None:
+        note = "; ".join(filter(None, [note, "the environment reports no success"]))
+    return Checked(defects[: _MOST + len(unwinnable)], {"played": len(gold), "not_won": len(failed)}, note)
+
+
+async def _validations(
+    subject: Subject,
+    tasks: Sequence[int],
+    keep: Callable[[EpisodeRecord], object],
+    *,
+    solver: bool = False,
+    success_at: float | None = None,
+) -> AsyncIterator[Validation]:
+    """Yield the results of `validate` for batches of tasks until the time is used.
+
+    Raises:
+        NotApplicable: The tasks cannot be played.
+    """
+    known = subject.environment
+    for start in range(0, len(tasks), _BATCH):
+        if start and subject.seconds_left < 0:
+            return
+        try:
+            yield await validate(
+                subject.make,
+                subject.solver if solver else None,
+                tasks[start : start + _BATCH],
+                null=not solver,
+                policies=not solver,
+                cheap_wins={} if known is None else known.cheap_wins,
+                concurrency=2,
+                on_episode=keep,
+                timeout=subject.timeout,
+                success_at=success_at,
+            )
+        except AgentGymError as error:
+            raise NotApplicable(f"the tasks cannot be played: {error}") from error
+
+
+async def _lost_defect(subject: Subject, failed: Sequence[EpisodeRecord]) -> Defect:
+    record = failed[0]
+    actions = [text for text in record.replies[: record.turns]]
+    lines = [
+        *steps_lines(subject, ActionSequence(record.task_id, tuple(actions))),
+        'assert steps[-1][4].get("success"), "the known solution does not win"',
+    ]
+    tasks = tuple(record.task_id for record in failed)
+    score = "no score" if record.score is None else f"score {record.score:g}"
+    return Defect(
+        f"the known solution does not win {len(failed)} tasks, such as task {record.task_id}: "
+        f"{score}, {record.ending} after {record.turns} turns",
+        "repair the tasks, the solver or the turn limit, or list the tasks as unwinnable",
+        tasks,
+        await program(subject, lines),
+    )
+
+
+async def check_floors(subject: Subject) -> Checked:
+    """Play cheap policies with `validate`: they win next to nothing."""
+    at = await _winning_return(subject)
+    tasks: Sequence[int] = subject.tasks
+    if not subject.splits and tasks == tuple(range(len(tasks))) and subject.facts.task_option is None:
+        tasks = range(max(len(tasks), _SEEDS))
+    records: list[EpisodeRecord] = []
+    results: dict[str, PolicyResult] = {}
+    async for validation in _validations(subject, tasks, records.append, success_at=at):
+        for name, one in validation.policies.items():
+            before = results.get(name, replace(one, played=0, won=0, faulted=0))
+            results[name] = replace(one, played=before.played + one.played, won=before.won + one.won)
+    defects = []
+    for name, one in results.items():
+        if one.won > 1 and one.interval[0] > one.most:
+            won = [each for each in records if each.agent == name and each.scored and each.success]
+            defects.append(await _floor_defect(subject, name, one, won))
+    unknown = [each for each in defects if not each.known]
+    measured = {name: {"played": one.played, "won": one.won} for name, one in results.items()}
+    return Checked([*unknown[:_MOST], *(each for each in defects if each.known)], {"policies": measured})
+
+
+async def _winning_return(subject: Subject) -> float | None:
+    """Return the return that counts as a success; None if the environment decides it.
+
+    Raises:
+        NotApplicable: The returns of the episodes do not tell a success.
+    """
+    traces = [trace for trace in await played_traces(subject) if _ends(trace)]
+    if subject.facts.success_at is not None or any(_outcome(trace) is not None for trace in traces):
+        return None
+    solved = [trace.returned for trace in await subject.solved() if not trace.faulted]
+    if solved and max(solved) > min((trace.returned for trace in traces), default=0.0):
+        return max(solved) - _CLOSE
+    returns = {round(trace.returned, 6) for trace in traces}
+    if len(returns) == 2 and min(returns) == 0.0:  # noqa: PLR2004 - lost or won
+        return max(returns)
+    raise NotApplicable('success is unknown: the environment sets no info["success"], give solver=')
+
+
+async def _floor_defect(
+    subject: Subject, name: str, result: PolicyResult, won: Sequence[EpisodeRecord]
+) -> Defect:
+    reason = result.reason
+    text = (
+        f"the policy {name!r} wins {result.won} of {result.played} tasks ({result.share:.0%}), "
+        f"above {result.most:.0%}"
+    )
+    tasks = tuple(record.task_id for record in won)
+    if reason:
+        return Defect(text, tasks=tasks, known=reason)
+    shortest = sorted(won, key=lambda record: (record.turns, record.task_id))[:_MOST]
+    sequences = [ActionSequence(each.task_id, each.replies[: each.turns]) for each in shortest]
+    reset = reset_call(subject, 0).replace("0", "task", 1)
+    played = ", ".join(f"{each.task}: {actions_text(subject, each)}" for each in sequences)
+    lines = [
+        "def win(task, actions, env):",
+        f"    env.{reset}",
+        "    steps = [env.step(action) for action in actions]",
+        f"    return {_WON.format(at=subject.facts.success_at)}",
+        f"played = {{{played}}}",
+        f"assert not all(win(*each, make()) for each in played.items()), {f'{name} wins'!r}",
+    ]
+    advice = "make every task need more than luck: check answers exactly, and pay only for the goal"
+    return Defect(text, advice, tasks, await program(subject, lines))
+
+
+_WON = 'steps[-1][4].get("success", sum(step[1] for step in steps) >= ({at} or 1e-6))'
+"""An expression of programs: whether the episode was won."""
