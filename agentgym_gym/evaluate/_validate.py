@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._records import EpisodeRecord
     from agentgym_gym.rollout._workers import Isolation
 
-__all__ = ["PolicyResult", "Validation", "validate"]
+__all__ = ["PolicyResult", "Validation", "policy_result", "validate"]
 
 _GOLD = "gold"
 
@@ -275,7 +275,7 @@ async def validate(
         for chosen_ids in (frozenset(chosen[run]),)
     }
     results = {
-        name: _result(name, played[name], cheap_wins.get(name, ""))
+        name: policy_result(name, played[name], cheap_wins.get(name, ""))
         for name in cheap
         if _applies(played[name])
     }
@@ -301,7 +301,14 @@ def _applies(records: Collection[EpisodeRecord]) -> bool:
     return any(record.turns or not record.scored for record in records)
 
 
-def _result(name: str, records: Collection[EpisodeRecord], reason: str) -> PolicyResult:
+def policy_result(name: str, records: Collection[EpisodeRecord], reason: str = "") -> PolicyResult:
+    """Return the result of a policy from its episodes.
+
+    Args:
+        name: Its name.
+        records: Its episodes.
+        reason: Why it may win more tasks than others; empty if it may not.
+    """
     scored = [record for record in records if record.scored]
     won = sum(bool(record.success) for record in scored)
     most = MOST_WON.get(name, OTHERS_WON)

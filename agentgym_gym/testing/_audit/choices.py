@@ -80,7 +80,7 @@ class Choices:
         return self._written(action) if kind == "offered" else action
 
     def sample(self, rng: np.random.Generator) -> str | None:
-        """Return a sample of the action space; None for a space without actions, such as a plain text space."""
+        """Return a sample of the action space; None for a plain text space, whose samples are letters."""
         return None if self._space is None else self._sample(rng)
 
     def reply(self, text: str) -> str:

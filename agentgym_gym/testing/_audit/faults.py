@@ -61,7 +61,7 @@ async def _fault_problem(subject: Subject, env: OpenEnv, proxy: FaultyProxy, kin
     if trace.returned or stated_success(trace.last_info.get("success")):
         return f"the episode has the score {trace.returned:g}"
     if not trace.over:
-        return "the episode goes on"
+        return "the episode does not end"
     await env.begin(task)
     trace = await env.step(action)
     return f"the next episode fails, too: {trace.error or trace.last_info['fault']}" if trace.faulted else ""

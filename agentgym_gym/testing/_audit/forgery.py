@@ -11,7 +11,7 @@ from agentgym_gym.rollout._check_results import stated_success
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, Transition, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import program
-from agentgym_gym.testing._audit.scores import played_traces, steps_lines
+from agentgym_gym.testing._audit.scores import played_traces, require_text_actions, steps_lines
 from agentgym_gym.testing._audit.shrinking import Case, shrink
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class _Gain:
 
 
 async def check_forgery(subject: Subject) -> Checked:
-    """Play forged texts, alone and beside valid actions, and compare them with senseless ones."""
+    """Play forged texts, with and without valid actions, and compare them with senseless ones."""
+    require_text_actions(subject)
     traces = await played_traces(subject)
     states = [*_states(traces)]
     if not states:
@@ -153,13 +154,12 @@ def _words(text: str) -> set[str]:
 
 
 def _attempts(subject: Subject, text: str, valid: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a forged text alone and beside a valid action, each with its controls."""
+    """Yield a forged text, and actions that contain it, each with its controls."""
     masked = _masked(text)
     for form in (str, subject.choices.reply):
         yield form(text), (form(masked),)
     if valid:
-        for write in (f"{valid}\n{{}}", f"{valid} {{}}", f"{{}}\n{valid}"):
-            before, after = write.split("{}")
+        for before, after in ((f"{valid}\n", ""), (f"{valid} ", ""), ("", f"\n{valid}")):
             yield f"{before}{text}{after}", (valid, f"{before}{masked}{after}")
 
 
@@ -197,8 +197,8 @@ async def _defect(subject: Subject, attempt: _Attempt) -> Defect:
     }[gain[:4]]
     lines = [*steps_lines(subject, case), f'assert {condition}, "a forged text counts"']
     return Defect(
-        f"task {case.task}: the forged text {shown_value(attempt.forged)} {gain} in turn {len(case.actions)}, "
-        f"and {shown_value(attempt.controls[-1])} does not",
+        f"in turn {len(case.actions)} of task {case.task} the forged text {shown_value(attempt.forged)} "
+        f"{gain}, and {shown_value(attempt.controls[-1])} does not",
         "decide rewards and ends by the state of the game, never by searching the agent's text",
         (case.task,),
         await program(subject, lines),

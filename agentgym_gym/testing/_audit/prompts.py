@@ -12,7 +12,7 @@ from agentgym_gym.testing._audit.choices import admissible
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, Transition, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
-from agentgym_gym.testing._audit.scores import SENSELESS, played_traces
+from agentgym_gym.testing._audit.scores import SENSELESS, played_traces, require_text_actions
 from agentgym_gym.testing._audit.shrinking import Case, shrink
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ _MOST_OFFERS = 40
 _MOST_LISTED = 8
 
 _LIST = re.compile(
-    r"(?:actions|commands|moves)(?: are| you can (?:use|take))?:[ \t]*(?P<line>[^\n]*)(?P<items>(?:\n+[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]+)*)",
+    r"(?:actions|commands|moves)(?: are| you can (?:use|take))?:[ \t]*(?P<line>[^\n]*)"
+    r"(?P<items>(?:\n+[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]+)*)",
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(.+)$", re.MULTILINE)
@@ -52,8 +53,7 @@ async def check_prompt(subject: Subject) -> Checked:
     grammar, action_format = subject.choices.grammar, subject.choices.action_format
     if grammar is not None and action_format is not None:
         return _read_back(subject, grammar, action_format)
-    if subject.source.adapted:
-        raise NotApplicable("the prompt is generated from the action space")
+    require_text_actions(subject)
     samples, listed = _samples(subject), _listed(subject.facts.system_prompt or "")
     if not samples and not listed:
         raise NotApplicable("the prompt lists no actions in a form that can be read")
@@ -94,7 +94,7 @@ def _samples(subject: Subject) -> list[str]:
 
 
 def _listed(prompt: str) -> list[str]:
-    """Return the actions of lists in a prompt that begin with words such as "actions are:", without blanks."""
+    """Return the actions of lists that begin with words such as "actions are:", without placeholders."""
     found: list[str] = []
     for match in _LIST.finditer(prompt):
         line = re.split(r"\.(?:\s|$)", match["line"])[0]
@@ -180,22 +180,8 @@ async def _prompt_defect(
         f"{reason}, {shown_value(action)}, is refused in each of {len(states)} states",
         "let the prompt and the parser be generated from one list of actions",
         tuple(dict.fromkeys(each.task for each in states)),
-        await program(subject, _legal_lines(subject, state, text)),
+        await program(subject, _refusal_lines(subject, state, action)),
     )
-
-
-def _legal_lines(subject: Subject, state: ActionSequence, text: str) -> list[str]:
-    """Return the lines of a program that asserts that an action is not listed, or is not refused."""
-    action, senseless = subject.choices.reply(text), subject.choices.reply(SENSELESS)
-    return [
-        "def play(env, action):",
-        f"    steps = [(None, 0, False, False, env.{reset_call(subject, state.task)}[1])]",
-        f"    steps += map(env.step, [*{actions_text(subject, state)}, action])",
-        '    return str(steps[-2][4]), str(steps[-1][0]).replace(action, "")',
-        f"info, answer = play(make(), {action!r})",
-        f"refused = answer == play(make(), {senseless!r})[1]",
-        f'assert not refused or {text!r} not in info, "an admissible action is refused"',
-    ]
 
 
 def _refusal_lines(subject: Subject, state: ActionSequence, action: str) -> list[str]:
@@ -212,8 +198,7 @@ def _refusal_lines(subject: Subject, state: ActionSequence, action: str) -> list
 
 async def check_legal(subject: Subject) -> Checked:
     """Play the actions that each info lists as admissible, and each kind of the grammar's actions."""
-    if subject.source.adapted:
-        raise NotApplicable("an action of this environment's space is always accepted")
+    require_text_actions(subject)
     traces = await played_traces(subject)
     offers = [offer for trace in traces for offer in _offers(trace)]
     never = _never_accepted(subject, traces)

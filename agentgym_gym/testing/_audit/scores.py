@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym.errors import AgentGymError
 from agentgym_gym.evaluate import validate
+from agentgym_gym.evaluate._validate import policy_result
 from agentgym_gym.rollout._check_results import stated_success
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
@@ -16,10 +18,20 @@ from agentgym_gym.testing._audit.programs import actions_text, program, reset_ca
 from agentgym_gym.testing._audit.shrinking import Case, shrink
 
 if TYPE_CHECKING:
-    from agentgym_gym.evaluate import EpisodeRecord, PolicyResult, Validation
+    from agentgym_gym.evaluate import EpisodeRecord
+    from agentgym_gym.evaluate._validate import PolicyResult
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["SENSELESS", "check_credit", "check_floors", "check_solutions", "check_success", "played_traces"]
+__all__ = [
+    "SENSELESS",
+    "check_credit",
+    "check_floors",
+    "check_solutions",
+    "check_success",
+    "played_traces",
+    "require_text_actions",
+    "steps_lines",
+]
 
 SENSELESS = "xqzvk wjpfy"
 """An action without meaning."""
@@ -39,6 +51,18 @@ _CLOSE = 1e-6
 async def played_traces(subject: Subject) -> Sequence[Trace]:
     """Return the solved and the explored episodes, without faults."""
     return [trace for trace in (*await subject.solved(), *await subject.explored()) if not trace.faulted]
+
+
+def require_text_actions(subject: Subject) -> None:
+    """Raise if a text without meaning never reaches the environment.
+
+    Raises:
+        NotApplicable: It does not.
+    """
+    try:
+        subject.native_literal(SENSELESS)
+    except ValueError as error:
+        raise NotApplicable("a text that is not an action never reaches this environment") from error
 
 
 async def check_success(subject: Subject) -> Checked:
@@ -133,7 +157,7 @@ def _infos(trace: Trace) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _not_bool(trace: Trace) -> str:
     for when, info in _infos(trace):
         value = info.get("success")
-        plain = value.item() if getattr(value, "ndim", None) == 0 else value
+        plain: Any = value.item() if getattr(value, "ndim", None) == 0 else value  # type: ignore[union-attr]
         if plain is not None and not (isinstance(plain, (bool, int, float)) and plain in {0, 1}):
             return f'info["success"] is no bool: {shown_value(value)} in {when}'
     return ""
@@ -196,8 +220,7 @@ def _misses_threshold(trace: Trace, at: float) -> str:
 
 async def check_credit(subject: Subject) -> Checked:
     """Replace paid actions by a senseless one: a reward that is paid again does not depend on the action."""
-    if subject.source.adapted:
-        raise NotApplicable("a text that is not an action never reaches this environment")
+    require_text_actions(subject)
     senseless = [SENSELESS, subject.choices.reply(SENSELESS)]
     paid = 0
     async with subject.open() as env:
@@ -220,7 +243,7 @@ async def check_credit(subject: Subject) -> Checked:
 
 
 def _paid_turns(traces: Sequence[Trace]) -> Iterator[tuple[ActionSequence, float]]:
-    """Yield the beginnings of episodes up to a positive reward; without limits, which are judged at the end."""
+    """Yield the beginnings of episodes up to a positive reward, unless it is paid at a turn limit."""
     for trace in traces:
         paid = [
             turn for turn, step in enumerate(trace.transitions, 1) if step.value > 0 and not step.truncated
@@ -260,80 +283,92 @@ async def check_solutions(subject: Subject) -> Checked:
     """Play the known solutions with `validate`: each wins, except for tasks listed as unwinnable."""
     if subject.solver is None:
         raise NotApplicable("there is no solver: give one as solver=")
-    unwinnable: Mapping[int, str] = subject.environment.unwinnable if subject.environment is not None else {}
-    gold: list[EpisodeRecord] = []
-    async for _ in _validations(subject, subject.tasks, gold.append, solver=True):
-        pass
-    lost = [record for record in gold if record.scored and record.success is False]
-    defects = [
-        Defect(
-            f"the known solution does not win task {record.task_id}", tasks=(record.task_id,), known=reason
-        )
-        for record in lost
-        if (reason := unwinnable.get(record.task_id))
-    ]
+    unwinnable = subject.environment.unwinnable if subject.environment is not None else {}
+    best = {trace.task: trace.returned for trace in sorted(await played_traces(subject), key=_returned)}
+    records = await _validate(subject, subject.tasks, solver=True)
+    lost = [record for record in records if record.scored and _is_lost(record, best.get(record.task_id, 0.0))]
     failed = [record for record in lost if record.task_id not in unwinnable]
+    defects = [
+        Defect(f"the known solution does not win task {each.task_id}", "", (each.task_id,), known=reason)
+        for each in lost
+        if (reason := unwinnable.get(each.task_id))
+    ]
     if failed:
-        defects.insert(0, await _lost_defect(subject, failed))
-    faults = Counter(
-        str(fault["kind"]) for record in gold if (fault := record.fault or record.agent_fault) is not None
-    )
-    note = "".join(f"{number} episodes ended by {kind}; " for kind, number in faults.items()).rstrip("; ")
-    if all(record.success is None for record in gold) and subject.facts.success_at is None:
-        note = "; ".join(filter(None, [note, "the environment reports no success"]))
-    return Checked(defects[: _MOST + len(unwinnable)], {"played": len(gold), "not_won": len(failed)}, note)
+        defects.insert(0, await _lost_defect(subject, failed, best.get(failed[0].task_id, 0.0)))
+    faults = Counter(fault["kind"] for each in records if (fault := each.fault or each.agent_fault))
+    note = ", ".join(f"{number} episodes ended by {kind}" for kind, number in faults.items())
+    return Checked(defects, {"played": len(records), "not_won": len(failed)}, note)
 
 
-async def _validations(
-    subject: Subject,
-    tasks: Sequence[int],
-    keep: Callable[[EpisodeRecord], object],
-    *,
-    solver: bool = False,
-    success_at: float | None = None,
-) -> AsyncIterator[Validation]:
-    """Yield the results of `validate` for batches of tasks until the time is used.
+def _returned(trace: Trace) -> float:
+    return trace.returned
+
+
+def _is_lost(record: EpisodeRecord, best: float) -> bool:
+    """Return whether an episode is no success, or, if the environment does not report it, not the best."""
+    return record.return_ < best - _CLOSE if record.success is None else not record.success
+
+
+async def _validate(
+    subject: Subject, tasks: Sequence[int], *, solver: bool = False, success_at: float | None = None
+) -> list[EpisodeRecord]:
+    """Return the episodes that `validate` plays until the time is used.
+
+    Args:
+        subject: The audited environment.
+        tasks: Numbers of the tasks.
+        solver: Whether the solver plays; otherwise the cheap policies.
+        success_at: Minimum return for success.
 
     Raises:
         NotApplicable: The tasks cannot be played.
     """
-    known = subject.environment
+    records: list[EpisodeRecord] = []
     for start in range(0, len(tasks), _BATCH):
         if start and subject.seconds_left < 0:
-            return
+            break
+        work = validate(
+            subject.make,
+            subject.solver if solver else None,
+            tasks[start : start + _BATCH],
+            null=not solver,
+            policies=not solver,
+            concurrency=2,
+            on_episode=records.append,
+            timeout=subject.timeout,
+            success_at=success_at,
+        )
         try:
-            yield await validate(
-                subject.make,
-                subject.solver if solver else None,
-                tasks[start : start + _BATCH],
-                null=not solver,
-                policies=not solver,
-                cheap_wins={} if known is None else known.cheap_wins,
-                concurrency=2,
-                on_episode=keep,
-                timeout=subject.timeout,
-                success_at=success_at,
-            )
+            await asyncio.wait_for(work, 2 * max(1.0, subject.seconds_left))
+        except (TimeoutError, asyncio.TimeoutError):
+            break
         except AgentGymError as error:
             raise NotApplicable(f"the tasks cannot be played: {error}") from error
+    return records
 
 
-async def _lost_defect(subject: Subject, failed: Sequence[EpisodeRecord]) -> Defect:
+async def _lost_defect(subject: Subject, failed: Sequence[EpisodeRecord], best: float) -> Defect:
     record = failed[0]
-    actions = [text for text in record.replies[: record.turns]]
+    won = _WON.format(at=_threshold(subject) if record.success is False else best - _CLOSE)
     lines = [
-        *steps_lines(subject, ActionSequence(record.task_id, tuple(actions))),
-        'assert steps[-1][4].get("success"), "the known solution does not win"',
+        *steps_lines(subject, ActionSequence(record.task_id, record.replies[: record.turns])),
+        f'assert {won}, "the known solution does not win"',
     ]
-    tasks = tuple(record.task_id for record in failed)
-    score = "no score" if record.score is None else f"score {record.score:g}"
     return Defect(
         f"the known solution does not win {len(failed)} tasks, such as task {record.task_id}: "
-        f"{score}, {record.ending} after {record.turns} turns",
+        f"the return is {record.return_:g}, {record.ending} after {record.turns} turns",
         "repair the tasks, the solver or the turn limit, or list the tasks as unwinnable",
-        tasks,
+        tuple(each.task_id for each in failed),
         await program(subject, lines),
     )
+
+
+_WON = 'steps[-1][4].get("success", sum(step[1] for step in steps) >= {at!r})'
+"""An expression of programs: whether the episode was won."""
+
+
+def _threshold(subject: Subject) -> float:
+    return _CLOSE if subject.facts.success_at is None else subject.facts.success_at
 
 
 async def check_floors(subject: Subject) -> Checked:
@@ -342,17 +377,16 @@ async def check_floors(subject: Subject) -> Checked:
     tasks: Sequence[int] = subject.tasks
     if not subject.splits and tasks == tuple(range(len(tasks))) and subject.facts.task_option is None:
         tasks = range(max(len(tasks), _SEEDS))
-    records: list[EpisodeRecord] = []
-    results: dict[str, PolicyResult] = {}
-    async for validation in _validations(subject, tasks, records.append, success_at=at):
-        for name, one in validation.policies.items():
-            before = results.get(name, replace(one, played=0, won=0, faulted=0))
-            results[name] = replace(one, played=before.played + one.played, won=before.won + one.won)
+    known = subject.environment.cheap_wins if subject.environment is not None else {}
+    by_policy: dict[str, list[EpisodeRecord]] = {}
+    for record in await _validate(subject, tasks, success_at=at):
+        by_policy.setdefault(record.agent, []).append(record)
+    results = {name: policy_result(name, of, known.get(name, "")) for name, of in by_policy.items()}
     defects = []
     for name, one in results.items():
-        if one.won > 1 and one.interval[0] > one.most:
-            won = [each for each in records if each.agent == name and each.scored and each.success]
-            defects.append(await _floor_defect(subject, name, one, won))
+        if one.won > 1 and (interval := one.interval) and interval[0] > one.most:
+            won = [each for each in by_policy[name] if each.scored and each.success]
+            defects.append(await _floor_defect(subject, name, one, won, at or _threshold(subject)))
     unknown = [each for each in defects if not each.known]
     measured = {name: {"played": one.played, "won": one.won} for name, one in results.items()}
     return Checked([*unknown[:_MOST], *(each for each in defects if each.known)], {"policies": measured})
@@ -362,7 +396,7 @@ async def _winning_return(subject: Subject) -> float | None:
     """Return the return that counts as a success; None if the environment decides it.
 
     Raises:
-        NotApplicable: The returns of the episodes do not tell a success.
+        NotApplicable: The returns of the episodes do not show a success.
     """
     traces = [trace for trace in await played_traces(subject) if _ends(trace)]
     if subject.facts.success_at is not None or any(_outcome(trace) is not None for trace in traces):
@@ -377,31 +411,25 @@ async def _winning_return(subject: Subject) -> float | None:
 
 
 async def _floor_defect(
-    subject: Subject, name: str, result: PolicyResult, won: Sequence[EpisodeRecord]
+    subject: Subject, name: str, result: PolicyResult, won: Sequence[EpisodeRecord], at: float
 ) -> Defect:
-    reason = result.reason
     text = (
         f"the policy {name!r} wins {result.won} of {result.played} tasks ({result.share:.0%}), "
         f"above {result.most:.0%}"
     )
-    tasks = tuple(record.task_id for record in won)
-    if reason:
-        return Defect(text, tasks=tasks, known=reason)
+    tasks = tuple(sorted(record.task_id for record in won))
+    if result.reason:
+        return Defect(text, tasks=tasks, known=result.reason)
     shortest = sorted(won, key=lambda record: (record.turns, record.task_id))[:_MOST]
     sequences = [ActionSequence(each.task_id, each.replies[: each.turns]) for each in shortest]
-    reset = reset_call(subject, 0).replace("0", "task", 1)
     played = ", ".join(f"{each.task}: {actions_text(subject, each)}" for each in sequences)
     lines = [
         "def win(task, actions, env):",
-        f"    env.{reset}",
+        f"    env.{reset_call(subject, 0).replace('0', 'task')}",
         "    steps = [env.step(action) for action in actions]",
-        f"    return {_WON.format(at=subject.facts.success_at)}",
+        f"    return {_WON.format(at=at)}",
         f"played = {{{played}}}",
         f"assert not all(win(*each, make()) for each in played.items()), {f'{name} wins'!r}",
     ]
-    advice = "make every task need more than luck: check answers exactly, and pay only for the goal"
+    advice = "let every task need knowledge: check answers exactly, and pay only for the goal"
     return Defect(text, advice, tasks, await program(subject, lines))
-
-
-_WON = 'steps[-1][4].get("success", sum(step[1] for step in steps) >= ({at} or 1e-6))'
-"""An expression of programs: whether the episode was won."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -36,6 +35,10 @@ _SOLUTION = 3
 _PAIRS = 30
 _PLAYS = 3
 _CONTEXT = 8
+"""Characters before a goal that show where a prompt states it."""
+
+_SENTENCE = 30
+_SENTENCE_WORDS = 5
 _TASK_KEYS = ("task", "question", "instruction", "problem", "query")
 _ANSWER_KEYS = ("answer", "solution", "expected", "gold", "ground_truth")
 _LABEL = re.compile(
@@ -56,7 +59,12 @@ async def check_splits(subject: Subject) -> Checked:
     for (one, tasks), (other, others) in itertools.combinations(parts.items(), 2):
         if is_for_evaluation(one) != is_for_evaluation(other) and (shared := {*tasks} & {*others}):
             text = f"the splits {one!r} and {other!r} share {len(shared)} tasks, such as {min(shared)}"
-            return Checked([Defect(text, _DIVIDE, tuple(sorted(shared))[:10])])
+            lines = [
+                "splits = make().get_wrapper_attr('splits')",
+                f"assert not {{*splits[{one!r}]}} & {{*splits[{other!r}]}}, 'the splits share tasks'",
+            ]
+            tasks = tuple(sorted(shared))
+            return Checked([Defect(text, _DIVIDE, tasks[:10], await program(subject, lines))])
     return await _compare(subject, parts, within=False)
 
 
@@ -92,7 +100,7 @@ async def _compare(subject: Subject, parts: Mapping[str, Sequence[int]], *, with
         pair
         for group in groups.values()
         for pair in itertools.islice(itertools.combinations(group, 2), _PAIRS)
-        if _are_together(*pair, split_of, parts) is within
+        if _are_together(*pair, split_of) is within
     ]
     for one, other in pairs[:: len(pairs) // _PAIRS + 1]:
         if subject.seconds_left < -seconds:
@@ -102,9 +110,7 @@ async def _compare(subject: Subject, parts: Mapping[str, Sequence[int]], *, with
     return Checked((), measured)
 
 
-def _are_together(
-    one: int, other: int, split_of: Mapping[int, str], parts: Mapping[str, Sequence[int]]
-) -> bool | None:
+def _are_together(one: int, other: int, split_of: Mapping[int, str]) -> bool | None:
     """Return whether two tasks are of one split; None for two splits that are both for evaluation."""
     first, second = split_of[one], split_of[other]
     if first == second:
@@ -152,8 +158,8 @@ async def _equal_defect(
     )
     lines = [
         "one, other = make(), make()",
-        f"begun = [one.{reset_call(subject, one)}[0], other.{reset_call(subject, other)}[0]]",
-        f'assert str(begun[0]) != str(begun[1]), "tasks {one} and {other} are equal"',
+        f"texts = [one.{reset_call(subject, one)}[0], other.{reset_call(subject, other)}[0]]",
+        f'assert str(texts[0]) != str(texts[1]), "tasks {one} and {other} are equal"',
     ]
     return Defect(
         f"the tasks {one} and {other} {where} are equal: they begin and play alike",
@@ -178,13 +184,11 @@ async def check_leakage(subject: Subject) -> Checked:
         defects.append(
             await _leak_defect(subject, task, text, f"contains its own answer, {shown_value(text)}", leaks)
         )
-    goals = {trace.task: goal for trace in begun if len(goal := goal_of(trace.last_info) or "") >= _GOAL}
-    foreign = {trace.task: text for trace in begun if (text := _foreign_goal(trace, goals))}
-    if foreign:
+    if foreign := _foreign_goals(begun):
         task, text = next(iter(foreign.items()))
         words = f"contains the goal of another task, {shown_value(text)}"
         defects.append(await _leak_defect(subject, task, text, words, foreign))
-    return Checked(defects, {"prompts": len(begun), "goals": len(goals), "solutions": len(solved)})
+    return Checked(defects, {"prompts": len(begun), "solutions": len(solved)})
 
 
 def _own_answer(subject: Subject, trace: Trace, solved: Trace | None) -> str:
@@ -213,23 +217,41 @@ def _answers(subject: Subject, actions: Sequence[str]) -> list[str]:
         with contextlib.suppress(ActionError):
             action = action_format.parse(last, grammar)
             if isinstance(action, Action) and action.blind_answers:
-                return [str(getattr(action, field.name)) for field in dataclasses.fields(action)][:1]
+                return [str(value) for value in vars(action).values()][:1]
         return []
     match = _ANSWERING.search(last)
-    return [match[1]] if match else [last.strip()] if len(actions) == 1 else []
+    return [last.strip(), last.strip().partition(" ")[2], *([match[1]] if match else [])]
 
 
-def _foreign_goal(trace: Trace, goals: Mapping[int, str]) -> str:
-    """Return the goal of another task that a first observation states as it states its own."""
-    prompt, own = " ".join(str(trace.observation).split()), " ".join(goals.get(trace.task, "").split())
-    at = prompt.find(own) if own else -1
-    if at < _CONTEXT:  # unknown how a goal is stated here
-        return ""
-    for goal in goals.values():
-        text = " ".join(goal.split())
-        if text not in own and own not in text and f"{prompt[at - _CONTEXT : at]}{text}" in prompt:
-            return text
-    return ""
+def _foreign_goals(begun: Sequence[Trace]) -> dict[int, str]:
+    """Return the goals of other tasks that first observations contain, by the task of the observation.
+
+    A short goal counts only where prompts state their own goals: after the same characters.
+    """
+    prompts = {trace.task: " ".join(str(trace.observation).split()) for trace in begun}
+    goals = {trace.task: " ".join((goal_of(trace.last_info) or "").split()) for trace in begun}
+    goals = {task: goal for task, goal in goals.items() if len(goal) >= _GOAL}
+    contexts = Counter(
+        context
+        for task, goal in goals.items()
+        for context in {
+            prompts[task][match.start() - _CONTEXT : match.start()]
+            for match in re.finditer(re.escape(goal), prompts[task])
+            if match.start() >= _CONTEXT
+        }
+    )
+    usual = [context for context, number in contexts.items() if number > 0.8 * len(goals)]
+    foreign = {}
+    for task, prompt in prompts.items():
+        own = goals.get(task, "")
+        for goal in dict.fromkeys(goals.values()):
+            if goal not in prompt or goal in own or own in goal:
+                continue
+            sentence = len(goal) >= _SENTENCE and goal.count(" ") >= _SENTENCE_WORDS - 1
+            if sentence or any(context + goal in prompt for context in usual):
+                foreign[task] = goal
+                break
+    return foreign
 
 
 async def _leak_defect(
