@@ -29,7 +29,7 @@ _MOST_OFFERS = 40
 _MOST_LISTED = 8
 
 _LIST = re.compile(
-    r"(?:actions|commands|moves)(?: are| you can (?:use|take))?:[ \t]*(?P<line>[^\n]*)"
+    r"(?:\b(?:actions|commands|moves|verbs|choose from|one of|you can)\b[^\n:.]{0,40}):[ \t]*(?P<line>[^\n]*)"
     r"(?P<items>(?:\n+[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]+)*)",
     re.IGNORECASE,
 )
@@ -37,9 +37,13 @@ _ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(.+)$", re.MULTILINE)
 _PLAIN = re.compile(r"[a-z][a-z0-9_-]*(?: [a-z0-9_-]+){0,3}", re.IGNORECASE)
 _REFUSAL = re.compile(
     r"invalid|unknown|not (?:a |an )?(?:valid|known|recogni[sz]ed|understood|allowed|legal|possible|action)"
-    r"|(?:don't|do not|didn't|can't|cannot) (?:understand|recogni[sz]e)|no such (?:action|command)|illegal",
+    r"|(?:don't|do not|didn't|can't|cannot) (?:understand|recogni[sz]e)|no such (?:action|command)|illegal"
+    r"|nothing happens",
     re.IGNORECASE,
 )
+_IDLE = re.compile(r"\b(?:wait|noop|no-op|none|pass|stay|rest|stop|look|examine|inventory)\b", re.IGNORECASE)
+"""Admissible actions that may change nothing."""
+
 
 _UNKNOWN = re.compile(
     r"invalid|unknown|not (?:a |an )?(?:valid|known|recogni[sz]ed|understood|action)"
@@ -61,7 +65,7 @@ async def check_prompt(subject: Subject) -> Checked:
     measured = {"samples": len(samples), "listed": len(listed)}
     if samples and all(text in refused for text in samples):
         chosen, reason = samples[:1], "every sample of the action space"
-    elif all(text in refused for text in listed):  # the prompt may require a form around them
+    elif all(text in refused for text in listed) and not await _are_plain(subject):
         chosen, reason = [], ""
     else:
         chosen, reason = (
@@ -71,6 +75,12 @@ async def check_prompt(subject: Subject) -> Checked:
     return Checked(
         [await _prompt_defect(subject, reason, text, refused[text]) for text in chosen[:3]], measured
     )
+
+
+async def _are_plain(subject: Subject) -> bool:
+    """Return whether the known solutions are plain words, so that the prompt requires no form of actions."""
+    actions = [step.action for trace in await subject.solved() for step in trace.transitions]
+    return bool(actions) and all(_PLAIN.fullmatch(action) for action in actions)
 
 
 def _read_back(subject: Subject, grammar: Any, action_format: Any) -> Checked:
@@ -101,8 +111,8 @@ def _listed(prompt: str) -> list[str]:
         parts = re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+|;", line) if line.strip() else []
         items = [re.split(r"\s[-–:(]|:|\s=", item)[0] for item in _ITEM.findall(match["items"])]
         texts = [part.strip().strip("`'\"“”") for part in (*parts, *items)]
-        if len(texts) > 1 and all(_PLAIN.fullmatch(text) for text in texts):
-            found += texts
+        texts = [text for text in texts if _PLAIN.fullmatch(text)]
+        found += texts if len(texts) > 1 else []
     return list(dict.fromkeys(found))
 
 
@@ -186,13 +196,15 @@ async def _prompt_defect(
 
 def _refusal_lines(subject: Subject, state: ActionSequence, action: str) -> list[str]:
     """Return the lines of a program that asserts that an action is answered unlike a senseless text."""
+    listed = action in (subject.facts.system_prompt or "")
+    repaired = "action not in make().get_wrapper_attr('system_prompt') or " if listed else ""
     return [
         "def answer(env, action):",
         f"    env.{reset_call(subject, state.task)}",
         f"    steps = [env.step(each) for each in [*{actions_text(subject, state)}, action]]",
         '    return str(steps[-1][0]).replace(action, "")',
         f"action, senseless = {action!r}, {subject.choices.reply(SENSELESS)!r}",
-        'assert answer(make(), action) != answer(make(), senseless), "the action is refused"',
+        f'assert {repaired}answer(make(), action) != answer(make(), senseless), "the action is refused"',
     ]
 
 
@@ -207,7 +219,7 @@ async def check_legal(subject: Subject) -> Checked:
     played = 0
     async with subject.open() as env:
         for state, texts in offers[:: len(offers) // _MOST_OFFERS + 1]:
-            for text in texts[:: len(texts) // _MOST_LISTED + 1]:
+            for text in [each for each in texts if not _IDLE.search(each)][:: len(texts) // _MOST_LISTED + 1]:
                 if subject.seconds_left < 0:
                     break
                 action, senseless = subject.choices.reply(text), subject.choices.reply(SENSELESS)

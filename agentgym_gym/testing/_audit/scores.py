@@ -91,11 +91,11 @@ _MOST = 3
 
 
 def steps_lines(subject: Subject, case: ActionSequence) -> list[str]:
-    """Return the lines of a program that play a sequence: ``steps`` begins with the info of the reset."""
+    """Return the lines of a program that play a sequence to its end; ``steps`` begins with the reset."""
     return [
         "env = make()",
         f"steps = [(None, 0, False, False, env.{reset_call(subject, case.task)}[1])]",
-        f"steps += map(env.step, {actions_text(subject, case)})",
+        f"steps += (env.step(each) for each in {actions_text(subject, case)} if not any(steps[-1][2:4]))",
     ]
 
 
@@ -136,8 +136,14 @@ def _success_rules(subject: Subject, traces: Sequence[Trace]) -> Iterator[tuple[
         yield (
             lambda trace: _misses_threshold(trace, at),
             "register the return of a solved task as reward_threshold",
-            f"{won} or {total} < {at!r}",
+            f"{won} or {total} < (env.spec.reward_threshold or 1e9)",
         )
+        if subject.solver is not None and max((trace.returned for trace in ended), default=at) < at:
+            yield (
+                lambda trace: _stays_below(trace, at),
+                "register the return of a solved task as reward_threshold",
+                f"not {won} or {total} >= (env.spec.reward_threshold or 0)",
+            )
 
 
 def _outcome(trace: Trace) -> bool | None:
@@ -218,6 +224,12 @@ def _misses_threshold(trace: Trace, at: float) -> str:
     return ""
 
 
+def _stays_below(trace: Trace, at: float) -> str:
+    if _ends(trace) and _outcome(trace) and trace.returned < at:
+        return f"a success below the reward_threshold: a success has {trace.returned:g}, none has {at:g}"
+    return ""
+
+
 async def check_credit(subject: Subject) -> Checked:
     """Replace paid actions by a senseless one: a reward that is paid again does not depend on the action."""
     require_text_actions(subject)
@@ -268,7 +280,7 @@ async def _credit_defect(
     )
     lines = [
         *steps_lines(subject, case),
-        f'assert steps[-1][1] < {reward - _CLOSE!r}, "a senseless action is paid"',
+        f'assert sum(step[1] for step in steps[{turn}:]) < {reward - _CLOSE!r}, "a senseless action is paid"',
     ]
     return Defect(
         f"task {case.task} pays {reward:g} in turn {turn} for {shown_value(action)}, and as much for "

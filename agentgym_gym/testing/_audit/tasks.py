@@ -42,7 +42,8 @@ _SENTENCE_WORDS = 5
 _TASK_KEYS = ("task", "question", "instruction", "problem", "query")
 _ANSWER_KEYS = ("answer", "solution", "expected", "gold", "ground_truth")
 _LABEL = re.compile(
-    r"\b(?:answer|solution|ground truth|(?:secret|hidden|correct|expected|gold)(?:\s+\w+)?)"
+    r"\b(?:answer|solution|ground truth|debug|(?:secret|hidden|correct|expected|gold)(?:\s+\w+)?"
+    r"|target (?:word|answer|number|code))"
     r"\s*(?:\b(?:is|was)\b\s*:?|[:=(\[]+)\s*[\"'`]?$",
     re.IGNORECASE,
 )
@@ -63,8 +64,8 @@ async def check_splits(subject: Subject) -> Checked:
                 "splits = make().get_wrapper_attr('splits')",
                 f"assert not {{*splits[{one!r}]}} & {{*splits[{other!r}]}}, 'the splits share tasks'",
             ]
-            tasks = tuple(sorted(shared))
-            return Checked([Defect(text, _DIVIDE, tasks[:10], await program(subject, lines))])
+            both = tuple(sorted(shared))[:10]
+            return Checked([Defect(text, _DIVIDE, both, await program(subject, lines))])
     return await _compare(subject, parts, within=False)
 
 
