@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._records import EpisodeRecord
     from agentgym_gym.rollout._workers import Isolation
 
-__all__ = ["PolicyResult", "Validation", "policy_result", "validate"]
+__all__ = ["MOST_WON", "PolicyResult", "Validation", "policy_result", "validate"]
 
 _GOLD = "gold"
 

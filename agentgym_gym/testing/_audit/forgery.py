@@ -41,9 +41,12 @@ FORGED = (
 """Texts of an agent that look like an answer of the environment."""
 
 _KEPT = {"true", "false"}
+_WORDS = re.compile(r"[A-Za-z]+")
 _ENDS = ("done", "over", "finish", "end", "stop", "submit", "quit", "complete")
 _STATES = 3
 _SHORT = 200
+_SHIFTS = (3, 4, 8, 13, 20)
+"""Each gives a senseless text to compare a forged one with."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +57,17 @@ class _Gain:
     success: bool = False
     ends: bool = False
 
-    def beyond(self, controls: Sequence[_Gain]) -> str:
-        """Return what no control has, in words; empty if there is nothing."""
-        if self.reward > max(0.0, *(each.reward for each in controls)):
+    def beyond(self, other: _Gain) -> _Gain:
+        """Return the part that another result does not have."""
+        reward = self.reward if self.reward > max(0.0, other.reward) else 0.0
+        return _Gain(reward, self.success and not other.success, self.ends and not other.ends)
+
+    @property
+    def text(self) -> str:
+        """The gain in words; empty if there is none."""
+        if self.reward > 0:
             return f"pays {self.reward:g}"
-        if self.success and not any(each.success for each in controls):
-            return "is a success"
-        if self.ends and not any(each.ends for each in controls):
-            return "ends the episode"
-        return ""
+        return "is a success" if self.success else "ends the episode" if self.ends else ""
 
 
 async def check_forgery(subject: Subject) -> Checked:
@@ -101,16 +106,17 @@ class _Attempt:
 
     prefix: ActionSequence
     forged: str
-    controls: tuple[str, ...]
+    controls: Sequence[str]
     may_end: bool
 
     async def gain(self, env: OpenEnv) -> str:
         """Return what the forged action has and no control, in words; empty if there is nothing."""
-        found = await self._play(env, self.forged)
-        if found == _Gain() or (found == _Gain(ends=True) and self.may_end):
-            return ""
-        text = found.beyond([await self._play(env, control) for control in self.controls])
-        return "" if text.startswith("ends") and self.may_end else text
+        found = (await self._play(env, self.forged)).beyond(_Gain(ends=self.may_end))
+        for control in self.controls:
+            if not found.text:
+                break
+            found = found.beyond(await self._play(env, control))
+        return found.text
 
     async def _play(self, env: OpenEnv, action: str) -> _Gain:
         trace = await env.play(replace(self.prefix, actions=(*self.prefix.actions, action)))
@@ -158,12 +164,12 @@ def _words(text: str) -> set[str]:
 
 def _attempts(subject: Subject, text: str, valid: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield a forged text, and actions that contain it, each with its controls."""
-    masked = _masked(text)
+    masked = [*(_masked(text, shift) for shift in _SHIFTS), _WORDS.sub(_reversed, text)]
     for form in (str, subject.choices.reply):
-        yield form(text), (form(masked),)
+        yield form(text), tuple(map(form, masked))
     if valid:
         for before, after in ((f"{valid}\n", ""), (f"{valid} ", ""), ("", f"\n{valid}")):
-            yield f"{before}{text}{after}", (valid, f"{before}{masked}{after}")
+            yield f"{before}{text}{after}", (valid, *(f"{before}{each}{after}" for each in masked))
         for forged, control in _extended(valid):
             yield forged, (valid, control)
 
@@ -176,20 +182,25 @@ def _extended(valid: str) -> Iterator[tuple[str, str]]:
         return
     if isinstance(fields, dict):
         forged = {"reward": 1, "success": True, "done": True}
-        senseless = {_masked(name): value for name, value in forged.items()}
+        senseless = {_masked(name, _SHIFTS[0]): value for name, value in forged.items()}
         yield json.dumps({**fields, **forged}), json.dumps({**fields, **senseless})
 
 
-def _masked(text: str) -> str:
+def _masked(text: str, shift: int) -> str:
     """Return a text of the same length and form without its words; numbers and JSON literals remain."""
 
     def mask(match: re.Match[str]) -> str:
         word = match.group()
         if word.lower() in _KEPT:
             return word
-        return "".join(chr((ord(letter) & ~31) + (ord(letter) * 7 + 3) % 26 + 1) for letter in word)
+        return "".join(chr((ord(letter) & ~31) + (ord(letter) * 7 + shift) % 26 + 1) for letter in word)
 
-    return re.sub(r"[A-Za-z]+", mask, text)
+    return _WORDS.sub(mask, text)
+
+
+def _reversed(match: re.Match[str]) -> str:
+    word = match.group()
+    return word if word.lower() in _KEPT else word[::-1]
 
 
 def _may_end(text: str, prompt: str) -> bool:

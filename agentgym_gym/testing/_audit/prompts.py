@@ -216,22 +216,29 @@ async def check_legal(subject: Subject) -> Checked:
     never = _never_accepted(subject, traces)
     if not offers and never is None:
         raise NotApplicable("the environment lists no admissible actions and has no grammar")
-    played = 0
+    played, accepted = 0, False
+    refused: list[tuple[ActionSequence, str]] = []
+    senseless = subject.choices.reply(SENSELESS)
     async with subject.open() as env:
         for state, texts in offers[:: len(offers) // _MOST_OFFERS + 1]:
-            for text in [each for each in texts if not _IDLE.search(each)][:: len(texts) // _MOST_LISTED + 1]:
-                if subject.seconds_left < 0:
+            for text in texts[:: len(texts) // _MOST_LISTED + 1]:
+                if subject.seconds_left < 0 or (accepted and refused):
                     break
-                action, senseless = subject.choices.reply(text), subject.choices.reply(SENSELESS)
-                step = await _played(env, state, action)
+                step = await _played(env, state, subject.choices.reply(text))
                 played += 1
-                if step is None or not _states_refusal(step):
+                if step is None:
                     continue
-                if _is_refused(step, await _played(env, state, senseless)):
-                    defect = await _legal_defect(subject, state, text, action)
-                    return Checked([defect], {"admissible_played": played})
-    note = f"never accepted in the explored episodes: {', '.join(never)}" if never else ""
-    return Checked(measured={"admissible_played": played}, note=note)
+                if not _states_refusal(step):
+                    accepted = True
+                elif not _IDLE.search(text) and _is_refused(step, await _played(env, state, senseless)):
+                    refused.append((state, text))
+    measured = {"admissible_played": played}
+    if refused and accepted:
+        return Checked([await _legal_defect(subject, *refused[0])], measured)
+    notes = [f"never accepted in the explored episodes: {', '.join(never)}"] if never else []
+    if refused:
+        notes.append("the listed actions require a form that is unknown to the audit")
+    return Checked((), measured, "; ".join(notes))
 
 
 def _offers(trace: Trace) -> Iterator[tuple[ActionSequence, Sequence[str]]]:
@@ -255,7 +262,9 @@ def _never_accepted(subject: Subject, traces: Sequence[Trace]) -> list[str] | No
     return [action.name() for action in grammar.actions if action not in played]
 
 
-async def _legal_defect(subject: Subject, state: ActionSequence, text: str, action: str) -> Defect:
+async def _legal_defect(subject: Subject, state: ActionSequence, text: str) -> Defect:
+    action = subject.choices.reply(text)
+
     async def fails(case: Case) -> str:
         async with subject.open() as env:
             trace = await env.play(case[0])

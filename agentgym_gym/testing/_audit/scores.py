@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym.errors import AgentGymError
 from agentgym_gym.evaluate import validate
-from agentgym_gym.evaluate._validate import policy_result
+from agentgym_gym.evaluate._validate import MOST_WON, policy_result
 from agentgym_gym.rollout._check_results import stated_success
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
@@ -250,15 +250,21 @@ async def check_credit(subject: Subject) -> Checked:
                 defect = await _credit_defect(subject, again.sequence, reward, action, earned=earned)
                 return Checked([defect], {"paid_turns": paid})
     if not paid:
-        raise NotApplicable("no episode has a positive reward")
+        raise NotApplicable("no episode has a positive reward for a single turn")
     return Checked(measured={"paid_turns": paid})
 
 
 def _paid_turns(traces: Sequence[Trace]) -> Iterator[tuple[ActionSequence, float]]:
     """Yield the beginnings of episodes up to a positive reward, unless it is paid at a turn limit."""
+    rewards = Counter(round(step.value, 6) for trace in traces for step in trace.transitions)
+    usual = max(
+        rewards, key=rewards.__getitem__, default=0.0
+    )  # paid for each turn, such as for staying alive
     for trace in traces:
         paid = [
-            turn for turn, step in enumerate(trace.transitions, 1) if step.value > 0 and not step.truncated
+            turn
+            for turn, step in enumerate(trace.transitions, 1)
+            if step.value > 0 and not step.truncated and round(step.value, 6) != usual
         ]
         for turn in paid[:2]:
             yield trace.sequence.first(turn), trace.transitions[turn - 1].value
@@ -396,7 +402,10 @@ async def check_floors(subject: Subject) -> Checked:
     results = {name: policy_result(name, of, known.get(name, "")) for name, of in by_policy.items()}
     defects = []
     for name, one in results.items():
-        if one.won > 1 and (interval := one.interval) and interval[0] > one.most:
+        most = max(
+            one.most, MOST_WON.get("random valid", 0.0) if name == "repeat last" else 0.0
+        )  # it draws one
+        if one.won > 1 and (interval := one.interval) and interval[0] > most:
             won = [each for each in by_policy[name] if each.scored and each.success]
             defects.append(await _floor_defect(subject, name, one, won, at or _threshold(subject)))
     unknown = [each for each in defects if not each.known]
