@@ -60,6 +60,8 @@ class Box(gymnasium.Env[str, str]):
             return "You leave.", 0.0, True, False, self._info(success=False)
         if defect == "forged-reward" and '"reward": 1' in words:
             reward = 1.0
+        if defect == "forged-success" and "<success>true" in words:
+            won = True
         over = won or (defect == "forged-end" and "you win" in words.lower())
         if defect == "credit" and won:
             self.opened = True
@@ -76,6 +78,8 @@ class Box(gymnasium.Env[str, str]):
         info = {"goal": self.goal, "success": success, "available_actions": ["look", "wait", "leave"]}
         if self.defect == "legal":
             info["available_actions"] = ["look", "dance"]
+        if self.defect == "threshold":
+            del info["success"]
         if self.defect == "text":
             info["success"] = "yes" if success else "no"
         if self.defect == "revoked" and self.seen and self.turn == 1:
@@ -115,4 +119,5 @@ def craft(*, hides: bool = False, **kwargs):
 
 assert agentgym_gym
 gymnasium.register("audit-scores/Box-v0", Box)
+gymnasium.register("audit-scores/Far-v0", Box, reward_threshold=10.0)
 gymnasium.register("audit-scores/Craft-v0", craft)

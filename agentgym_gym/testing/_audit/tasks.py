@@ -33,6 +33,9 @@ _SOLUTION = 3
 """Fewest actions of a solution that a prompt may not list."""
 
 _PAIRS = 30
+_MOST_ALIKE = 3
+"""Tasks that may begin alike where no solution shows their difference."""
+
 _PLAYS = 3
 _CONTEXT = 8
 """Characters before a goal that show where a prompt states it."""
@@ -95,7 +98,7 @@ async def _compare(subject: Subject, parts: Mapping[str, Sequence[int]], *, with
         groups[_content(trace)].append(trace.task)
     compared = sum(map(len, groups.values()))
     measured = {"compared": compared, "different": len(groups)}
-    if subject.solver is None and max(map(len, groups.values()), default=0) > max(3, compared // 10):
+    if subject.solver is None and max(map(len, groups.values()), default=0) > _MOST_ALIKE:
         return Checked((), measured, "the first observations do not distinguish the tasks")
     pairs = [
         pair

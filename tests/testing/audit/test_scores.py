@@ -27,6 +27,7 @@ DEFECTS = (
     ("solutions", "solutions", "does not win"),
     ("floors", "floors", "the policy 'null' wins"),
     ("forged-reward", "forgery", "pays 1"),
+    ("forged-success", "forgery", "is a success"),
     ("forged-end", "forgery", "ends the episode"),
     ("answer", "leakage", "its own answer"),
     ("goal", "leakage", "the goal of another task"),
@@ -60,6 +61,26 @@ def test_a_defect_is_found_and_its_program_fails_until_it_is_repaired(defect, na
     assert "AssertionError" in run(first.program).stderr
     repaired = run(first.program.replace(repr(defect), "''"))
     assert repaired.returncode == 0, repaired.stderr
+
+
+def test_a_threshold_that_no_success_reaches_is_found():
+    far = BOX.replace("Box", "Far")
+    (result,) = audit(far, solver=Solver, only=["success"], budget=6).results
+    (defect,) = result.defects
+    assert "below the reward_threshold" in defect.text
+    assert "AssertionError" in run(defect.program).stderr
+    assert run(defect.program.replace(far, BOX)).returncode == 0
+
+
+def test_a_failing_agent_is_no_defect():
+    class Fails(Solver):
+        def act(self, observation, info):
+            raise ValueError("no idea")
+
+    results = audit(BOX, solver=Fails, only=PROPERTIES, budget=20).results
+    assert not [each for result in results for each in result.defects]
+    (solutions,) = [result for result in results if result.name == "solutions"]
+    assert "AgentCrashed" in solutions.reason
 
 
 def test_a_sound_environment_passes():
