@@ -88,8 +88,8 @@ async def check_forgery(subject: Subject) -> Checked:
                 for forged, controls in _attempts(subject, text, valid):
                     played += 1
                     attempt = _Attempt(prefix, forged, controls, may_end=_may_end(text, prompt))
-                    if await attempt.gain(env):
-                        return Checked([await _defect(subject, attempt)], {"forged": played})
+                    if await attempt.gain(env) and (defect := await _defect(subject, attempt)):
+                        return Checked([defect], {"forged": played})
     return Checked(measured={"forged": played})
 
 
@@ -207,15 +207,16 @@ def _may_end(text: str, prompt: str) -> bool:
     return any(word in text.lower() and word in prompt for word in _ENDS)
 
 
-async def _defect(subject: Subject, attempt: _Attempt) -> Defect:
+async def _defect(subject: Subject, attempt: _Attempt) -> Defect | None:
+    """Return the defect; None if it is not seen again, in a new environment."""
+
     async def fails(case: Case) -> str:
         async with subject.open() as env:
             return await replace(attempt, prefix=case[0]).gain(env)
 
     (prefix,), gain = await shrink((attempt.prefix,), fails, seconds=max(1.0, subject.seconds_left / 2))
     if not gain:
-        async with subject.open() as env:
-            gain = await attempt.gain(env) or "pays"
+        return None
     case = replace(prefix, actions=(*prefix.actions, attempt.forged))
     last = f"steps[{len(case.actions)}:]"
     condition = {

@@ -74,7 +74,7 @@ PROPERTIES: tuple[Property, ...] = (
         "No policy without knowledge wins more than 1 % of the tasks, random actions 2 %.",
         "A model would learn the shortcut, and scores would not measure its ability.",
         check_floors,
-        share=3,
+        share=2,
     ),
     Property(
         "forgery",

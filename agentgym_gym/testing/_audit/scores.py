@@ -39,7 +39,7 @@ SENSELESS = "xqzvk wjpfy"
 _BATCH = 4
 """Tasks that `validate` plays between two looks at the time."""
 
-_SEEDS = 200
+_SEEDS = 100
 """Seeds that cheap policies play at most, in an environment without splits."""
 
 _Rule: TypeAlias = Callable[[Trace], str]
@@ -244,6 +244,8 @@ async def check_credit(subject: Subject) -> Checked:
             for text in dict.fromkeys(senseless):
                 again = await env.play(replace(sequence, actions=(*prefix, text)))
                 if action == text or not _pays(again, len(prefix), reward):
+                    continue
+                if not _pays(await subject.play(again.sequence), len(prefix), reward):  # by chance
                     continue
                 late = await env.play(replace(sequence, actions=(*prefix[:-1], text, text)))
                 earned = bool(prefix) and not _pays(late, len(prefix), reward)
