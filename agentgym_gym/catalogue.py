@@ -23,6 +23,7 @@ __all__ = [
     "OnUnknown",
     "environments",
     "find",
+    "is_for_evaluation",
     "make_splits",
     "register",
 ]
@@ -197,7 +198,7 @@ class Environment:
         """The split to train on: ``train``, else the first that is not for evaluation, else the first."""
         if "train" in self.splits:
             return "train"
-        return next((name for name in self.splits if not _is_for_evaluation(name)), next(iter(self.splits)))
+        return next((name for name in self.splits if not is_for_evaluation(name)), next(iter(self.splits)))
 
     @property
     def evaluation_split(self) -> str:
@@ -218,7 +219,7 @@ class Environment:
         return {
             name: ids if isinstance(ids, range) else frozenset(ids)
             for name, ids in selectable.items()
-            if _is_for_evaluation(name)
+            if is_for_evaluation(name)
         }
 
     def has_task(self, task_id: int) -> bool:
@@ -229,7 +230,8 @@ class Environment:
 _EVALUATION = frozenset({"test", "dev", "val", "valid", "validation", "eval", "evaluation", "unseen"})
 
 
-def _is_for_evaluation(split: str) -> bool:
+def is_for_evaluation(split: str) -> bool:
+    """Return whether the name of a split has a word such as ``test`` or ``dev``."""
     return not _EVALUATION.isdisjoint(split.lower().replace("-", "_").split("_"))
 
 

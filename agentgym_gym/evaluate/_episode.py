@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EpisodeRecord
     from agentgym_gym.rollout._workers import Workers
 
-__all__ = ["AgentEpisode", "Caller", "RunningCalls", "call_here"]
+__all__ = ["AgentEpisode", "Caller", "RunningCalls", "call_here", "rendered_action"]
 
 
 class RunningCalls:
@@ -130,7 +130,9 @@ class AgentEpisode:
                 action = action if action.isascii() else scrub(action)
                 text = action if text is None else text
             elif isinstance(action, Action):
-                written, action = _render(episode.env, action, reply.thought, as_text=not accepts_actions)
+                written, action = rendered_action(
+                    episode.env, action, reply.thought, as_text=not accepts_actions
+                )
                 text = written if text is None else text
             elif action is not None:
                 text = _call_text(episode.env, action, text, step)
@@ -158,7 +160,7 @@ class AgentEpisode:
             raise AgentCrashed(f"{type(error).__name__}: {error}") from error
 
 
-def _render(env: Any, action: Action, thought: str, *, as_text: bool) -> tuple[str, Any]:
+def rendered_action(env: Any, action: Action, thought: str, *, as_text: bool) -> tuple[str, Any]:
     """Return the text of a typed action, and what to play: that text, or the action itself, unparsed.
 
     Raises:

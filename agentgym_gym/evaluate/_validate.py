@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout._records import EpisodeRecord
     from agentgym_gym.rollout._workers import Isolation
 
-__all__ = ["PolicyResult", "Validation", "validate"]
+__all__ = ["MOST_WON", "PolicyResult", "Validation", "policy_result", "validate"]
 
 _GOLD = "gold"
 
@@ -191,6 +191,7 @@ async def validate(
     tasks: Iterable[int],
     *,
     unwinnable: Collection[int] = (),
+    null: bool = True,
     policies: bool = False,
     cheap_wins: Mapping[str, str] = MappingProxyType({}),
     concurrency: int = 16,
@@ -212,6 +213,7 @@ async def validate(
         tasks: Task ids.
         unwinnable: Ids of the tasks that are listed as impossible. They are played too, and the known
             solutions must not win them.
+        null: Whether the agent that does nothing plays the tasks too.
         policies: Whether cheap policies play the tasks too: constant answers, the words of the goal, the
             first admissible action, random valid actions and others.
         cheap_wins: Reasons why some of the policies may win more tasks, by their names.
@@ -235,7 +237,7 @@ async def validate(
         env_id, servers = probe.facts.env_id, Servers(probe.facts.capacity)
         refused = _refused(probe.env, gold, tasks)
         cheap = dict(policies_of(probe.env)) if policies else {}
-    makers: dict[str, Callable[[], Agent]] = {NullAgent.name: NullAgent, **cheap}
+    makers: dict[str, Callable[[], Agent]] = {**({NullAgent.name: NullAgent} if null else {}), **cheap}
     chosen = dict.fromkeys(makers, tasks)
     if make_gold is not None and gold is not None:
         makers = {_GOLD: make_gold, **makers}
@@ -273,7 +275,7 @@ async def validate(
         for chosen_ids in (frozenset(chosen[run]),)
     }
     results = {
-        name: _result(name, played[name], cheap_wins.get(name, ""))
+        name: policy_result(name, played[name], cheap_wins.get(name, ""))
         for name in cheap
         if _applies(played[name])
     }
@@ -281,7 +283,7 @@ async def validate(
         env_id,
         None if gold is None else gold.name,
         played.get(_GOLD, ()),
-        played[NullAgent.name],
+        played.get(NullAgent.name, ()),
         refused,
         frozenset(unwinnable),
         results,
@@ -299,7 +301,14 @@ def _applies(records: Collection[EpisodeRecord]) -> bool:
     return any(record.turns or not record.scored for record in records)
 
 
-def _result(name: str, records: Collection[EpisodeRecord], reason: str) -> PolicyResult:
+def policy_result(name: str, records: Collection[EpisodeRecord], reason: str = "") -> PolicyResult:
+    """Return the result of a policy from its episodes.
+
+    Args:
+        name: Its name.
+        records: Its episodes.
+        reason: Why it may win more tasks than others; empty if it may not.
+    """
     scored = [record for record in records if record.scored]
     won = sum(bool(record.success) for record in scored)
     most = MOST_WON.get(name, OTHERS_WON)

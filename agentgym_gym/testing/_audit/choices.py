@@ -40,6 +40,10 @@ class Choices:
     Args:
         env: The environment, whose spaces and prompt are read.
         given: Actions to draw instead, if not empty.
+
+    Attributes:
+        action_format: The format of replies, if there is one.
+        grammar: The grammar of actions, if there is one.
     """
 
     def __init__(self, env: Any, given: Sequence[str] = ()) -> None:
@@ -50,8 +54,8 @@ class Choices:
         # A plain text space contains all texts; its samples are random letters.
         plain = isinstance(space, spaces.Text) or type(space) is TextSpace
         self._space = None if plain else copy.deepcopy(space)
-        self._format = getattr(space, "action_format", None)
-        self._grammar = attribute_of(env, "grammar")
+        self.action_format = getattr(space, "action_format", None)
+        self.grammar = attribute_of(env, "grammar")
 
     def draw(self, observation: Any, info: Any, rng: np.random.Generator) -> str:
         """Return an action for a state.
@@ -77,6 +81,17 @@ class Choices:
         action = kinds[kind][int(rng.integers(len(kinds[kind])))]
         return self._written(action) if kind == "offered" else action
 
+    def sample(self, rng: np.random.Generator) -> str | None:
+        """Return a sample of the action space; None for a plain text space, whose samples are letters."""
+        return None if self._space is None else self._sample(rng)
+
+    def reply(self, text: str) -> str:
+        """Return a reply with a text in the place of the action; the text itself without an action format."""
+        if self.action_format is None or self.grammar is None:
+            return text
+        example = self.grammar.examples[0]
+        return str(self.action_format.render(example)).replace(str(example), text)
+
     def _sample(self, rng: np.random.Generator) -> str:
         space: Any = self._space
         space.seed(int(rng.integers(1 << 31)))
@@ -84,10 +99,10 @@ class Choices:
 
     def _written(self, action: str) -> str:
         """Return an admissible action as a reply in the environment's format, if it has one."""
-        if self._format is None or self._grammar is None:
+        if self.action_format is None or self.grammar is None:
             return action
         try:
-            return str(self._format.render(self._grammar.parse(action)))
+            return str(self.action_format.render(self.grammar.parse(action)))
         except ActionError:  # the server lists what the grammar does not read
             return action
 

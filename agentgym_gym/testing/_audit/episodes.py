@@ -111,6 +111,14 @@ class Trace:
         return math.fsum(step.value for step in self.transitions)
 
     @property
+    def faulted(self) -> bool:
+        """Whether the environment failed, or reports a fault of its server."""
+        infos = [self.info, *(step.info for step in self.transitions)]
+        return bool(self.error) or any(
+            isinstance(info, Mapping) and bool(info.get("fault")) for info in infos
+        )
+
+    @property
     def last_info(self) -> Mapping[str, Any]:
         """The info of the last step, or of the reset; empty if it is not a mapping."""
         info = self.transitions[-1].info if self.transitions else self.info

@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from agentgym_gym.actions import Action, Verbatim
+from agentgym_gym.evaluate import AgentReply
+from agentgym_gym.evaluate._episode import call_here, rendered_action
 from agentgym_gym.rollout import TextAdapter
+from agentgym_gym.rollout._call_thread import CallThread
 from agentgym_gym.rollout._check_results import fault_of
 from agentgym_gym.rollout._process import ProcessWorker
 from agentgym_gym.rollout._workers import ThreadWorker
@@ -22,6 +26,7 @@ from agentgym_gym.testing._audit.findings import NotApplicable
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
     from agentgym_gym.evaluate import Agent
+    from agentgym_gym.evaluate._episode import Caller
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.choices import Choices
 
@@ -32,6 +37,12 @@ LONGEST = 60
 
 EXPLORED = 40
 """Episodes of `Subject.explored`."""
+
+SOLVED = 12
+"""Episodes of `Subject.solved`."""
+
+_SOLVER_TURNS = 200
+"""Turns after which a solver's episode is abandoned, if the environment has no limit."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +160,30 @@ class OpenEnv:
             trace = await self.step(self._subject.choices.draw(last.observation, last.info, rng))
         return trace
 
+    async def solve(self, task: int, agent: Agent, call: Caller) -> Trace:
+        """Play the replies of an agent until the episode is over, or the agent ends it or fails.
+
+        Args:
+            task: Number of the task.
+            agent: The agent.
+            call: Calls its methods.
+        """
+        trace = await self.begin(task)
+        with contextlib.suppress(Exception):  # a failure of the agent
+            info: Any = {**trace.last_info, "task_id": task, "sample": 0}
+            await call(agent.reset, self.env, trace.observation, info)
+            for _ in range(self._subject.max_turns or _SOLVER_TURNS):
+                if trace.over:
+                    break
+                observation = trace.transitions[-1].observation if trace.transitions else trace.observation
+                reply = await call(agent.act, observation, info)
+                text = _reply_text(self.env, reply.action if isinstance(reply, AgentReply) else reply)
+                if text is None:
+                    break
+                trace = await self.step(text)
+                info = trace.last_info
+        return trace
+
     async def close(self) -> None:
         """Close the environment."""
         closing = self._worker.close()
@@ -199,6 +234,8 @@ class Subject:
         self.seed, self.thorough, self.timeout = seed, thorough, timeout
         self.deadline = time.monotonic() + 3600
         self._explored: list[Trace] = []
+        self._solved: list[Trace] = []
+        self._begun: dict[int, Trace] = {}
         self._adapter: TextAdapter | None = None
 
     @property
@@ -223,16 +260,20 @@ class Subject:
         return np.random.default_rng([self.seed, *key])
 
     @contextlib.asynccontextmanager
-    async def open(self, *, process: bool = False) -> AsyncIterator[OpenEnv]:
+    async def open(
+        self, *, process: bool = False, make: Callable[[], Any] | None = None
+    ) -> AsyncIterator[OpenEnv]:
         """Make an environment, and close it at the end.
 
         Args:
             process: Whether it runs in another process.
+            make: Makes the environment; by default `Subject.make`.
 
         Raises:
             Exception: The error of its constructor.
         """
-        worker = ProcessWorker(self.make, self.timeout) if process else ThreadWorker(self.make, self.timeout)
+        make = make or self.make
+        worker = ProcessWorker(make, self.timeout) if process else ThreadWorker(make, self.timeout)
         opened = OpenEnv(worker, self)
         try:
             await worker.make()
@@ -269,16 +310,76 @@ class Subject:
             NotApplicable: No episode can be started.
         """
         if not self._explored:
-            ends = min(self.deadline, time.monotonic() + max(2.0, self.seconds_left / 2))
             async with self.open() as env:
+                ends = 0.0
                 for number in range(EXPLORED * (5 if self.thorough else 1)):
                     task = self.tasks[number % len(self.tasks)]
                     self._explored.append(await env.explore(task, self.rng(1, number)))
+                    ends = ends or self._half_time()  # the first episode may have started a server
                     if self._explored[-1].timed_out or time.monotonic() > ends:
                         break
         if all(trace.error and not trace.transitions for trace in self._explored):
             raise NotApplicable(f"no episode can be started: {self._explored[0].error}")
         return self._explored
+
+    async def solved(self) -> Sequence[Trace]:
+        """Return episodes of the known solutions, each in another task; empty without a solver.
+
+        They are played once, by the first property that needs them, with one environment.
+        """
+        if not self._solved:
+            self._solved = await self.solve(self.tasks[:: max(1, len(self.tasks) // SOLVED)])
+        return self._solved
+
+    async def solve(self, tasks: Sequence[int]) -> list[Trace]:
+        """Play the known solutions of tasks until half of the time is used; empty without a solver.
+
+        Args:
+            tasks: Numbers of the tasks.
+        """
+        traces: list[Trace] = []
+        if self.solver is None:
+            return traces
+        agent, thread = self.solver(), CallThread("agentgym-solver")
+        call: Caller = thread if getattr(agent, "blocking", True) else call_here
+        try:
+            async with self.open() as env:
+                ends = 0.0
+                for task in tasks:
+                    traces.append(await env.solve(task, agent, call))
+                    ends = ends or self._half_time()
+                    if traces[-1].timed_out or time.monotonic() > ends:
+                        break
+        finally:
+            thread.stop()
+        return traces
+
+    def _half_time(self) -> float:
+        return time.monotonic() + max(2.0, self.seconds_left / 2)
+
+    async def begun(self, tasks: Sequence[int], seconds: float) -> Sequence[Trace]:
+        """Return the beginnings of tasks, without faults. Each is played once.
+
+        Args:
+            tasks: Numbers of the tasks.
+            seconds: Time limit.
+        """
+        ends = time.monotonic() + seconds
+        async with self.open() as env:
+            for task in tasks:
+                if task not in self._begun and time.monotonic() < ends:
+                    trace = await env.begin(task)
+                    self._begun[task] = trace
+                    if trace.timed_out:
+                        break
+        return [self._begun[task] for task in tasks if task in self._begun and not self._begun[task].faulted]
+
+
+def _reply_text(env: Any, action: Any) -> str | None:
+    """Return the text of an agent's action; None for the end, and for calls of functions."""
+    if isinstance(action, Action):
+        return rendered_action(env, action, "", as_text=True)[0]
+    return str(action) if isinstance(action, (str, Verbatim)) else None
 
 
 def _copied(value: Any) -> Any:
