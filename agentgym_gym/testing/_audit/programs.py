@@ -44,7 +44,8 @@ async def program(subject: Subject, lines: Sequence[str]) -> str:
     if not source.expression:
         return ""
     text = "\n".join([*source.imports, f"make = lambda: {source.expression}", *lines]) + "\n"
-    if len(text.splitlines()) > MOST_LINES:
+    waits = not subject.facts.awaited or "asyncio" in text
+    if len(text.splitlines()) > MOST_LINES or not waits:
         return ""
     return text if await _fails(text) else ""
 

@@ -8,7 +8,7 @@ import copy
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.choices import Choices
 
-__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker"]
+__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker", "reset_arguments"]
+
+T = TypeVar("T")
 
 LONGEST = 60
 """Turns after which an explored episode is abandoned, if the environment has no lower limit."""
@@ -95,14 +97,24 @@ class OpenEnv:
         """The current episode."""
         return self._trace
 
+    async def run(self, function: Callable[[Any], T]) -> T:
+        """Call a function with the environment, in its thread, within the timeout of a call.
+
+        Args:
+            function: Takes the environment, whose ``reset`` and ``step`` are blocking.
+
+        Raises:
+            TimeoutError: The function did not return in time.
+            Exception: The error of the function.
+        """
+        result: T = await self._worker.call(function, self._worker.env)
+        return result
+
     async def begin(self, task: int) -> Trace:
         """Reset the environment for a task. An exception becomes the error of the trace."""
-        options, began = None, time.perf_counter()
-        seed: int | None = task
-        if self.facts.task_option is not None:
-            seed, options = None, {self.facts.task_option: task}
+        arguments, began = reset_arguments(self.facts, task), time.perf_counter()
         try:
-            answer = await self._worker.reset(seed, options)
+            answer = await self._worker.reset(arguments.get("seed"), arguments.get("options"))
         except Exception as error:  # noqa: BLE001 - an environment may raise anything
             self._trace = _failed(Trace(task), error)
             return self._trace
@@ -223,16 +235,21 @@ class Subject:
         return np.random.default_rng([self.seed, *key])
 
     @contextlib.asynccontextmanager
-    async def open(self, *, process: bool = False) -> AsyncIterator[OpenEnv]:
+    async def open(
+        self, *, process: bool = False, plain: bool = False, timeout: float | None = None
+    ) -> AsyncIterator[OpenEnv]:
         """Make an environment, and close it at the end.
 
         Args:
             process: Whether it runs in another process.
+            plain: Whether it is made without `TextAdapter`.
+            timeout: Timeout of each call in seconds; by default the audit's.
 
         Raises:
             Exception: The error of its constructor.
         """
-        worker = ProcessWorker(self.make, self.timeout) if process else ThreadWorker(self.make, self.timeout)
+        worker_type = ProcessWorker if process else ThreadWorker
+        worker = worker_type(self.make_plain if plain else self.make, timeout or self.timeout)
         opened = OpenEnv(worker, self)
         try:
             await worker.make()
@@ -242,17 +259,25 @@ class Subject:
         finally:
             await opened.close()
 
+    def native(self, action: str) -> Any:
+        """Return an action in the form of the environment without `TextAdapter`.
+
+        Raises:
+            ValueError: The text is not an action.
+        """
+        if not self.source.adapted:
+            return action
+        if self._adapter is None:
+            self._adapter = TextAdapter(self.make_plain())
+        return self._adapter.read(action)
+
     def native_literal(self, action: str) -> str:
         """Return an action as Python writes it, in the form of the environment without `TextAdapter`.
 
         Raises:
             ValueError: The text is not an action.
         """
-        if not self.source.adapted:
-            return repr(action)
-        if self._adapter is None:
-            self._adapter = TextAdapter(self.make_plain())
-        native = self._adapter.read(action)
+        native = self.native(action)
         return repr(native.tolist() if hasattr(native, "tolist") else native)
 
     async def play(self, sequence: ActionSequence) -> Trace:
@@ -279,6 +304,11 @@ class Subject:
         if all(trace.error and not trace.transitions for trace in self._explored):
             raise NotApplicable(f"no episode can be started: {self._explored[0].error}")
         return self._explored
+
+
+def reset_arguments(facts: EnvFacts, task: int) -> dict[str, Any]:
+    """Return the arguments of the reset that begins a task."""
+    return {"seed": task} if facts.task_option is None else {"options": {facts.task_option: task}}
 
 
 def copied(value: Any) -> Any:
