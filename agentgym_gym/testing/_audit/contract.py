@@ -371,8 +371,8 @@ async def check_ends(subject: Subject) -> Checked:
     """Step after the end of explored episodes, and look for an episode that never ends."""
     explored = [trace for trace in await subject.explored() if not trace.error and not faulted(trace)]
     limits = _time_limits(subject)
-    ended = [trace for trace in explored if trace.over and len(trace.transitions) not in limits]
-    ended += [trace for trace in explored if trace.over and trace.transitions[-1].terminated]
+    over = [trace for trace in explored if trace.over]
+    ended = [each for each in over if each.transitions[-1].terminated or len(each.transitions) not in limits]
     found: dict[str, Defect] = {}
     played = 0
     async with subject.open() as env:
@@ -386,7 +386,7 @@ async def check_ends(subject: Subject) -> Checked:
             for kind, _ in _after_end(await _play_on(env, sequence)):
                 if kind not in found:
                     found[kind] = await _end_defect(subject, sequence, kind)
-    note = "" if explored and any(trace.over for trace in explored) else await _endless(subject, found)
+    note = "" if over else await _endless(subject, found)
     return Checked(list(found.values()), {"episodes": played}, note)
 
 

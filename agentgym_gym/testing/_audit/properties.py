@@ -6,7 +6,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentgym_gym.testing._audit.contract import (
+    check_close,
+    check_ends,
+    check_interface,
+    check_reset,
+    check_rewards,
+)
+from agentgym_gym.testing._audit.limits import check_turn_limit
 from agentgym_gym.testing._audit.replay import check_replay
+from agentgym_gym.testing._audit.texts import check_texts
 
 if TYPE_CHECKING:
     from agentgym_gym.testing._audit.findings import Checked, Severity
@@ -43,5 +52,50 @@ PROPERTIES: tuple[Property, ...] = (
         "GRPO compares episodes of one task: their advantages would be noise.",
         check_replay,
         share=2,
+    ),
+    Property(
+        "interface",
+        "Each returned value has its type, and gymnasium's own checks pass.",
+        "Wrappers and trainers fail in the middle of a run, or read a wrong value silently.",
+        check_interface,
+    ),
+    Property(
+        "rewards",
+        "Rewards are finite and within the declared range.",
+        "One NaN makes a whole batch NaN; a score outside of its range spoils every mean.",
+        check_rewards,
+        share=2,
+    ),
+    Property(
+        "ends",
+        "An episode ends once, and a step after the end pays nothing.",
+        "An agent can collect rewards after the end, or play forever.",
+        check_ends,
+    ),
+    Property(
+        "reset",
+        "Reset works after any action, before the end and after it.",
+        "A worker that cannot reset its environment loses every later episode.",
+        check_reset,
+    ),
+    Property(
+        "close",
+        "Close works before the reset, in an episode, and twice.",
+        "A run that fails cannot clean up, and its own error is hidden by another.",
+        check_close,
+        share=0.5,
+    ),
+    Property(
+        "turn-limit",
+        "An episode ends at the declared number of turns.",
+        "Prompts promise turns that do not exist, and scores differ from published ones.",
+        check_turn_limit,
+    ),
+    Property(
+        "texts",
+        "Any text gets an answer, without an exception, a hang or a fault.",
+        "An agent learns to escape a bad score with a text that breaks the environment.",
+        check_texts,
+        share=1.5,
     ),
 )

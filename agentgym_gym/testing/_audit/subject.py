@@ -294,11 +294,12 @@ class Subject:
             NotApplicable: No episode can be started.
         """
         if not self._explored:
-            ends = min(self.deadline, time.monotonic() + max(2.0, self.seconds_left / 2))
+            seconds, ends = max(2.0, self.seconds_left / 2), None
             async with self.open() as env:
                 for number in range(EXPLORED * (5 if self.thorough else 1)):
                     task = self.tasks[number % len(self.tasks)]
                     self._explored.append(await env.explore(task, self.rng(1, number)))
+                    ends = ends or time.monotonic() + seconds  # the first episode may start a server
                     if self._explored[-1].timed_out or time.monotonic() > ends:
                         break
         if all(trace.error and not trace.transitions for trace in self._explored):
