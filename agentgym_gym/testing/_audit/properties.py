@@ -15,7 +15,9 @@ from agentgym_gym.testing._audit.contract import (
 )
 from agentgym_gym.testing._audit.limits import check_turn_limit
 from agentgym_gym.testing._audit.replay import check_replay
+from agentgym_gym.testing._audit.resources import check_instances, check_leaks
 from agentgym_gym.testing._audit.texts import check_texts
+from agentgym_gym.testing._audit.timing import check_blocking, check_capacity, check_speed
 
 if TYPE_CHECKING:
     from agentgym_gym.testing._audit.findings import Checked, Severity
@@ -97,5 +99,40 @@ PROPERTIES: tuple[Property, ...] = (
         "An agent learns to escape a bad score with a text that breaks the environment.",
         check_texts,
         share=1.5,
+    ),
+    Property(
+        "leaks",
+        "Many episodes leave memory, descriptors, threads, processes and temporary files as they were.",
+        "A run of days ends with a process out of memory, or out of descriptors.",
+        check_leaks,
+        share=2,
+    ),
+    Property(
+        "instances",
+        "Creating, playing and closing environments leaves nothing open.",
+        "Workers replace environments after errors: each one would cost a descriptor or a process.",
+        check_instances,
+        share=1.5,
+    ),
+    Property(
+        "speed",
+        "No step takes a second.",
+        "A batch waits for its slowest episode, and the GPU with it.",
+        check_speed,
+        "warning",
+        share=0.5,
+    ),
+    Property(
+        "blocking",
+        "An environment with coroutine functions does not block the event loop.",
+        "One blocking call stops all episodes of the process.",
+        check_blocking,
+    ),
+    Property(
+        "capacity",
+        "The declared number of copies can be open, and copies run at once.",
+        "A rollout fails on its first batch, or plays one episode at a time.",
+        check_capacity,
+        "warning",
     ),
 )

@@ -1,0 +1,319 @@
+"""Whether playing and creating environments leaves memory, descriptors, threads, processes or files behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import os
+import statistics
+import tempfile
+import threading
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.testing._audit.bulk import play_at_once
+from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
+from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
+
+if TYPE_CHECKING:
+    from agentgym_gym.testing._audit.episodes import ActionSequence
+    from agentgym_gym.testing._audit.subject import Subject
+
+__all__ = ["check_instances", "check_leaks"]
+
+_EPISODES = 1000
+_LEAST_EPISODES = 100
+_INSTANCES = 30
+_SEQUENCES = 8
+_POINTS = 16
+"""Measurements of a leak; the first third is the warm-up."""
+
+_BYTES_PER_EPISODE = 150
+"""Growth of Python's memory for each episode that counts as a leak."""
+
+_RESIDENT_PER_EPISODE = 8192
+"""Growth of the process for each episode that counts as a leak."""
+
+_PER_EPISODE = 0.3
+"""Descriptors, threads, processes or files left by an episode, on average, that count as a leak."""
+
+_SETTLE_SECONDS = 2.0
+"""Time for threads and processes to end."""
+
+_NAMES = {
+    "memory": "bytes of memory",
+    "resident": "bytes of resident memory",
+    "descriptors": "file descriptors",
+    "threads": "threads",
+    "processes": "child processes",
+    "files": "files in the folder for temporary files",
+}
+
+_COUNTS = {
+    "descriptors": ("import os", "len(os.listdir('/dev/fd'))"),
+    "threads": ("import threading", "threading.active_count()"),
+    "processes": ("import os, subprocess", "subprocess.getoutput(f'ps -o pid= --ppid {os.getpid()}').count('\\n')"),
+    "files": ("import os, tempfile", "len(os.listdir(tempfile.gettempdir()))"),
+}
+"""How a program counts what is open: its import, and the expression."""
+
+_ADVICE = {
+    "memory": "clear in reset what the environment keeps of an episode, such as lists of the past",
+    "resident": "release native memory, such as images and simulators, at the next reset",
+    "descriptors": "close files, sockets and pipes in reset and close",
+    "threads": "stop threads in reset and close, or use one for the life of the environment",
+    "processes": "end processes in reset and close, and wait for them",
+    "files": "delete temporary files in reset and close, or use tempfile.TemporaryDirectory",
+}
+
+
+@dataclass(frozen=True)
+class _Usage:
+    """Resources of this process at one moment, by the names of `_NAMES`."""
+
+    values: Mapping[str, float]
+
+    def since(self, earlier: _Usage) -> dict[str, float]:
+        return {name: value - earlier.values[name] for name, value in self.values.items()}
+
+
+def _usage() -> _Usage:
+    values: dict[str, float] = {"threads": threading.active_count()}
+    with contextlib.suppress(OSError):
+        values["descriptors"] = len(os.listdir("/dev/fd"))  # noqa: PTH208 - a name each
+        values["files"] = len(os.listdir(tempfile.gettempdir()))  # noqa: PTH208
+    process = _process()
+    if process is not None:
+        values["resident"] = process.memory_info().rss
+        values["processes"] = len(process.children(recursive=True))
+    if tracemalloc.is_tracing():
+        values["memory"] = tracemalloc.get_traced_memory()[0]
+    return _Usage(values)
+
+
+def _process() -> Any:
+    try:
+        import psutil  # noqa: PLC0415 - not a dependency
+    except ImportError:
+        return None
+    return psutil.Process()
+
+
+@contextlib.contextmanager
+def _tracing() -> Iterator[None]:
+    """Trace Python's memory, unless this program does so already."""
+    tracing = tracemalloc.is_tracing()
+    if not tracing:
+        tracemalloc.start(1)
+    try:
+        yield
+    finally:
+        if not tracing:
+            tracemalloc.stop()
+
+
+async def _played_sequences(subject: Subject) -> list[ActionSequence]:
+    """Return some explored episodes, and their first halves: those are abandoned by the next reset.
+
+    Raises:
+        NotApplicable: Each explored episode ended with an error.
+    """
+    sound = [each.sequence for each in await subject.explored() if not each.error and each.transitions]
+    if not sound:
+        raise NotApplicable("each explored episode ends with an error")
+    sound = sorted(sound, key=lambda each: len(each.actions))[:_SEQUENCES]
+    return [part for each in sound for part in (each, each.first((len(each.actions) + 1) // 2))]
+
+
+async def check_leaks(subject: Subject) -> Checked:
+    """Play the same few episodes again and again with one environment, and measure what grows."""
+    sequences = await _played_sequences(subject)
+    most = _EPISODES * (5 if subject.thorough else 1)
+    points: list[tuple[int, _Usage]] = []
+    episodes = itertools.cycle(sequences)
+    seconds = max(1.0, subject.seconds_left * 0.8)
+
+    def batch(env: Any, count: int, until: float) -> int:
+        """Play episodes, and return their number."""
+        for number in range(count):
+            sequence = next(episodes)
+            play_at_once(env, subject.facts, sequence.task, sequence.actions)
+            if time.monotonic() > until:
+                return number + 1
+        return count
+
+    started = time.monotonic()
+    with _tracing():
+        async with subject.open() as env:
+            played, size = 0, max(1, most // _POINTS)
+            while played < most and time.monotonic() - started < seconds:
+                until = started + seconds * (len(points) + 1) / _POINTS
+                played += await env.run(lambda one, until=until: batch(one, size, until))
+                gc.collect()
+                points.append((played, _usage()))
+                if len(points) == _POINTS // 3:
+                    snapshot, objects = tracemalloc.take_snapshot(), _objects()
+            growth = _growth(points)
+            grown = ""
+            if "memory" in growth:
+                grown = _grown(snapshot, objects, played - points[_POINTS // 3 - 1][0])
+    measured = {"episodes": played, **{f"{name} per episode": round(rate, 3) for name, rate in growth.items()}}
+    if played < _LEAST_EPISODES and not growth:
+        note = f"only {played} episodes were played in {time.monotonic() - started:.0f} s"
+        return Checked(measured=measured, note=note)
+    if "memory" in growth:
+        growth.pop("resident", None)
+    defects = [
+        Defect(
+            f"each episode leaves {rate:.3g} more {_NAMES[name]}{grown if name == 'memory' else ''} "
+            f"({played} episodes, the same {len(sequences)} again and again)",
+            _ADVICE[name],
+            (sequences[0].task,),
+            await _leak_program(subject, name, rate, sequences[0]),
+        )
+        for name, rate in list(growth.items())[:3]
+    ]
+    return Checked(defects, measured, _note(subject))
+
+
+def _note(subject: Subject) -> str:
+    parts = [] if _process() else ["install psutil to measure resident memory and child processes"]
+    if subject.environment is not None:
+        parts.append("only the client is measured, not the server")
+    return "; ".join(parts)
+
+
+def _growth(points: Sequence[tuple[int, _Usage]]) -> dict[str, float]:
+    """Return the growth per episode of what grows steadily, by the median slope after the warm-up."""
+    late = points[len(points) // 3 :]
+    if len(late) < 4:  # noqa: PLR2004 - too few to tell
+        return {}
+    limits = {"memory": _BYTES_PER_EPISODE, "resident": _RESIDENT_PER_EPISODE}
+    found = {}
+    for name in late[0][1].values:
+        values = [(at, usage.values[name]) for at, usage in late]
+        rises = sum(after > before for (_, before), (_, after) in itertools.pairwise(values))
+        slope = statistics.median(
+            (after - before) / (later - at)
+            for (at, before), (later, after) in itertools.combinations(values, 2)
+            if later > at
+        )
+        if slope >= limits.get(name, _PER_EPISODE) and rises >= 0.8 * (len(values) - 1):
+            found[name] = slope
+    return found
+
+
+def _objects() -> Counter[str]:
+    return Counter(type(each).__name__ for each in gc.get_objects())
+
+
+def _grown(before: tracemalloc.Snapshot, objects: Counter[str], episodes: int) -> str:
+    """Return which lines and types grow, for a sentence."""
+    more = _objects()
+    more.subtract(objects)
+    types = [f"{count / episodes:.2g} more {name}" for name, count in more.most_common(3) if count > episodes / 3]
+    own = tracemalloc.take_snapshot().compare_to(before, "lineno")
+    for line in own:
+        frame = line.traceback[0]
+        if line.size_diff > 0 and "tracemalloc" not in frame.filename and "_audit" not in frame.filename:
+            types.insert(0, f"allocated in {Path(frame.filename).name}:{frame.lineno}")
+            break
+    return f", {', '.join(types)}" if types else ""
+
+
+async def _leak_program(subject: Subject, name: str, rate: float, sequence: ActionSequence) -> str:
+    """Return a program that plays one episode many times, and measures."""
+    play = f"[env.step(action) for action in {actions_text(subject, sequence)}]"
+    if name in _COUNTS:
+        head, count = _COUNTS[name]
+        return await program(
+            subject,
+            [
+                f"{head}",
+                f"env, count = make(), lambda: {count}",
+                f"before = env.{reset_call(subject, sequence.task)} and count()",
+                "for _ in range(50):",
+                f"    env.{reset_call(subject, sequence.task)}, {play}",
+                f'assert count() - before < {max(5, round(25 * rate))}, f"{{before}} {_NAMES[name]}, then {{count()}}"',
+            ],
+        )
+    if name == "resident":
+        return ""
+    return await program(
+        subject,
+        [
+            "import gc, tracemalloc",
+            "env, used = make(), []",
+            "for number in range(400):",
+            f"    env.{reset_call(subject, sequence.task)}, {play}",
+            "    if number % 100 == 99:",
+            "        gc.collect(), tracemalloc.start()",
+            "        used.append(tracemalloc.get_traced_memory()[0])",
+            f'assert used[-1] - used[1] < {round(100 * rate)}, f"memory grows: {{used}}"',
+        ],
+    )
+
+
+async def check_instances(subject: Subject) -> Checked:
+    """Create, play and close environments one after another, and count what stays open."""
+    sequence = (await _played_sequences(subject))[0]
+
+    async def once() -> None:
+        async with subject.open() as env:
+            await env.play(sequence)
+
+    await once()
+    await once()
+    before, created, ends = _usage(), 0, time.monotonic() + max(1.0, subject.seconds_left * 0.7)
+    while created < _INSTANCES and time.monotonic() < ends:
+        await once()
+        created += 1
+    least = max(3, created // 2)
+    open_still = await _settled(before, least)
+    defects = [
+        Defect(
+            f"{created} environments, each created, played and closed, leave {count:g} {_NAMES[name]} open",
+            _ADVICE[name].replace("reset and close", "close"),
+            (sequence.task,),
+            await _instance_program(subject, name, sequence),
+        )
+        for name, count in list(open_still.items())[:3]
+    ]
+    return Checked(defects, {"instances": created}, _note(subject))
+
+
+async def _settled(before: _Usage, least: int) -> dict[str, float]:
+    """Return what is open in addition, after threads and processes had time to end."""
+    ends = time.monotonic() + _SETTLE_SECONDS
+    while True:
+        gc.collect()
+        since = _usage().since(before)
+        more = {name: count for name, count in since.items() if name in _COUNTS and count >= least}
+        if not more or time.monotonic() > ends:
+            return more
+        await asyncio.sleep(0.1)
+
+
+async def _instance_program(subject: Subject, name: str, sequence: ActionSequence) -> str:
+    head, count = _COUNTS[name]
+    return await program(
+        subject,
+        [
+            f"{head}, time",
+            f"count = lambda: {count}",
+            "for number in range(22):",
+            "    before = count() if number == 2 else None if number < 2 else before",
+            "    env = make()",
+            f"    env.{reset_call(subject, sequence.task)}, "
+            f"[env.step(action) for action in {actions_text(subject, sequence)}], env.close()",
+            "time.sleep(1)",
+            f'assert count() - before < 8, f"{{before}} {_NAMES[name]}, then {{count()}}"',
+        ],
+    )
