@@ -30,7 +30,8 @@ def play_at_once(env: Any, facts: EnvFacts, task: int, actions: Iterable[str]) -
     """
     steps: list[Transition] = []
     observation = info = None
-    error, unplayed = "", ()
+    error = ""
+    unplayed: tuple[str, ...] = ()
     try:
         observation, info = env.reset(**reset_arguments(facts, task))
         for action in actions:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
-import numpy as np
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
@@ -21,8 +20,8 @@ from agentgym_gym.rollout._env_facts import attribute_of
 from agentgym_gym.testing._audit.bulk import action_pool, faulted, many_tasks, play_at_once
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
-from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
 from agentgym_gym.testing._audit.limits import declared_limit
+from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
 from agentgym_gym.testing._audit.shrinking import Case, shrink
 from agentgym_gym.testing._audit.subject import reset_arguments
 
@@ -162,9 +161,7 @@ def _wrong_parts(answer: tuple[Any, ...], space: Any) -> Iterator[_WrongValue]:
         except Exception:  # noqa: BLE001 - a space of any library
             contained = False
         if not contained:
-            text = (
-                f"returns the observation {_typed(answer[0])}, which is not in {shown_value(space)}"
-            )
+            text = f"returns the observation {_typed(answer[0])}, which is not in {shown_value(space)}"
             yield _WrongValue("observation", text, "env.observation_space.contains(answer[0])")
 
 
@@ -254,18 +251,12 @@ class _Ranges:
                 yield "finite", f"in task {trace.task}, the reward of turn {turn} is {value}"
             elif self.reward is not None and not _within(value, self.reward):
                 low, high = self.reward
-                yield (
-                    "reward",
-                    f"in task {trace.task}, the reward of turn {turn} is {value:g}, outside of the declared "
-                    f"reward_range from {low:g} to {high:g}",
-                )
+                text = f"the reward of turn {turn} is {value:g}, outside of reward_range: {low:g} to {high:g}"
+                yield "reward", f"in task {trace.task}, {text}"
         if self.score is not None and not _within(trace.returned, self.score):
             low, high = self.score
-            yield (
-                "score",
-                f"in task {trace.task}, the rewards add up to {trace.returned:g} in turn "
-                f"{len(trace.transitions)}, outside of the declared score range from {low:g} to {high:g}",
-            )
+            text = f"the rewards of {len(trace.transitions)} turns add up to {trace.returned:g}"
+            yield "score", f"in task {trace.task}, {text}, outside of score_range: {low:g} to {high:g}"
 
 
 async def check_rewards(subject: Subject) -> Checked:
@@ -351,7 +342,12 @@ async def _reward_defect(subject: Subject, ranges: _Ranges, kind: str, trace: Tr
         f"{ranges.score and ranges.score[1]} + 1e-6",
     }[kind]
     play = f"rewards = [env.step(action)[1] for action in {actions_text(subject, sequence)}]"
-    lines = ["env = make()", f"env.{reset_call(subject, sequence.task)}", play, f"assert {condition}, rewards"]
+    lines = [
+        "env = make()",
+        f"env.{reset_call(subject, sequence.task)}",
+        play,
+        f"assert {condition}, rewards",
+    ]
     if not shrunk:  # it depends on the number of the episode, or on chance
         loop = [f"for _ in range({2 * number + 100}):", *lines[1:]]
         lines = [lines[0], loop[0], *(f"    {line}" for line in loop[1:])]
@@ -420,7 +416,10 @@ def _after_end(trace: Trace) -> Iterator[tuple[str, str]]:
         if step.value:
             yield "pays", f"{where} ({shown_value(step.action, 40)}) pays {step.value:g}"
         if not step.ends:
-            yield "lives", f"{where} ({shown_value(step.action, 40)}) returns neither terminated nor truncated"
+            yield (
+                "lives",
+                f"{where} ({shown_value(step.action, 40)}) returns neither terminated nor truncated",
+            )
 
 
 async def _end_defect(subject: Subject, sequence: ActionSequence, kind: str) -> Defect:
@@ -435,7 +434,9 @@ async def _end_defect(subject: Subject, sequence: ActionSequence, kind: str) -> 
 
     (sequence,), text = await shrink((sequence,), fails, seconds=max(0.5, subject.seconds_left / 3))
     await fails((sequence,))
-    condition = {"pays": "not any(answer[1] for answer in", "lives": "all(any(answer[2:4]) for answer in"}[kind]
+    condition = {"pays": "not any(answer[1] for answer in", "lives": "all(any(answer[2:4]) for answer in"}[
+        kind
+    ]
     lines = [
         "env, answers = make(), []",
         f"env.{reset_call(subject, sequence.task)}",
@@ -487,10 +488,14 @@ async def check_reset(subject: Subject) -> Checked:
     try:
         explored = await subject.explored()
     except NotApplicable as error:
-        return Checked([Defect(str(error), _RESET_ADVICE, subject.tasks[:1], await _reset_program(subject, ()))])
+        return Checked(
+            [Defect(str(error), _RESET_ADVICE, subject.tasks[:1], await _reset_program(subject, ()))]
+        )
     sound = [trace.sequence for trace in explored if not trace.error and trace.transitions]
     cases: list[Case] = [(ActionSequence(trace.task),) for trace in explored if not trace.transitions]
-    cases += [(trace.sequence, trace.sequence.first(1)) for trace in explored if trace.error and trace.unplayed]
+    cases += [
+        (trace.sequence, trace.sequence.first(1)) for trace in explored if trace.error and trace.unplayed
+    ]
     for sequence in sound:
         again = sequence.first(1)
         middle = sequence.first((len(sequence.actions) + 1) // 2)
@@ -521,16 +526,20 @@ async def check_reset(subject: Subject) -> Checked:
     return Checked(measured={"cases": played})
 
 
-_RESET_ADVICE = "let reset build the whole state anew, from any state that an episode can leave"
+_RESET_ADVICE = "let reset build the whole state again, from any state that an episode can leave"
 
 
 async def _failed_reset(env: OpenEnv, case: Case) -> str:
-    """Play episodes one after another; return the sentence about a reset, or the step after it, that fails."""
-    for number, sequence in enumerate(case):
-        before = f" after {shown_value(list(case[number - 1].actions))}" if number else ""
+    """Play episodes one after another; return the sentence about the reset, or its first step, that fails."""
+    for at, sequence in enumerate(case):
+        before = f" after {shown_value(list(case[at - 1].actions))}" if at else ""
         trace = await env.play(sequence)
-        if trace.error and not trace.transitions and not (number == 0 and trace.unplayed):
-            call = f"the first step ({shown_value(trace.unplayed[0], 40)}) after reset" if trace.unplayed else "reset"
+        if trace.error and not trace.transitions and not (at == 0 and trace.unplayed):
+            call = (
+                f"the first step ({shown_value(trace.unplayed[0], 40)}) after reset"
+                if trace.unplayed
+                else "reset"
+            )
             return f"in task {sequence.task}, {call}{before} raises {trace.error[:160]}"
     return ""
 
@@ -547,7 +556,11 @@ async def _reset_program(subject: Subject, case: Case) -> str:
     lines += ["try:", f"    env.{reset_call(subject, last.task)}"]
     if last.actions:
         lines[-1] += f", [env.step(action) for action in {actions_text(subject, last)}]"
-    lines += ["except Exception as error:", "    problem = error", 'assert not problem, f"it raises {problem!r}"']
+    lines += [
+        "except Exception as error:",
+        "    problem = error",
+        'assert not problem, f"it raises {problem!r}"',
+    ]
     return await program(subject, lines)
 
 
@@ -578,7 +591,13 @@ async def check_close(subject: Subject) -> Checked:
         before = [f"    {line}" for line in lines]
         if name.startswith("after"):
             before = ["    with contextlib.suppress(Exception):", f"        {step}"]
-        end = ["env, problem = make(), None", "try:", *before, "    env.close()", "except Exception as error:"]
+        end = [
+            "env, problem = make(), None",
+            "try:",
+            *before,
+            "    env.close()",
+            "except Exception as error:",
+        ]
         end += ["    problem = error", 'assert not problem, f"close raises {problem!r}"']
         head = ["import contextlib"] if name.startswith("after") else []
         defects.append(

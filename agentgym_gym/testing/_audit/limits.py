@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._env_facts import attribute_of
@@ -27,7 +28,7 @@ _DRAWN = 4
 _SAME = 3
 """Episodes that end in the same turn, none of them won and none longer, show the real limit."""
 
-_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
 _STATED = re.compile(
     r"\b(?:you(?: will)? (?:have|get)|you are (?:given|allowed)|within|limited to|limit of|limit is"
     r"|maximum of|at most|up to|in no more than)"
@@ -103,9 +104,9 @@ async def check_turn_limit(subject: Subject) -> Checked:
         for task, actions in await _strategies(subject, 2 * longest + 10):
             if subject.seconds_left < 0:
                 break
-            actions = _until(actions, time.monotonic() + max(0.2, subject.seconds_left / 2))
+            ends = time.monotonic() + max(0.2, subject.seconds_left / 2)
             trace = await env.run(
-                lambda one, task=task, actions=actions: play_at_once(one, subject.facts, task, actions)
+                partial(play_at_once, facts=subject.facts, task=task, actions=_until(actions, ends))
             )
             long = len(trace.transitions) >= 2 * longest + 10
             if not trace.error and not faulted(trace) and (trace.over or long):
@@ -114,9 +115,9 @@ async def check_turn_limit(subject: Subject) -> Checked:
     measured: dict[str, Any] = {"episodes": len(episodes), "limits": [each.turns for each in limits]}
     defects = []
     for limit in limits:
-        problem, trace = _contradiction(limit, episodes)
-        if trace is not None:
-            defects.append(await _defect(subject, limit, problem, trace))
+        problem, example = _contradiction(limit, episodes)
+        if example is not None:
+            defects.append(await _defect(subject, limit, problem, example))
     reached = any(len(trace.transitions) >= min(each.turns for each in limits) for trace in episodes)
     note = "" if reached or defects else "no episode of random actions reached the limit"
     return Checked(defects[:3], measured, note)
@@ -204,7 +205,7 @@ async def _defect(subject: Subject, limit: _Limit, problem: str, trace: Trace) -
     return Defect(
         f"in task {trace.task}, an episode of {shown_value(list(dict.fromkeys(actions)), 60)} {problem}, "
         f"and {limit.origin} is {limit.turns}",
-        "count every step once, return truncated in the last allowed one, and state the same number everywhere",
+        "count every step once, return truncated in the last turn, and state the same number everywhere",
         (trace.task,),
         await program(subject, lines),
     )

@@ -1,4 +1,4 @@
-"""Whether playing and creating environments leaves memory, descriptors, threads, processes or files behind."""
+"""Whether playing and creating environments leaves memory, descriptors, threads or files in use."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ _NAMES = {
 _COUNTS = {
     "descriptors": ("import os", "len(os.listdir('/dev/fd'))"),
     "threads": ("import threading", "threading.active_count()"),
-    "processes": ("import os, subprocess", "subprocess.getoutput(f'ps -o pid= --ppid {os.getpid()}').count('\\n')"),
+    "processes": (
+        "import os, subprocess",
+        "subprocess.getoutput(f'ps -o pid= --ppid {os.getpid()}').count('\\n')",
+    ),
     "files": ("import os, tempfile", "len(os.listdir(tempfile.gettempdir()))"),
 }
 """How a program counts what is open: its import, and the expression."""
@@ -128,7 +131,7 @@ async def _played_sequences(subject: Subject) -> list[ActionSequence]:
     sound = [each.sequence for each in await subject.explored() if not each.error and each.transitions]
     if not sound:
         raise NotApplicable("each explored episode ends with an error")
-    sound = sorted(sound, key=lambda each: len(each.actions))[:_SEQUENCES]
+    sound = sorted(sound[:_SEQUENCES], key=lambda each: len(each.actions))
     return [part for each in sound for part in (each, each.first((len(each.actions) + 1) // 2))]
 
 
@@ -140,32 +143,39 @@ async def check_leaks(subject: Subject) -> Checked:
     episodes = itertools.cycle(sequences)
     seconds = max(1.0, subject.seconds_left * 0.8)
 
-    def batch(env: Any, count: int, until: float) -> int:
+    def batch(env: Any) -> int:
         """Play episodes, and return their number."""
-        for number in range(count):
-            sequence = next(episodes)
+        until = started + seconds * (len(points) + 1) / _POINTS
+        for number, sequence in enumerate(itertools.islice(episodes, most // _POINTS), 1):
             play_at_once(env, subject.facts, sequence.task, sequence.actions)
             if time.monotonic() > until:
-                return number + 1
-        return count
+                break
+        return number
 
-    started = time.monotonic()
+    def enough() -> bool:
+        time_limit = seconds if played >= _LEAST_EPISODES else 2 * seconds
+        return played >= most or time.monotonic() - started > time_limit
+
+    started, played, growth, grown = time.monotonic(), 0, {}, ""
     with _tracing():
         async with subject.open() as env:
-            played, size = 0, max(1, most // _POINTS)
-            while played < most and time.monotonic() - started < seconds:
-                until = started + seconds * (len(points) + 1) / _POINTS
-                played += await env.run(lambda one, until=until: batch(one, size, until))
+            while played < most and time.monotonic() - started < seconds * (
+                1 if played >= _LEAST_EPISODES else 2
+            ):
+                played += await env.run(batch)
                 gc.collect()
                 points.append((played, _usage()))
                 if len(points) == _POINTS // 3:
                     snapshot, objects = tracemalloc.take_snapshot(), _objects()
-            growth = _growth(points)
-            grown = ""
+            if played >= _LEAST_EPISODES and len(points) > _POINTS // 2:
+                growth = _growth(points)
             if "memory" in growth:
                 grown = _grown(snapshot, objects, played - points[_POINTS // 3 - 1][0])
-    measured = {"episodes": played, **{f"{name} per episode": round(rate, 3) for name, rate in growth.items()}}
-    if played < _LEAST_EPISODES and not growth:
+    measured = {
+        "episodes": played,
+        **{f"{name} per episode": round(rate, 3) for name, rate in growth.items()},
+    }
+    if played < _LEAST_EPISODES:
         note = f"only {played} episodes were played in {time.monotonic() - started:.0f} s"
         return Checked(measured=measured, note=note)
     if "memory" in growth:
@@ -176,7 +186,8 @@ async def check_leaks(subject: Subject) -> Checked:
             f"({played} episodes, the same {len(sequences)} again and again)",
             _ADVICE[name],
             (sequences[0].task,),
-            await _leak_program(subject, name, rate, sequences[0]),
+            await _leak_program(subject, name, rate, sequences[-2])
+            or await _leak_program(subject, name, rate, sequences[-1]),
         )
         for name, rate in list(growth.items())[:3]
     ]
@@ -192,9 +203,7 @@ def _note(subject: Subject) -> str:
 
 def _growth(points: Sequence[tuple[int, _Usage]]) -> dict[str, float]:
     """Return the growth per episode of what grows steadily, by the median slope after the warm-up."""
-    late = points[len(points) // 3 :]
-    if len(late) < 4:  # noqa: PLR2004 - too few to tell
-        return {}
+    late = points[_POINTS // 3 :]
     limits = {"memory": _BYTES_PER_EPISODE, "resident": _RESIDENT_PER_EPISODE}
     found = {}
     for name in late[0][1].values:
@@ -218,7 +227,9 @@ def _grown(before: tracemalloc.Snapshot, objects: Counter[str], episodes: int) -
     """Return which lines and types grow, for a sentence."""
     more = _objects()
     more.subtract(objects)
-    types = [f"{count / episodes:.2g} more {name}" for name, count in more.most_common(3) if count > episodes / 3]
+    types = [
+        f"{count / episodes:.2g} more {name}" for name, count in more.most_common(3) if count > episodes / 3
+    ]
     own = tracemalloc.take_snapshot().compare_to(before, "lineno")
     for line in own:
         frame = line.traceback[0]
@@ -231,24 +242,21 @@ def _grown(before: tracemalloc.Snapshot, objects: Counter[str], episodes: int) -
 async def _leak_program(subject: Subject, name: str, rate: float, sequence: ActionSequence) -> str:
     """Return a program that plays one episode many times, and measures."""
     play = f"[env.step(action) for action in {actions_text(subject, sequence)}]"
-    if name in _COUNTS:
-        head, count = _COUNTS[name]
-        return await program(
-            subject,
-            [
-                f"{head}",
-                f"env, count = make(), lambda: {count}",
-                f"before = env.{reset_call(subject, sequence.task)} and count()",
-                "for _ in range(50):",
-                f"    env.{reset_call(subject, sequence.task)}, {play}",
-                f'assert count() - before < {max(5, round(25 * rate))}, f"{{before}} {_NAMES[name]}, then {{count()}}"',
-            ],
-        )
     if name == "resident":
         return ""
-    return await program(
-        subject,
-        [
+    if name in _COUNTS:
+        head, count = _COUNTS[name]
+        most = max(5, round(25 * rate))
+        lines = [
+            f"{head}",
+            f"env, count = make(), lambda: {count}",
+            f"before = env.{reset_call(subject, sequence.task)} and count()",
+            "for _ in range(50):",
+            f"    env.{reset_call(subject, sequence.task)}, {play}",
+            f'assert count() - before < {most}, f"{{before}} {_NAMES[name]}, then {{count()}}"',
+        ]
+    else:
+        lines = [
             "import gc, tracemalloc",
             "env, used = make(), []",
             "for number in range(400):",
@@ -257,8 +265,8 @@ async def _leak_program(subject: Subject, name: str, rate: float, sequence: Acti
             "        gc.collect(), tracemalloc.start()",
             "        used.append(tracemalloc.get_traced_memory()[0])",
             f'assert used[-1] - used[1] < {round(100 * rate)}, f"memory grows: {{used}}"',
-        ],
-    )
+        ]
+    return await program(subject, lines)
 
 
 async def check_instances(subject: Subject) -> Checked:
@@ -303,17 +311,15 @@ async def _settled(before: _Usage, least: int) -> dict[str, float]:
 
 async def _instance_program(subject: Subject, name: str, sequence: ActionSequence) -> str:
     head, count = _COUNTS[name]
-    return await program(
-        subject,
-        [
-            f"{head}, time",
-            f"count = lambda: {count}",
-            "for number in range(22):",
-            "    before = count() if number == 2 else None if number < 2 else before",
-            "    env = make()",
-            f"    env.{reset_call(subject, sequence.task)}, "
-            f"[env.step(action) for action in {actions_text(subject, sequence)}], env.close()",
-            "time.sleep(1)",
-            f'assert count() - before < 8, f"{{before}} {_NAMES[name]}, then {{count()}}"',
-        ],
-    )
+    play = f"[env.step(action) for action in {actions_text(subject, sequence)}]"
+    lines = [
+        f"{head}, time",
+        f"count = lambda: {count}",
+        "for number in range(22):",
+        "    before = count() if number == 2 else None if number < 2 else before",
+        "    env = make()",
+        f"    env.{reset_call(subject, sequence.task)}, {play}, env.close()",
+        "time.sleep(1)",
+        f'assert count() - before < 8, f"{{before}} {_NAMES[name]}, then {{count()}}"',
+    ]
+    return await program(subject, lines)

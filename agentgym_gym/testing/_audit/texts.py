@@ -1,4 +1,4 @@
-"""Whether any text gets an answer: with one that breaks the environment, an agent could escape a bad score."""
+"""Whether any text gets an answer: an agent could escape a bad score with one that breaks the environment."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import statistics
-import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from agentgym_gym.testing._audit.shrinking import Case, shrink
 from agentgym_gym.testing._audit.subject import reset_arguments
 
 if TYPE_CHECKING:
-    from agentgym_gym.testing._audit.episodes import ActionSequence, Trace
+    from agentgym_gym.testing._audit.episodes import ActionSequence
     from agentgym_gym.testing._audit.subject import OpenEnv, Subject
 
 __all__ = ["check_blocking", "check_capacity", "check_speed"]
@@ -102,7 +102,9 @@ async def check_speed(subject: Subject) -> Checked:
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:
     ordered = sorted(seconds)
-    return {f"p{percent}": round(ordered[(len(ordered) - 1) * percent // 100], 6) for percent in (50, 90, 99, 100)}
+    return {
+        f"p{percent}": round(ordered[(len(ordered) - 1) * percent // 100], 6) for percent in (50, 90, 99, 100)
+    }
 
 
 # --- blocking ----------------------------------------------------------------------------------------
@@ -116,11 +118,14 @@ async def check_blocking(subject: Subject) -> Checked:
     """
     if not subject.facts.awaited:
         raise NotApplicable("its methods are not coroutine functions")
-    sequences = [trace.sequence for trace in await subject.explored() if not trace.error and trace.transitions]
+    sequences = [
+        trace.sequence for trace in await subject.explored() if not trace.error and trace.transitions
+    ]
     thread, seconds = CallThread("agentgym-ticker"), max(1.0, subject.seconds_left * 0.7)
     try:
         slowest = await asyncio.wait_for(
-            thread(lambda: asyncio.run(_longest_blocks(subject, sequences, seconds))), seconds + subject.timeout
+            thread(lambda: asyncio.run(_longest_blocks(subject, sequences, seconds))),
+            seconds + subject.timeout,
         )
     except asyncio.TimeoutError:
         raise NotApplicable("it did not finish an episode in time") from None
@@ -134,20 +139,16 @@ async def check_blocking(subject: Subject) -> Checked:
         return Checked(measured=measured)
     lines = [
         "import asyncio, time",
-        "async def ticker(times):",
-        "    while not await asyncio.sleep(0.005):",
-        "        times.append(time.perf_counter())",
-        "async def play(env, times):",
-        f"    task = asyncio.create_task(ticker(times)), await asyncio.sleep(0.05), "
-        f"await env.{reset_call(subject, sequence.task)}",
-        f"    return [await env.step(action) for action in {actions_text(subject, sequence)}], "
-        "await asyncio.sleep(0.05)",
-        "times = []; asyncio.run(play(make(), times))",
-        f"assert max(b - a for a, b in zip(times, times[1:])) < {_BLOCKED}, 'the event loop is blocked'",
+        "async def longest(env):",
+        "    times, loop = [time.perf_counter()], asyncio.get_running_loop()",
+        "    def tick(): times.append(time.perf_counter()); loop.call_later(0.005, tick)",
+        f"    tick(); await env.{reset_call(subject, sequence.task)}; await asyncio.sleep(0.01)",
+        f"    for action in {actions_text(subject, sequence)}: await env.step(action); await asyncio.sleep(0.01)",
+        "    return max(after - before for before, after in zip(times, times[1:]))",
+        f'assert asyncio.run(longest(make())) < {max(_BLOCKED, blocked / 2):.2g}, "the event loop is blocked"',
     ]
-    lines[7:8] = ["asyncio.run(play(make(), times := []))"]
     defect = Defect(
-        f"in task {sequence.task}, {call} keeps the event loop from other tasks for {blocked:.2g} s",
+        f"in task {sequence.task}, {call} keeps other tasks of the event loop waiting for {blocked:.2g} s",
         "await what takes time: asyncio.sleep for time.sleep, an asynchronous client for a blocking one, "
         "asyncio.to_thread for the rest",
         (sequence.task,),
@@ -156,58 +157,69 @@ async def check_blocking(subject: Subject) -> Checked:
     return Checked([defect], measured)
 
 
-async def _longest_blocks(
-    subject: Subject, sequences: Sequence[ActionSequence], seconds: float
-) -> dict[tuple[str, ActionSequence], float]:
-    """Return for each call the longest time without a tick; suspicious calls are repeated."""
-    ends, longest = time.monotonic() + seconds, 0.0
-    found: dict[tuple[str, ActionSequence], float] = {}
-    env = subject.make()
-    last = time.perf_counter()
+class _Ticker:
+    """Measures for how long the other tasks of an event loop do not run."""
 
-    async def tick() -> None:
-        nonlocal last, longest
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self._longest = 0.0
+
+    async def run(self) -> None:
+        """Tick until cancelled."""
         while True:
             await asyncio.sleep(_TICK)
             now = time.perf_counter()
-            longest, last = max(longest, now - last - _TICK), now
+            self._longest, self._last = max(self._longest, now - self._last - _TICK), now
 
-    async def blocks(call: Any) -> tuple[float, Any]:
-        nonlocal last, longest
+    async def blocked(self, call: Any) -> tuple[float, Any]:
+        """Await a call; return the longest time between two ticks, and the result."""
         await asyncio.sleep(2 * _TICK)
-        longest = 0.0
+        self._longest = 0.0
         answer = await call
         await asyncio.sleep(2 * _TICK)
-        return longest, answer
+        return self._longest, answer
 
-    async def play(sequence: ActionSequence) -> dict[str, float]:
-        took = {}
-        took["reset"], _ = await blocks(env.reset(**reset_arguments(subject.facts, sequence.task)))
-        for turn, action in enumerate(sequence.actions, 1):
-            name = f"step {shown_value(action, 40)} in turn {turn}"
-            took[name], answer = await blocks(env.step(action))
-            if answer[2] or answer[3]:
-                break
-        return took
 
-    ticker = asyncio.create_task(tick())
+async def _longest_blocks(
+    subject: Subject, sequences: Sequence[ActionSequence], seconds: float
+) -> dict[tuple[str, ActionSequence], float]:
+    """Return for each call the longest time without a tick, down to the first sequence that blocks."""
+    ends, env, ticker = time.monotonic() + seconds, subject.make(), _Ticker()
+    ticking = asyncio.create_task(ticker.run())
+    found: dict[tuple[str, ActionSequence], float] = {}
     try:
+        usual, _ = await ticker.blocked(asyncio.sleep(40 * _TICK))  # the machine may be busy
         for sequence in sequences:
-            if time.monotonic() > ends and found:
+            if time.monotonic() > ends:
                 break
-            took = await play(sequence)
-            if max(took.values()) >= _BLOCKED:  # unless the machine is busy, it is so each time
-                again = [await play(sequence) for _ in range(_REPEATS)]
-                took = {name: min(value, *(each.get(name, 0.0) for each in again)) for name, value in took.items()}
-            found.update({(name, sequence): value for name, value in took.items()})
-            if max(took.values()) >= _BLOCKED:
+            times = await _blocked_times(subject, env, ticker, sequence)
+            if max(times.values()) >= _BLOCKED:
+                again = [await _blocked_times(subject, env, ticker, sequence) for _ in range(_REPEATS)]
+                for call in times:
+                    least = min(each.get(call, 0.0) for each in (times, *again))
+                    times[call] = least if least > 2 * usual else 0.0
+            found.update(times)
+            if max(times.values()) >= _BLOCKED:
                 break
     finally:
-        ticker.cancel()
+        ticking.cancel()
         closing = env.close()
         if asyncio.iscoroutine(closing):
             await closing
     return found
+
+
+async def _blocked_times(
+    subject: Subject, env: Any, ticker: _Ticker, sequence: ActionSequence
+) -> dict[tuple[str, ActionSequence], float]:
+    blocked, _ = await ticker.blocked(env.reset(**reset_arguments(subject.facts, sequence.task)))
+    times = {("reset", sequence.first(0)): blocked}
+    for turn, action in enumerate(sequence.actions, 1):
+        blocked, answer = await ticker.blocked(env.step(action))
+        times[f"step {shown_value(action, 40)} in turn {turn}", sequence.first(turn)] = blocked
+        if answer[2] or answer[3]:
+            break
+    return times
 
 
 # --- capacity ----------------------------------------------------------------------------------------
@@ -215,7 +227,9 @@ async def _longest_blocks(
 
 async def check_capacity(subject: Subject) -> Checked:
     """Open the declared number of copies and play them at once; measure the throughput of 1 and 8 copies."""
-    sequences = [trace.sequence for trace in await subject.explored() if not trace.error and not faulted(trace)]
+    sequences = [
+        trace.sequence for trace in await subject.explored() if not trace.error and not faulted(trace)
+    ]
     if not sequences:
         raise NotApplicable("each explored episode ends with an error")
     capacity = subject.facts.capacity
@@ -224,20 +238,21 @@ async def check_capacity(subject: Subject) -> Checked:
     defects = []
     measured: dict[str, Any] = {"capacity": capacity, "copies": open_copies}
     if failures and capacity:
-        sequence = sequences[0]
+        sequence = sequences[0].first(1)
+        actions = actions_text(subject, sequence)[1:-1]
         lines = [
             f"envs = [make() for _ in range({copies})]",
             "problem = None",
             "try:",
             f"    [env.{reset_call(subject, sequence.task)} for env in envs]",
-            f"    [env.step(action) for action in {actions_text(subject, sequence.first(1))} for env in envs]",
+            f"    [env.step({actions}) for env in envs]",
             "except Exception as error:",
             "    problem = error",
             f'assert not problem, f"of {copies} copies one fails: {{problem!r}}"',
         ]
         defects.append(
             Defect(
-                f"the declared capacity is {capacity}, and with {copies} copies open {len(failures)} fail: {failures[0]}",
+                f"the declared capacity is {capacity}; of {copies} open copies {len(failures)} fail: {failures[0]}",
                 "declare the number of copies that can be open at once in the attribute capacity",
                 (sequence.task,),
                 await program(subject, lines),
@@ -257,8 +272,6 @@ async def _play_open(
     subject: Subject, sequences: Sequence[ActionSequence], copies: int
 ) -> tuple[list[str], int]:
     """Play each of several open copies; return the errors, and the number of copies that were open."""
-    import contextlib  # noqa: PLC0415
-
     failures: list[str] = []
     async with contextlib.AsyncExitStack() as stack:
         envs: list[OpenEnv] = []
@@ -269,9 +282,11 @@ async def _play_open(
                 failures.append(f"its constructor raises {type(error).__name__}: {str(error)[:120]}")
                 break
         plays = (env.play(sequence) for env, sequence in zip(envs, itertools.cycle(sequences), strict=False))
-        for trace in await asyncio.gather(*plays):
-            if trace.error or faulted(trace):
-                failures.append(trace.error[:160] or shown_value(trace.last_info["fault"]))
+        failures += [
+            trace.error[:160] or shown_value(trace.last_info["fault"])
+            for trace in await asyncio.gather(*plays)
+            if trace.error or faulted(trace)
+        ]
     return failures, len(envs)
 
 
@@ -279,7 +294,6 @@ async def _throughput(
     subject: Subject, sequences: Sequence[ActionSequence], copies: int, seconds: float
 ) -> tuple[float, bool]:
     """Return the steps per second of copies in threads, and whether most steps are idle and take long."""
-    import contextlib  # noqa: PLC0415
 
     def play(env: Any) -> tuple[int, float, list[float]]:
         steps, times, cpu, ends = 0, [], time.thread_time(), time.monotonic() + seconds
@@ -316,7 +330,8 @@ async def _serial_defect(
     lines = [
         "import threading, time",
         "def took(copies):",
-        f"    envs = [(env, env.{reset_call(subject, sequence.task)})[0] for env in (make() for _ in range(copies))]",
+        "    envs = [make() for _ in range(copies)]",
+        f"    [env.{reset_call(subject, sequence.task)} for env in envs]",
         "    began = time.perf_counter()",
         f"    threads = [threading.Thread(target=env.step, args=({actions[1:-1]},)) for env in envs]",
         "    [thread.start() for thread in threads], [thread.join() for thread in threads]",
@@ -324,8 +339,8 @@ async def _serial_defect(
         f"assert took({copies}) < {copies} / 2 * took(1), 'the copies do not run at once'",
     ]
     return Defect(
-        f"{copies} copies in threads take {many:.0f} steps a second together, and one takes {one:.0f}, although "
-        "the steps are idle: a lock lets only one step run at a time",
+        f"{copies} copies in threads play {many:.0f} steps a second together, and one plays {one:.0f}, "
+        "although the steps are idle: a lock lets only one step run at a time",
         "hold a lock only while shared data changes, not while a step waits",
         (sequence.task,),
         await program(subject, lines),
