@@ -138,45 +138,14 @@ async def _played_sequences(subject: Subject) -> list[ActionSequence]:
 async def check_leaks(subject: Subject) -> Checked:
     """Play the same few episodes again and again with one environment, and measure what grows."""
     sequences = await _played_sequences(subject)
-    most = _EPISODES * (5 if subject.thorough else 1)
-    points: list[tuple[int, _Usage]] = []
-    episodes = itertools.cycle(sequences)
-    seconds = max(1.0, subject.seconds_left * 0.8)
-
-    def batch(env: Any) -> int:
-        """Play episodes, and return their number."""
-        until = started + seconds * (len(points) + 1) / _POINTS
-        for number, sequence in enumerate(itertools.islice(episodes, most // _POINTS), 1):
-            play_at_once(env, subject.facts, sequence.task, sequence.actions)
-            if time.monotonic() > until:
-                break
-        return number
-
-    def enough() -> bool:
-        time_limit = seconds if played >= _LEAST_EPISODES else 2 * seconds
-        return played >= most or time.monotonic() - started > time_limit
-
-    started, played, growth, grown = time.monotonic(), 0, {}, ""
     with _tracing():
-        async with subject.open() as env:
-            while played < most and time.monotonic() - started < seconds * (
-                1 if played >= _LEAST_EPISODES else 2
-            ):
-                played += await env.run(batch)
-                gc.collect()
-                points.append((played, _usage()))
-                if len(points) == _POINTS // 3:
-                    snapshot, objects = tracemalloc.take_snapshot(), _objects()
-            if played >= _LEAST_EPISODES and len(points) > _POINTS // 2:
-                growth = _growth(points)
-            if "memory" in growth:
-                grown = _grown(snapshot, objects, played - points[_POINTS // 3 - 1][0])
+        played, growth, grown = await _play_and_measure(subject, sequences)
     measured = {
         "episodes": played,
         **{f"{name} per episode": round(rate, 3) for name, rate in growth.items()},
     }
     if played < _LEAST_EPISODES:
-        note = f"only {played} episodes were played in {time.monotonic() - started:.0f} s"
+        note = f"only {played} episodes could be played in time, and {_LEAST_EPISODES} are needed"
         return Checked(measured=measured, note=note)
     if "memory" in growth:
         growth.pop("resident", None)
@@ -192,6 +161,37 @@ async def check_leaks(subject: Subject) -> Checked:
         for name, rate in list(growth.items())[:3]
     ]
     return Checked(defects, measured, _note(subject))
+
+
+async def _play_and_measure(
+    subject: Subject, sequences: Sequence[ActionSequence]
+) -> tuple[int, dict[str, float], str]:
+    """Return the number of episodes, the growth per episode, and which lines and types grow."""
+    most, seconds = _EPISODES * (5 if subject.thorough else 1), max(1.0, subject.seconds_left * 0.8)
+    points: list[tuple[int, _Usage]] = []
+    episodes, played, started = itertools.cycle(sequences), 0, time.monotonic()
+
+    def batch(env: Any) -> int:
+        """Play episodes, and return their number."""
+        until, count = time.monotonic() + seconds / _POINTS, 0
+        while count < most // _POINTS and time.monotonic() < until:
+            sequence = next(episodes)
+            play_at_once(env, subject.facts, sequence.task, sequence.actions)
+            count += 1
+        return count
+
+    async with subject.open() as env:
+        while played < most and time.monotonic() - started < seconds * (1 + (played < _LEAST_EPISODES)):
+            played += await env.run(batch)
+            gc.collect()
+            points.append((played, _usage()))
+            if len(points) == _POINTS // 3:
+                snapshot, objects = tracemalloc.take_snapshot(), _objects()
+        if played < _LEAST_EPISODES or len(points) <= _POINTS // 2:
+            return played, {}, ""
+        growth = _growth(points)
+        since = played - points[_POINTS // 3 - 1][0]
+        return played, growth, _grown(snapshot, objects, since) if "memory" in growth else ""
 
 
 def _note(subject: Subject) -> str:

@@ -137,15 +137,17 @@ async def check_blocking(subject: Subject) -> Checked:
     (call, sequence), blocked = max(slowest.items(), key=lambda each: each[1])
     if blocked < _BLOCKED:
         return Checked(measured=measured)
+    step = "await env.step(action); await asyncio.sleep(0.01)"
+    limit = max(_BLOCKED, blocked / 2)
     lines = [
         "import asyncio, time",
         "async def longest(env):",
         "    times, loop = [time.perf_counter()], asyncio.get_running_loop()",
         "    def tick(): times.append(time.perf_counter()); loop.call_later(0.005, tick)",
         f"    tick(); await env.{reset_call(subject, sequence.task)}; await asyncio.sleep(0.01)",
-        f"    for action in {actions_text(subject, sequence)}: await env.step(action); await asyncio.sleep(0.01)",
+        f"    for action in {actions_text(subject, sequence)}: {step}",
         "    return max(after - before for before, after in zip(times, times[1:]))",
-        f'assert asyncio.run(longest(make())) < {max(_BLOCKED, blocked / 2):.2g}, "the event loop is blocked"',
+        f'assert asyncio.run(longest(make())) < {limit:.2g}, "the event loop is blocked"',
     ]
     defect = Defect(
         f"in task {sequence.task}, {call} keeps other tasks of the event loop waiting for {blocked:.2g} s",
@@ -250,9 +252,10 @@ async def check_capacity(subject: Subject) -> Checked:
             "    problem = error",
             f'assert not problem, f"of {copies} copies one fails: {{problem!r}}"',
         ]
+        failure = f"of {copies} open copies {len(failures)} fail: {failures[0]}"
         defects.append(
             Defect(
-                f"the declared capacity is {capacity}; of {copies} open copies {len(failures)} fail: {failures[0]}",
+                f"the declared capacity is {capacity}; {failure}",
                 "declare the number of copies that can be open at once in the attribute capacity",
                 (sequence.task,),
                 await program(subject, lines),
