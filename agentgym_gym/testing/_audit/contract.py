@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import math
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -73,7 +75,7 @@ _INTERFACE_ADVICE = {
 
 async def check_interface(subject: Subject) -> Checked:
     """Check the types of all returned values, and run gymnasium's own checker."""
-    traces = [trace for trace in await subject.explored() if not trace.timed_out]
+    traces = [trace for trace in await subject.explored(failed=True) if not trace.timed_out]
     found: dict[str, Defect] = {}
     notes: list[str] = []
     played = 0
@@ -100,15 +102,20 @@ async def check_interface(subject: Subject) -> Checked:
 async def _check_values(subject: Subject, env: OpenEnv, trace: Trace, found: dict[str, Defect]) -> None:
     space = attribute_of(env.env, "observation_space")
     actions: list[str] = []
+
+    def raw(one: Any) -> Any:
+        """Return the environment without wrappers, which expect values of the right types."""
+        return one if subject.facts.awaited else getattr(one, "unwrapped", one)
+
     try:
-        answer = await env.run(lambda one: one.reset(**reset_arguments(subject.facts, trace.task)))
+        answer = await env.run(lambda one: raw(one).reset(**reset_arguments(subject.facts, trace.task)))
         wrong = list(_wrong_reset(answer, space))
         for action in trace.sequence.actions:
             if wrong:
                 break
             native = subject.native(action)
             actions.append(action)
-            answer = await env.run(lambda one, native=native: one.step(native))  # type: ignore[misc]
+            answer = await env.run(lambda one, native=native: raw(one).step(native))  # type: ignore[misc]
             wrong = list(_wrong_step(answer, space))
             if wrong or answer[2] or answer[3]:
                 break
@@ -195,7 +202,7 @@ async def _gymnasium_defect(subject: Subject, env: OpenEnv) -> tuple[Defect | No
     if not isinstance(made, gymnasium.Env) or not all(isinstance(each, gymnasium.Space) for each in declared):
         return None, "gymnasium's check_env needs a gymnasium.Env with spaces"
     try:
-        await env.run(lambda one: one.reset(seed=0))
+        await env.run(lambda one: one.unwrapped.reset(seed=0))
     except Exception as error:  # noqa: BLE001 - such as options that are required
         return None, f"gymnasium's check_env needs reset(seed=0), which raises {_problem_text(error)}"
     try:
@@ -204,11 +211,13 @@ async def _gymnasium_defect(subject: Subject, env: OpenEnv) -> tuple[Defect | No
         return None, f"gymnasium's check_env did not finish in {subject.timeout:g} s"
     if not problem:
         return None, ""
+    relax = "env.observation_space.contains = lambda value: isinstance(value, str)"
     lines = [
         "from gymnasium.utils.env_checker import check_env",
-        "problem = None",
+        "env, problem = make().unwrapped, None",
+        *([relax] if isinstance(made.observation_space, spaces.Text) else []),
         "try:",
-        "    check_env(make().unwrapped, skip_render_check=True, skip_close_check=True)",
+        "    check_env(env, skip_render_check=True, skip_close_check=True)",
         "except Exception as error:",
         "    problem = error",
         "assert problem is None, problem",
@@ -222,11 +231,19 @@ def _gymnasium_problem(env: Any) -> str:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
+            _relax(env.unwrapped)
             check_env(env.unwrapped, skip_render_check=True, skip_close_check=True)
         except Exception as error:  # noqa: BLE001 - of the checker, or of the environment
             return _problem_text(error)
     texts = [" ".join(str(each.message).split()) for each in caught]
     return next((text[:200] for text in texts if "default seed argument" in text), "")
+
+
+def _relax(env: Any) -> None:
+    """Let a text space contain all texts: its default has letters and digits only, and few declare others."""
+    if isinstance(env.observation_space, spaces.Text):
+        env.observation_space = copy.deepcopy(env.observation_space)
+        env.observation_space.contains = lambda value: isinstance(value, str)
 
 
 def _problem_text(error: Exception) -> str:
@@ -262,33 +279,31 @@ class _Ranges:
 async def check_rewards(subject: Subject) -> Checked:
     """Check the rewards of many episodes: the explored ones, known solutions, and cheap random ones."""
     explored = await subject.explored()
-    pool, rng, tasks = await action_pool(subject), subject.rng(2), many_tasks(subject)
+    pool, rng, tasks, played = await action_pool(subject), subject.rng(2), many_tasks(subject), 0
     most = _MOST_EPISODES * (10 if subject.thorough else 1)
     found: dict[str, tuple[Trace, int]] = {}
 
     def look(trace: Trace) -> None:
+        nonlocal played
+        played += 1
         for kind, _ in ranges.problems(trace):
             found.setdefault(kind, (trace, played))
 
-    def batch(one: Any) -> int:
-        """Play episodes for a moment, and return their number."""
-        until, count = time.monotonic() + _BATCH_SECONDS, 0
+    def batch(one: Any) -> None:
+        """Play episodes for a moment."""
+        until = time.monotonic() + _BATCH_SECONDS
         while time.monotonic() < until and not found:
             actions = (pool[at] for at in rng.integers(len(pool), size=subject.longest))
             look(play_at_once(one, subject.facts, next(tasks), actions))
-            count += 1
-        return count
 
-    played = 0
     async with subject.open() as env:
         ranges = await env.run(lambda one: _declared_ranges(one, subject))
         for trace in explored:
             look(trace)
-        played = len(explored)
         ends = subject.seconds_left / 3
         while not found and played < most and subject.seconds_left > ends:
             try:
-                played += await env.run(batch)
+                await env.run(batch)
             except Exception:  # noqa: BLE001 - a timeout; `texts` and `speed` report it
                 break
     defects = [await _reward_defect(subject, ranges, kind, *found[kind]) for kind in found]
@@ -382,7 +397,7 @@ async def check_ends(subject: Subject) -> Checked:
             for kind, _ in _after_end(await _play_on(env, sequence)):
                 if kind not in found:
                     found[kind] = await _end_defect(subject, sequence, kind)
-    note = "" if over else await _endless(subject, found)
+    note = await _endless(subject, found, some_end=bool(over))
     return Checked(list(found.values()), {"episodes": played}, note)
 
 
@@ -450,29 +465,39 @@ async def _end_defect(subject: Subject, sequence: ActionSequence, kind: str) -> 
     return Defect(text, advice, (sequence.task,), await program(subject, lines))
 
 
-async def _endless(subject: Subject, found: dict[str, Defect]) -> str:
-    """Play an episode until it ends; return a note if it has no limit, or add a defect."""
+async def _endless(subject: Subject, found: dict[str, Defect], *, some_end: bool) -> str:
+    """Play beyond the declared limit, which may add a defect; without a limit, return a note."""
     pool, rng, task = await action_pool(subject), subject.rng(3), subject.tasks[0]
     until = time.monotonic() + max(0.2, min(subject.seconds_left / 2, subject.timeout / 2))
     async with subject.open() as env:
         limit = await env.run(lambda one: declared_limit(one, subject))
         turns = 10 * limit if limit else _NO_LIMIT_TURNS
-        drawn = (pool[int(rng.integers(len(pool)))] for _ in range(turns))
-        actions = itertools.takewhile(lambda _: time.monotonic() < until, drawn)
-        trace = await env.run(lambda one: play_at_once(one, subject.facts, task, actions))
-    if trace.over or len(trace.transitions) < turns:
+        plays = [[action] * turns for action in pool[:4]]
+        if not limit:
+            plays = [] if some_end else [[pool[at] for at in rng.integers(len(pool), size=turns)]]
+        endless = []
+        for actions in plays:
+            timely = itertools.takewhile(lambda _: time.monotonic() < until, actions)
+            trace = await env.run(partial(play_at_once, facts=subject.facts, task=task, actions=timely))
+            if not trace.over and len(trace.transitions) == turns:
+                endless.append(actions[0])
+    if not endless:
         return ""
-    text = f"in task {task}, an episode of {turns} random actions has no end"
     if not limit:
+        text = f"in task {task}, an episode of {turns} random actions has no end"
         return f"{text}, and no turn limit is declared: register it with max_episode_steps"
     lines = [
         "env = make()",
         f"env.{reset_call(subject, task)}",
-        f"answers = [env.step({subject.native_literal(pool[0])}) for _ in range({turns})]",
-        'assert any(answer[2] or answer[3] for answer in answers), "the episode has no end"',
+        f"for _ in range({turns}):",
+        f"    if any(env.step({subject.native_literal(endless[0])})[2:4]):",
+        "        break",
+        "else:",
+        f'    raise AssertionError("the episode has no end after {turns} turns")',
     ]
     found["endless"] = Defect(
-        f"{text}, and the declared limit is {limit} turns",
+        f"in task {task}, an episode of {turns} times {shown_value(endless[0], 40)} has no end, "
+        f"and the declared limit is {limit} turns",
         "count the turns in step, and return truncated at the limit",
         (task,),
         await program(subject, lines),
@@ -515,6 +540,7 @@ async def check_reset(subject: Subject) -> Checked:
             played += 1
             if not await _failed_reset(env, case) or not await fails(case):
                 continue
+            case = await _part_that_fails(case, fails)  # noqa: PLW2901
             case, text = await shrink(case, fails, seconds=max(0.5, subject.seconds_left / 2))  # noqa: PLW2901
             defect = Defect(
                 text,
@@ -544,18 +570,26 @@ async def _failed_reset(env: OpenEnv, case: Case) -> str:
     return ""
 
 
+async def _part_that_fails(case: Case, fails: Callable[[Case], Awaitable[str]]) -> Case:
+    """Return the shortest run of episodes in a case that fails without the others."""
+    for length in range(1, len(case)):
+        for first in range(len(case) - length + 1):
+            part = case[first : first + length]
+            if await fails(part):
+                return part
+    return case
+
+
 async def _reset_program(subject: Subject, case: Case) -> str:
     """Return the program for episodes that follow each other; without any, for one reset."""
     case = case or (ActionSequence(subject.tasks[0]),)
     *before, last = case
-    lines = ["env, problem = make(), None"]
-    for sequence in before:
-        lines.append(f"env.{reset_call(subject, sequence.task)}")
-        if sequence.actions:
-            lines.append(f"[env.step(action) for action in {actions_text(subject, sequence)}]")
-    lines += ["try:", f"    env.{reset_call(subject, last.task)}"]
-    if last.actions:
-        lines[-1] += f", [env.step(action) for action in {actions_text(subject, last)}]"
+
+    def play(sequence: ActionSequence) -> str:
+        steps = f", [env.step(action) for action in {actions_text(subject, sequence)}]"
+        return f"env.{reset_call(subject, sequence.task)}{steps if sequence.actions else ''}"
+
+    lines = ["env, problem = make(), None", *map(play, before), "try:", f"    {play(last)}"]
     lines += [
         "except Exception as error:",
         "    problem = error",
@@ -572,7 +606,7 @@ async def check_close(subject: Subject) -> Checked:
     traces = [trace for trace in await subject.explored() if trace.transitions]
     sequence = traces[0].sequence if traces else ActionSequence(subject.tasks[0])
     reset, step = f"env.{reset_call(subject, sequence.task)}", f"env.step({_literal(subject, sequence)})"
-    middle = [reset, step] if sequence.actions else [reset]
+    middle = [f"{reset}, {step}"] if sequence.actions else [reset]
     cases = {
         "before the first reset": [],
         "in an episode": middle,

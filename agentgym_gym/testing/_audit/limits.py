@@ -167,7 +167,7 @@ def _contradiction(limit: _Limit, episodes: Sequence[Trace]) -> tuple[str, Trace
     endless = [trace for trace in episodes if not trace.over]
     if len(endless) >= _SAME:
         trace = endless[0]
-        return ("", None) if limit.loose else (f"goes on after {len(trace.transitions)} turns", trace)
+        return ("", None) if limit.loose else (f"continues after {len(trace.transitions)} turns", trace)
     turns = max(len(trace.transitions) for trace in episodes)
     at_end = [trace for trace in ended if len(trace.transitions) == turns]
     real = len(at_end) >= _SAME and not endless

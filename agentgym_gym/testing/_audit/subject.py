@@ -285,10 +285,13 @@ class Subject:
         async with self.open() as env:
             return await env.play(sequence)
 
-    async def explored(self) -> Sequence[Trace]:
+    async def explored(self, *, failed: bool = False) -> Sequence[Trace]:
         """Return episodes of drawn actions, each in a new task as long as there are tasks.
 
         They are played once, by the first property that needs them, with one environment.
+
+        Args:
+            failed: Whether to return them also if each one fails in its reset or first step.
 
         Raises:
             NotApplicable: No episode can be started.
@@ -302,7 +305,7 @@ class Subject:
                     ends = ends or time.monotonic() + seconds  # the first episode may start a server
                     if self._explored[-1].timed_out or time.monotonic() > ends:
                         break
-        if all(trace.error and not trace.transitions for trace in self._explored):
+        if not failed and all(trace.error and not trace.transitions for trace in self._explored):
             raise NotApplicable(f"no episode can be started: {self._explored[0].error}")
         return self._explored
 

@@ -86,7 +86,7 @@ class _Text:
 
 
 async def check_texts(subject: Subject) -> Checked:
-    """Send texts that are hard to handle, each in a new episode: alone, and as the last word of actions."""
+    """Send texts that are hard to handle, each in a new episode, and as the last word of actions."""
     pool = await action_pool(subject)
     usual = _Text("a usual action", repr(next((action for action in pool if action.strip()), "look")))
     left = _texts(pool)
@@ -111,7 +111,7 @@ async def check_texts(subject: Subject) -> Checked:
 
 
 def _texts(pool: Sequence[str]) -> list[_Text]:
-    """Return the texts alone, then in place of the last word of some actions."""
+    """Return the texts by themselves, then in place of the last word of some actions."""
     shapes: dict[tuple[str, str], None] = {}
     for action in pool:
         word = _LAST_WORD.search(action)

@@ -243,9 +243,9 @@ async def check_capacity(subject: Subject) -> Checked:
         sequence = sequences[0].first(1)
         actions = actions_text(subject, sequence)[1:-1]
         lines = [
-            f"envs = [make() for _ in range({copies})]",
             "problem = None",
             "try:",
+            f"    envs = [make() for _ in range({copies})]",
             f"    [env.{reset_call(subject, sequence.task)} for env in envs]",
             f"    [env.step({actions}) for env in envs]",
             "except Exception as error:",
@@ -329,12 +329,11 @@ async def _throughput(
 async def _serial_defect(
     subject: Subject, sequence: ActionSequence, one: float, many: float, copies: int
 ) -> Defect:
-    actions = actions_text(subject, sequence.first(1))
+    actions, reset = actions_text(subject, sequence.first(1)), reset_call(subject, sequence.task)
     lines = [
         "import threading, time",
         "def took(copies):",
-        "    envs = [make() for _ in range(copies)]",
-        f"    [env.{reset_call(subject, sequence.task)} for env in envs]",
+        f"    envs = [make() for _ in range(copies)]; [env.{reset} for env in envs]",
         "    began = time.perf_counter()",
         f"    threads = [threading.Thread(target=env.step, args=({actions[1:-1]},)) for env in envs]",
         "    [thread.start() for thread in threads], [thread.join() for thread in threads]",
