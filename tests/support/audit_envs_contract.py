@@ -7,7 +7,7 @@ import re
 import tempfile
 import threading
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 
@@ -19,7 +19,7 @@ class Sound(gymnasium.Env):
     """Walk 3 steps east of the start within 6 turns."""
 
     observation_space = action_space = gymnasium.spaces.Text(1 << 17)
-    metadata = {"render_modes": [], "reward_range": (0.0, 1.0), "score_range": (0.0, 1.0)}
+    metadata: ClassVar = {"render_modes": [], "reward_range": (0.0, 1.0), "score_range": (0.0, 1.0)}
     max_turns = LIMIT
     system_prompt = f"Go 3 steps east. You have {LIMIT} turns. Actions: `north`, `south`, `east`, `west`."
     goal = 3
@@ -253,7 +253,7 @@ class OpenFiles(Sound):
         self.files = []
 
     def reset(self, *, seed=None, options=None):
-        self.files.append(tempfile.TemporaryFile())
+        self.files.append(tempfile.TemporaryFile())  # noqa: SIM115 - the defect
         return super().reset(seed=seed)
 
 
@@ -289,7 +289,7 @@ class Awaited(Sound):
 
 class Blocks(Awaited):
     async def wait(self):
-        time.sleep(0.05)
+        time.sleep(0.05)  # noqa: ASYNC251 - the defect
 
 
 class Limited(Sound):
@@ -298,7 +298,7 @@ class Limited(Sound):
     capacity = 4
     sessions = 4
     lock = threading.Lock()
-    opened = [0]
+    opened: ClassVar = [0]
 
     def __init__(self):
         super().__init__()
@@ -314,7 +314,7 @@ class Limited(Sound):
 
 class OverPromised(Limited):
     sessions = 2
-    opened = [0]
+    opened: ClassVar = [0]
 
 
 class Waits(Sound):

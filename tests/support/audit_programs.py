@@ -24,6 +24,7 @@ def run_program(program):
         env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
+        check=False,
         timeout=60,
     )
     return done.returncode, done.stderr

@@ -1,4 +1,4 @@
-"""The audit finds each defect of turn limits and of the handling of texts, and none in a sound environment."""
+"""The audit finds each defect of turn limits and texts, and none in a sound environment."""
 
 from __future__ import annotations
 
