@@ -32,8 +32,13 @@ _EPISODES = 1000
 _LEAST_EPISODES = 100
 _INSTANCES = 30
 _SEQUENCES = 8
-_POINTS = 16
-"""Measurements of a leak; the first third is the warm-up."""
+_TURNS = 12
+"""Turns after which an episode is abandoned."""
+
+_POINTS = 12
+_WARM_UP = 4
+_LEAST_POINTS = 9
+"""Measurements of a leak, of which the first ones are the warm-up."""
 
 _BYTES_PER_EPISODE = 150
 """Growth of Python's memory for each episode that counts as a leak."""
@@ -131,7 +136,7 @@ async def _played_sequences(subject: Subject) -> list[ActionSequence]:
     sound = [each.sequence for each in await subject.explored() if not each.error and each.transitions]
     if not sound:
         raise NotApplicable("each explored episode ends with an error")
-    sound = sorted(sound[:_SEQUENCES], key=lambda each: len(each.actions))
+    sound = sorted((each.first(_TURNS) for each in sound[:_SEQUENCES]), key=lambda each: len(each.actions))
     return [part for each in sound for part in (each, each.first((len(each.actions) + 1) // 2))]
 
 
@@ -144,7 +149,7 @@ async def check_leaks(subject: Subject) -> Checked:
         "episodes": played,
         **{f"{name} per episode": round(rate, 3) for name, rate in growth.items()},
     }
-    if played < _LEAST_EPISODES:
+    if played < _LEAST_EPISODES and not growth:
         note = f"only {played} episodes could be played in time, and {_LEAST_EPISODES} are needed"
         return Checked(measured=measured, note=note)
     if "memory" in growth:
@@ -170,27 +175,34 @@ async def _play_and_measure(
     most, seconds = _EPISODES * (5 if subject.thorough else 1), max(1.0, subject.seconds_left * 0.8)
     points: list[tuple[int, _Usage]] = []
     episodes, played, started = itertools.cycle(sequences), 0, time.monotonic()
+    errors: list[str] = []  # such as too many open files
 
     def batch(env: Any) -> int:
         """Play episodes, and return their number."""
         until, count = time.monotonic() + seconds / _POINTS, 0
         while count < most // _POINTS and time.monotonic() < until:
             sequence = next(episodes)
-            play_at_once(env, subject.facts, sequence.task, sequence.actions)
+            trace = play_at_once(env, subject.facts, sequence.task, sequence.actions)
+            errors.extend([trace.error] if trace.error else [])
+            if errors:
+                break
             count += 1
         return count
 
+    def few() -> bool:
+        return played < _LEAST_EPISODES or len(points) < _LEAST_POINTS
+
     async with subject.open() as env:
-        while played < most and time.monotonic() - started < seconds * (1 + (played < _LEAST_EPISODES)):
+        while not errors and played < most and time.monotonic() - started < seconds * (1 + few()):
             played += await env.run(batch)
             gc.collect()
             points.append((played, _usage()))
-            if len(points) == _POINTS // 3:
+            if len(points) == _WARM_UP:
                 snapshot, objects = tracemalloc.take_snapshot(), _objects()
-        if played < _LEAST_EPISODES or len(points) <= _POINTS // 2:
+        if few():
             return played, {}, ""
         growth = _growth(points)
-        since = played - points[_POINTS // 3 - 1][0]
+        since = played - points[_WARM_UP - 1][0]
         return played, growth, _grown(snapshot, objects, since) if "memory" in growth else ""
 
 
@@ -203,10 +215,10 @@ def _note(subject: Subject) -> str:
 
 def _growth(points: Sequence[tuple[int, _Usage]]) -> dict[str, float]:
     """Return the growth per episode of what grows steadily, by the median slope after the warm-up."""
-    late = points[_POINTS // 3 :]
+    late = points[_WARM_UP - 1 :]
     limits = {"memory": _BYTES_PER_EPISODE, "resident": _RESIDENT_PER_EPISODE}
     found = {}
-    for name in late[0][1].values:
+    for name in set.intersection(*(set(usage.values) for _, usage in late)):
         values = [(at, usage.values[name]) for at, usage in late]
         rises = sum(after > before for (_, before), (_, after) in itertools.pairwise(values))
         slope = statistics.median(
