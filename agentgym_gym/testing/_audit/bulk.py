@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from agentgym_gym.testing._audit.episodes import Trace, Transition
+from agentgym_gym.testing._audit.episodes import Trace, Transition, shown_value
 from agentgym_gym.testing._audit.subject import reset_arguments
 
 if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["action_pool", "faulted", "many_tasks", "play_at_once"]
+__all__ = ["action_pool", "fault_note", "faulted", "many_tasks", "play_at_once"]
 
 
 def play_at_once(env: Any, facts: EnvFacts, task: int, actions: Iterable[str]) -> Trace:
@@ -48,6 +48,14 @@ def play_at_once(env: Any, facts: EnvFacts, task: int, actions: Iterable[str]) -
 def faulted(trace: Trace) -> bool:
     """Return whether a server failed in an episode."""
     return bool(trace.last_info.get("fault"))
+
+
+def fault_note(traces: Iterable[Trace]) -> str:
+    """Return a sentence on the episodes that were left out because a server failed; empty if none was."""
+    faults = [trace.last_info["fault"] for trace in traces if faulted(trace)]
+    if not faults:
+        return ""
+    return f"{len(faults)} episodes with a fault were left out, such as {shown_value(faults[0])}"
 
 
 async def action_pool(subject: Subject) -> list[str]:

@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 
 from agentgym_gym.rollout._check_results import flag, number
 from agentgym_gym.rollout._env_facts import attribute_of
-from agentgym_gym.testing._audit.bulk import action_pool, faulted, many_tasks, play_at_once
+from agentgym_gym.testing._audit.bulk import action_pool, fault_note, faulted, many_tasks, play_at_once
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.limits import declared_limit
@@ -81,7 +81,7 @@ async def check_interface(subject: Subject) -> Checked:
     played = 0
     async with subject.open(plain=True) as env:
         for trace in traces:
-            if subject.seconds_left < 0 or len(found) == 3:  # noqa: PLR2004
+            if (played and subject.seconds_left < 0) or len(found) == 3:  # noqa: PLR2004
                 break
             played += 1
             await _check_values(subject, env, trace, found)
@@ -307,7 +307,7 @@ async def check_rewards(subject: Subject) -> Checked:
             except Exception:  # noqa: BLE001 - a timeout; `texts` and `speed` report it
                 break
     defects = [await _reward_defect(subject, ranges, kind, *found[kind]) for kind in found]
-    return Checked(defects, {"episodes": played})
+    return Checked(defects, {"episodes": played}, fault_note(explored))
 
 
 def _declared_ranges(env: Any, subject: Subject) -> _Ranges:
@@ -397,8 +397,8 @@ async def check_ends(subject: Subject) -> Checked:
             for kind, _ in _after_end(await _play_on(env, sequence)):
                 if kind not in found:
                     found[kind] = await _end_defect(subject, sequence, kind)
-    note = await _endless(subject, found, some_end=bool(over))
-    return Checked(list(found.values()), {"episodes": played}, note)
+    notes = [fault_note(await subject.explored()), await _endless(subject, found, some_end=bool(over))]
+    return Checked(list(found.values()), {"episodes": played}, "; ".join(filter(None, notes)))
 
 
 def _time_limits(subject: Subject) -> set[int]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._env_facts import attribute_of
-from agentgym_gym.testing._audit.bulk import action_pool, faulted, play_at_once
+from agentgym_gym.testing._audit.bulk import action_pool, fault_note, faulted, play_at_once
 from agentgym_gym.testing._audit.episodes import Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import program, reset_call
@@ -119,8 +119,9 @@ async def check_turn_limit(subject: Subject) -> Checked:
         if example is not None:
             defects.append(await _defect(subject, limit, problem, example))
     reached = any(len(trace.transitions) >= min(each.turns for each in limits) for trace in episodes)
-    note = "" if reached or defects else "no episode of random actions reached the limit"
-    return Checked(defects[:3], measured, note)
+    notes = [fault_note(explored)]
+    notes += [] if reached or defects else ["no episode of random actions reached the limit"]
+    return Checked(defects[:3], measured, "; ".join(filter(None, notes)))
 
 
 def _stated_limits(subject: Subject, explored: Sequence[Trace]) -> Iterator[_Limit]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._call_thread import CallThread
-from agentgym_gym.testing._audit.bulk import faulted
+from agentgym_gym.testing._audit.bulk import fault_note, faulted
 from agentgym_gym.testing._audit.episodes import shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
@@ -66,7 +66,7 @@ async def check_speed(subject: Subject) -> Checked:
     }
     limit = _SLOW if median * _TIMES >= _SLOW else max(_OUTLIER, median * _TIMES)
     if seconds < limit:
-        return Checked(measured=measured)
+        return Checked(measured=measured, note=fault_note(await subject.explored()))
 
     async def fails(case: Case) -> str:
         played = await subject.play(case[0])
@@ -262,7 +262,7 @@ async def check_capacity(subject: Subject) -> Checked:
             )
         )
     elif not failures:
-        seconds = max(0.3, min(2.0, subject.seconds_left / 4))
+        seconds = max(0.3, min(1.0, subject.seconds_left / 4))
         one, idle = await _throughput(subject, sequences, 1, seconds)
         many, _ = await _throughput(subject, sequences, min(_COPIES, copies), seconds)
         measured["steps per second"] = {"1": round(one, 1), str(min(_COPIES, copies)): round(many, 1)}
