@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from transformers import AutoTokenizer
 
+from verl_bridge.sft_dataset import GameDataset
+
 
 def main() -> None:
     """Write ``train.parquet``."""
@@ -20,13 +22,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the file")
     args = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(args.model)
+    # The tokens of the fine-tuning, which may be more than those of the template over the whole conversation.
+    settings = {"pad_mode": "no_padding", "truncation": "right", "max_length": 1 << 20}
     kept = []
     for path in args.rows:
         rows = pq.read_table(path)
-        lengths = [
-            len(tokenizer.apply_chat_template(row["messages"], tokenize=True, return_dict=False))
-            for row in rows.to_pylist()
-        ]
+        games = GameDataset(str(path), tokenizer, settings)
+        lengths = [len(games[at]["input_ids"]) for at in range(len(games))]
         chosen = [
             (row, length)
             for row, length in zip(rows.to_pylist(), lengths, strict=True)

@@ -144,6 +144,20 @@ def test_messages_name_the_proxy_of_a_failed_connection(monkeypatch, unreachable
     assert f"cannot connect through the proxy {through} of HTTP_PROXY" in str(caught.value)
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("status", [403, 407])
+def test_a_proxy_that_refuses_the_credentials_ends_the_run_at_once(started, monkeypatch, scheme, status):
+    """Of https, a proxy refuses the tunnel; of http, the request."""
+    proxy = started(FakeServer(in_turn(*[(status, "")] * 9)))
+    variable = f"{scheme.upper()}_PROXY"
+    monkeypatch.setenv(variable, proxy.url.replace("//", "//me:pass-of-mine@"))
+    with pytest.raises(errors.AccessDenied, match=f"{status}") as caught:
+        replies(ChatAgent("m", base_url=f"{scheme}://model.invalid/v1"))
+    assert "pass-of-mine" not in str(caught.value)
+    if (scheme, status) != ("http", 403):  # which may be of the server
+        assert f"the proxy in {variable}, or list the server in NO_PROXY" in str(caught.value)
+
+
 @pytest.mark.parametrize("variable", CERTIFICATES)
 @pytest.mark.parametrize("wrong", ["missing", "empty", "a key", "a folder"])
 def test_variables_without_certificates_end_a_run_before_it_starts(monkeypatch, tmp_path, variable, wrong):

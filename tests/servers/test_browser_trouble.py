@@ -13,8 +13,10 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
+import psutil
 import pytest
 
 import needs
@@ -220,6 +222,7 @@ def test_the_files_of_a_killed_browser_are_deleted_at_the_next_start(tmp_path, s
 def test_the_limit_of_environments_depends_on_the_memory_and_the_browser(monkeypatch, tmp_path):
     from webarena_parts import most_envs
 
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=20_000_000_000))
     limits = {}
     for name in ("chromium", "chromium-headless-shell"):
         browser = tmp_path / name

@@ -220,7 +220,7 @@ _BODIES = {
     ),
     # Forms
     "fields": (
-        "<label>Price <input value=131.95></label><textarea aria-label=Note>first line\nsecond"
+        "<label>Price<input value=131.95></label><textarea aria-label=Note>first line\nsecond"
         " line</textarea><select aria-label=Size><option>Small<option selected>Large</select><select size=3"
         " aria-label=Colour><option>Red<option>Blue</select><input placeholder=Search><input type=checkbox"
         " aria-label=Gift checked>"
@@ -609,8 +609,8 @@ WEBARENAS_TEXTS = {
     "fields": (
         """
 RootWebArea 'fields' focused: True url: /fields
-\tStaticText 'Price '
-\ttextbox 'Price ' required: False
+\tStaticText 'Price'
+\ttextbox 'Price' required: False
 \t\tStaticText '131.95'
 \ttextbox 'Note' required: False
 \t\tStaticText 'first line'

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import re
 import time
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym_gym._backoff import backoff, retry_after_seconds
@@ -61,6 +63,7 @@ _TRANSIENT: Mapping[int, type[AgentFault]] = {
     429: ModelBusy,
     503: ModelBusy,
 }
+_REFUSED_BY_PROXY = re.compile(r"4(?!08|29)\d\d\b")  # the status of a proxy that opens no tunnel
 
 
 class CompletionResult(NamedTuple):
@@ -333,13 +336,19 @@ class ChatClient:
         raise outcome
 
     def _agent_fault(self, fault: Fault) -> AgentFault:
-        """Convert a fault of the HTTP engine to a fault of the agent."""
+        """Convert a fault of the HTTP engine to a fault of the agent.
+
+        Raises:
+            AccessDenied: A proxy refuses the connection.
+        """
         if isinstance(fault, ServerTimeout):
             return ModelTimeout(f"no complete reply within {self.timeout:g} s")
         cause = fault.__cause__
         # The last part of the message is the reason; the first one is the request.
         why = self.server.hide_secrets(reason(cause) if isinstance(cause, Exception) else str(fault.args[-1]))
         if isinstance(fault, ServerUnreachable):
+            if self.server.route and _REFUSED_BY_PROXY.match(why):
+                raise AccessDenied(f"cannot connect{self.server.route}: {why}; ", *self.server.proxy_advice())
             return ModelUnreachable(f"cannot connect{self.server.route}: {why}")
         if self._connection is not None and self._connection.status:
             return BadCompletion(f"the reply broke off: {why}")
@@ -368,9 +377,9 @@ class ChatClient:
                     f"{self.server.url}: the quota is used up ({words}); raise it, then resume the run"
                 )
             case "access":
-                raise AccessDenied(
-                    f"{self.server.url} rejects the request ({words}); ", *self.server.key_advice()
-                )
+                by_proxy = error.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+                advice = self.server.proxy_advice() if by_proxy else self.server.key_advice()
+                raise AccessDenied(f"{self.server.url} rejects the request ({words}); ", *advice)
             case "fault":
                 raise _Failed(_TRANSIENT.get(error.status, ModelError)(words), _retry_after(error.headers))
             case "absent":

@@ -156,6 +156,12 @@ class ModelServer:
             ArgumentName("api_key_variable"),
         )
 
+    def proxy_advice(self) -> tuple[str, ...]:
+        """Return what to do if a proxy rejects a request."""
+        proxy = None if self._http_client is not None else proxy_for(self.base_url)
+        whose = "the proxy" if proxy is None else f"the proxy in {proxy.variable}"
+        return (f"correct the user name and password of {whose}, or list the server in NO_PROXY",)
+
     def _own_headers(self) -> HiddenHeaders:
         """Return the user's headers: from the argument, and otherwise from the environment variables.
 

@@ -1,1 +1,1 @@
-"""The audit of an environment: is it fit to train and to test on?"""
+"""The audit of an environment, which shows whether it is fit to train and to test on."""

@@ -79,7 +79,7 @@ async def check_interface(subject: Subject) -> Checked:
     found: dict[str, Defect] = {}
     notes: list[str] = []
     played = 0
-    async with subject.open(plain=True) as env:
+    async with subject.open(make=subject.make_plain) as env:
         for trace in traces:
             if (played and subject.seconds_left < 0) or len(found) == 3:  # noqa: PLR2004
                 break
@@ -91,7 +91,7 @@ async def check_interface(subject: Subject) -> Checked:
         ):
             notes.append("observations have characters, or a length, that observation_space does not contain")
     if not found:
-        async with subject.open(plain=True) as env:
+        async with subject.open(make=subject.make_plain) as env:
             defect, note = await _gymnasium_defect(subject, env)
             if defect is not None:
                 found["check_env"] = defect

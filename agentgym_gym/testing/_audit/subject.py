@@ -120,7 +120,7 @@ class OpenEnv:
             return self._trace
         seconds = time.perf_counter() - began
         observation, info = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)  # noqa: PLR2004
-        self._trace = Trace(task, copied(observation), copied(info), reset_seconds=seconds)
+        self._trace = Trace(task, _copied(observation), _copied(info), reset_seconds=seconds)
         return self._trace
 
     async def step(self, action: str) -> Trace:
@@ -132,7 +132,7 @@ class OpenEnv:
             self._trace = _failed(self._trace, error, action)
             return self._trace
         seconds = time.perf_counter() - began
-        step = Transition(action, copied(observation), reward, terminated, truncated, copied(info), seconds)
+        step = Transition(action, _copied(observation), reward, terminated, truncated, _copied(info), seconds)
         self._trace = replace(self._trace, transitions=(*self._trace.transitions, step))
         return self._trace
 
@@ -236,20 +236,24 @@ class Subject:
 
     @contextlib.asynccontextmanager
     async def open(
-        self, *, process: bool = False, plain: bool = False, timeout: float | None = None
+        self,
+        *,
+        process: bool = False,
+        make: Callable[[], Any] | None = None,
+        timeout: float | None = None,
     ) -> AsyncIterator[OpenEnv]:
         """Make an environment, and close it at the end.
 
         Args:
             process: Whether it runs in another process.
-            plain: Whether it is made without `TextAdapter`.
+            make: Makes the environment; by default `Subject.make`.
             timeout: Timeout of each call in seconds; by default the audit's.
 
         Raises:
             Exception: The error of its constructor.
         """
         worker_type = ProcessWorker if process else ThreadWorker
-        worker = worker_type(self.make_plain if plain else self.make, timeout or self.timeout)
+        worker = worker_type(make or self.make, timeout or self.timeout)
         opened = OpenEnv(worker, self)
         try:
             await worker.make()
@@ -315,7 +319,7 @@ def reset_arguments(facts: EnvFacts, task: int) -> dict[str, Any]:
     return {"seed": task} if facts.task_option is None else {"options": {facts.task_option: task}}
 
 
-def copied(value: Any) -> Any:
+def _copied(value: Any) -> Any:
     """Return a copy of a value that an environment may change later."""
     if isinstance(value, (str, int, float, bool, type(None))):
         return value
