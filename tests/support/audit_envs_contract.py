@@ -10,6 +10,7 @@ import time
 from typing import Any, ClassVar
 
 import gymnasium
+import numpy as np
 
 LIMIT = 6
 WORDS = ("north", "south", "east", "west")
@@ -340,6 +341,40 @@ class Serial(Waits):
     def wait(self):
         with self.lock:
             time.sleep(0.01)
+
+
+class Numbers(Sound):
+    """The game with numbers, which an audit plays through `TextAdapter`."""
+
+    observation_space = gymnasium.spaces.Box(-10, 10, (1,), np.int64)
+    action_space = gymnasium.spaces.Discrete(len(WORDS))
+    system_prompt = ""
+
+    def reset(self, *, seed=None, options=None):
+        return self.seen(), super().reset(seed=seed)[1]
+
+    def step(self, action):
+        _, *others = super().step(WORDS[action])
+        return self.seen(), *others
+
+    def seen(self):
+        return np.array([self.at])
+
+
+class NumbersOutside(Numbers):
+    def seen(self):
+        return np.array([self.at * 8])
+
+
+class NumbersNaN(Numbers):
+    def step(self, action):
+        seen, reward, *others = super().step(action)
+        return seen, float("nan") if self.at == 2 and action == 0 else reward, *others
+
+
+class NumbersLate(Numbers):
+    def limit(self):
+        return LIMIT + 1
 
 
 for _class in [each for each in globals().values() if isinstance(each, type) and issubclass(each, Sound)]:

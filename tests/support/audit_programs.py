@@ -10,6 +10,7 @@ from pathlib import Path
 from agentgym_gym.testing._audit.audit import audit
 
 REPAIRED = {"Blocks": "Awaited", "OverPromised": "Limited", "Serial": "Waits"}
+REPAIRED |= dict.fromkeys(["NumbersOutside", "NumbersNaN", "NumbersLate"], "Numbers")
 
 
 def id_of(name):

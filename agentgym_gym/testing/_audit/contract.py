@@ -490,7 +490,7 @@ async def _endless(subject: Subject, found: dict[str, Defect], *, some_end: bool
         "env = make()",
         f"env.{reset_call(subject, task)}",
         f"for _ in range({turns}):",
-        f"    if any(env.step({subject.native_literal(endless[0])})[2:4]):",
+        f"    if any(env.step({_literal(subject, ActionSequence(task, (endless[0],)))})[2:4]):",
         "        break",
         "else:",
         f'    raise AssertionError("the episode has no end after {turns} turns")',

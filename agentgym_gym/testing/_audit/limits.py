@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._env_facts import attribute_of
 from agentgym_gym.testing._audit.bulk import action_pool, fault_note, faulted, play_at_once
-from agentgym_gym.testing._audit.episodes import Trace, shown_value
+from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
-from agentgym_gym.testing._audit.programs import program, reset_call
+from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
 
 if TYPE_CHECKING:
     from agentgym_gym.testing._audit.subject import Subject
@@ -191,9 +191,9 @@ async def _defect(subject: Subject, limit: _Limit, problem: str, trace: Trace) -
     actions = trace.sequence.actions
     ((action, _),) = Counter(actions).most_common(1)
     turns = max(len(actions), limit.turns) + 1
-    needed = f"[{subject.native_literal(action)}] * {turns}"
+    needed = f"{actions_text(subject, ActionSequence(trace.task, (action,)))} * {turns}"
     if len(set(actions)) > 1:
-        needed = f"[{', '.join(map(subject.native_literal, actions))}] + {needed}"
+        needed = f"{actions_text(subject, trace.sequence)} + {needed}"
     lines = [
         *(["import re"] if "re.search" in limit.code else []),
         "env = make()",

@@ -20,6 +20,8 @@ DEFECTS = [
     ("SeedNaN", "rewards", "inf"),
     ("Generous", "rewards", "outside of reward_range"),
     ("PaysSteps", "rewards", "outside of score_range"),
+    ("NumbersOutside", "interface", "which is not in Box"),
+    ("NumbersNaN", "rewards", "nan"),
     ("PaysAgain", "ends", "pays 1"),
     ("Revives", "ends", "returns neither terminated nor truncated"),
     ("Endless", "ends", "has no end"),
@@ -35,7 +37,7 @@ def test_defect_is_found(name, of_property, text):
     check_found(name, of_property, text)
 
 
-@pytest.mark.parametrize("name", ["Sound", "Awaited"])
+@pytest.mark.parametrize("name", ["Sound", "Awaited", "Numbers"])
 def test_sound_environment_passes(name):
     result = audit(id_of(name), only=PROPERTIES, budget=8)
     assert not result.failed("warning"), result.failed("warning")

@@ -11,6 +11,7 @@ PROPERTIES = ("texts", "turn-limit")
 
 DEFECTS = [
     ("OneMore", "turn-limit", "ends in turn 7"),
+    ("NumbersLate", "turn-limit", "ends in turn 7"),
     ("OneFewer", "turn-limit", "ends in turn 5"),
     ("WrongPrompt", "turn-limit", "the system prompt (8 turns) is 8"),
     ("Endless", "turn-limit", "continues after"),
@@ -26,7 +27,7 @@ def test_defect_is_found(name, of_property, text):
     check_found(name, of_property, text)
 
 
-@pytest.mark.parametrize("name", ["Sound", "Awaited"])
+@pytest.mark.parametrize("name", ["Sound", "Awaited", "Numbers"])
 def test_sound_environment_passes(name):
     result = audit(id_of(name), only=PROPERTIES, budget=8)
     assert not result.failed("warning"), result.failed("warning")
