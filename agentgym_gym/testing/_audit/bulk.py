@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.testing._audit.episodes import Trace, Transition, shown_value
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["action_pool", "fault_note", "faulted", "many_tasks", "play_at_once"]
+__all__ = ["action_pool", "fault_note", "faulted", "many_tasks", "play_at_once", "understood"]
 
 
 def play_at_once(env: Any, facts: EnvFacts, task: int, actions: Iterable[str]) -> Trace:
@@ -58,10 +58,15 @@ def fault_note(traces: Iterable[Trace]) -> str:
     return f"{len(faults)} episodes with a fault were left out, such as {shown_value(faults[0])}"
 
 
+def understood(step: Transition) -> bool:
+    """Return whether a step has no parse error."""
+    return not (isinstance(step.info, Mapping) and step.info.get("parse_error"))
+
+
 async def action_pool(subject: Subject) -> list[str]:
     """Return the different actions of the explored episodes, without those that were not understood."""
     steps = [step for trace in await subject.explored() for step in trace.transitions]
-    legal = [step for step in steps if not (isinstance(step.info, dict) and step.info.get("parse_error"))]
+    legal = [step for step in steps if understood(step)]
     return list(dict.fromkeys(step.action for step in legal or steps)) or [""]
 
 

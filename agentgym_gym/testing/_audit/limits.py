@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._env_facts import attribute_of
-from agentgym_gym.testing._audit.bulk import action_pool, fault_note, faulted, play_at_once
+from agentgym_gym.testing._audit.bulk import action_pool, fault_note, faulted, play_at_once, understood
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
@@ -100,7 +100,15 @@ async def check_turn_limit(subject: Subject) -> Checked:
         longest = max(each.turns for each in limits)
         if longest > _LONGEST_LIMIT:
             raise NotApplicable(f"the limit of {longest} turns is too long to be played")
-        episodes = [trace for trace in explored if trace.over and not faulted(trace) and not trace.error]
+        # `TextAdapter` does not pass on a text that is no action: it is not a turn of the environment.
+        episodes = [
+            trace
+            for trace in explored
+            if trace.over
+            and not faulted(trace)
+            and not trace.error
+            and all(map(understood, trace.transitions))
+        ]
         for task, actions in await _strategies(subject, 2 * longest + 10):
             if subject.seconds_left < 0:
                 break
