@@ -213,6 +213,15 @@ class ThreadWorker(Worker):
         self._thread.stop()
         return closing
 
+    async def call(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Call a function in the thread.
+
+        Raises:
+            Exception: The error of the function.
+            TimeoutError: The call timed out.
+        """
+        return await self._call(function, *args)
+
     def to_loop(self) -> LoopWorker:
         """Transfer a coroutine environment to the running event loop, and stop the thread."""
         self._thread.stop(reuse=True)

@@ -28,8 +28,15 @@ def reset_call(subject: Subject, task: int) -> str:
 
 
 def actions_text(subject: Subject, sequence: ActionSequence) -> str:
-    """Return the actions of a sequence as a Python list, in the form that the environment itself takes."""
-    return f"[{', '.join(subject.native_literal(action) for action in sequence.actions)}]"
+    """Return the actions of a sequence as a Python list, in the form that the environment itself takes.
+
+    Texts that are not actions are left out: `TextAdapter` does not pass them on.
+    """
+    literals = []
+    for action in sequence.actions:
+        with contextlib.suppress(ValueError, RecursionError):
+            literals.append(subject.native_literal(action))
+    return f"[{', '.join(literals)}]"
 
 
 async def program(subject: Subject, lines: Sequence[str]) -> str:
@@ -44,7 +51,8 @@ async def program(subject: Subject, lines: Sequence[str]) -> str:
     if not source.expression:
         return ""
     text = "\n".join([*source.imports, f"make = lambda: {source.expression}", *lines]) + "\n"
-    if len(text.splitlines()) > MOST_LINES:
+    waits = not subject.facts.awaited or "asyncio" in text
+    if len(text.splitlines()) > MOST_LINES or not waits:
         return ""
     return text if await _fails(text) else ""
 

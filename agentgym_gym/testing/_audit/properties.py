@@ -6,12 +6,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentgym_gym.testing._audit.contract import (
+    check_close,
+    check_ends,
+    check_interface,
+    check_reset,
+    check_rewards,
+)
 from agentgym_gym.testing._audit.faults import check_faults
 from agentgym_gym.testing._audit.forgery import check_forgery
+from agentgym_gym.testing._audit.limits import check_turn_limit
 from agentgym_gym.testing._audit.prompts import check_legal, check_prompt
 from agentgym_gym.testing._audit.replay import check_replay
+from agentgym_gym.testing._audit.resources import check_instances, check_leaks
 from agentgym_gym.testing._audit.scores import check_credit, check_floors, check_solutions, check_success
 from agentgym_gym.testing._audit.tasks import check_duplicates, check_leakage, check_splits
+from agentgym_gym.testing._audit.texts import check_texts
+from agentgym_gym.testing._audit.timing import check_blocking, check_capacity, check_speed
 
 if TYPE_CHECKING:
     from agentgym_gym.testing._audit.findings import Checked, Severity
@@ -122,5 +133,85 @@ PROPERTIES: tuple[Property, ...] = (
         "Failures of a server would count against the agent.",
         check_faults,
         share=2,
+    ),
+    Property(
+        "interface",
+        "Each returned value has its type, and gymnasium's own checks pass.",
+        "Wrappers and trainers fail in the middle of a run, or read a wrong value silently.",
+        check_interface,
+    ),
+    Property(
+        "rewards",
+        "Rewards are finite and within the declared range.",
+        "One NaN makes a whole batch NaN; a score outside of its range spoils every mean.",
+        check_rewards,
+        share=2,
+    ),
+    Property(
+        "ends",
+        "An episode ends once, and a step after the end pays nothing.",
+        "An agent can collect rewards after the end, or play forever.",
+        check_ends,
+    ),
+    Property(
+        "reset",
+        "Reset works after any action, before the end and after it.",
+        "A worker that cannot reset its environment loses every later episode.",
+        check_reset,
+    ),
+    Property(
+        "close",
+        "Close works before the reset, in an episode, and twice.",
+        "A run that fails cannot clean up, and its own error is hidden by another.",
+        check_close,
+        share=0.5,
+    ),
+    Property(
+        "turn-limit",
+        "An episode ends at the declared number of turns.",
+        "Prompts promise turns that do not exist, and scores differ from published ones.",
+        check_turn_limit,
+    ),
+    Property(
+        "texts",
+        "Any text gets an answer, without an exception, a hang or a fault.",
+        "An agent learns to escape a bad score with a text that breaks the environment.",
+        check_texts,
+        share=1.5,
+    ),
+    Property(
+        "leaks",
+        "Many episodes leave memory, descriptors, threads, processes and temporary files as they were.",
+        "A run of days ends with a process out of memory, or out of descriptors.",
+        check_leaks,
+        share=2,
+    ),
+    Property(
+        "instances",
+        "Creating, playing and closing environments leaves nothing open.",
+        "Workers replace environments after errors: each one would cost a descriptor or a process.",
+        check_instances,
+        share=1.5,
+    ),
+    Property(
+        "speed",
+        "No step takes a second.",
+        "A batch waits for its slowest episode, and the GPU with it.",
+        check_speed,
+        "warning",
+        share=0.5,
+    ),
+    Property(
+        "blocking",
+        "An environment with coroutine functions does not block the event loop.",
+        "One blocking call stops all episodes of the process.",
+        check_blocking,
+    ),
+    Property(
+        "capacity",
+        "The declared number of copies can be open, and copies run at once.",
+        "A rollout fails on its first batch, or plays one episode at a time.",
+        check_capacity,
+        "warning",
     ),
 )

@@ -8,7 +8,7 @@ import copy
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.choices import Choices
 
-__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker"]
+__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker", "reset_arguments"]
+
+T = TypeVar("T")
 
 LONGEST = 60
 """Turns after which an explored episode is abandoned, if the environment has no lower limit."""
@@ -106,14 +108,24 @@ class OpenEnv:
         """The current episode."""
         return self._trace
 
+    async def run(self, function: Callable[[Any], T]) -> T:
+        """Call a function with the environment, in its thread, within the timeout of a call.
+
+        Args:
+            function: Takes the environment, whose ``reset`` and ``step`` are blocking.
+
+        Raises:
+            TimeoutError: The function did not return in time.
+            Exception: The error of the function.
+        """
+        result: T = await self._worker.call(function, self._worker.env)
+        return result
+
     async def begin(self, task: int) -> Trace:
         """Reset the environment for a task. An exception becomes the error of the trace."""
-        options, began = None, time.perf_counter()
-        seed: int | None = task
-        if self.facts.task_option is not None:
-            seed, options = None, {self.facts.task_option: task}
+        arguments, began = reset_arguments(self.facts, task), time.perf_counter()
         try:
-            answer = await self._worker.reset(seed, options)
+            answer = await self._worker.reset(arguments.get("seed"), arguments.get("options"))
         except Exception as error:  # noqa: BLE001 - an environment may raise anything
             self._trace = _failed(Trace(task), error)
             return self._trace
@@ -261,19 +273,24 @@ class Subject:
 
     @contextlib.asynccontextmanager
     async def open(
-        self, *, process: bool = False, make: Callable[[], Any] | None = None
+        self,
+        *,
+        process: bool = False,
+        make: Callable[[], Any] | None = None,
+        timeout: float | None = None,
     ) -> AsyncIterator[OpenEnv]:
         """Make an environment, and close it at the end.
 
         Args:
             process: Whether it runs in another process.
             make: Makes the environment; by default `Subject.make`.
+            timeout: Timeout of each call in seconds; by default the audit's.
 
         Raises:
             Exception: The error of its constructor.
         """
-        make = make or self.make
-        worker = ProcessWorker(make, self.timeout) if process else ThreadWorker(make, self.timeout)
+        worker_type = ProcessWorker if process else ThreadWorker
+        worker = worker_type(make or self.make, timeout or self.timeout)
         opened = OpenEnv(worker, self)
         try:
             await worker.make()
@@ -283,17 +300,25 @@ class Subject:
         finally:
             await opened.close()
 
+    def native(self, action: str) -> Any:
+        """Return an action in the form of the environment without `TextAdapter`.
+
+        Raises:
+            ValueError: The text is not an action.
+        """
+        if not self.source.adapted:
+            return action
+        if self._adapter is None:
+            self._adapter = TextAdapter(self.make_plain())
+        return self._adapter.read(action)
+
     def native_literal(self, action: str) -> str:
         """Return an action as Python writes it, in the form of the environment without `TextAdapter`.
 
         Raises:
             ValueError: The text is not an action.
         """
-        if not self.source.adapted:
-            return repr(action)
-        if self._adapter is None:
-            self._adapter = TextAdapter(self.make_plain())
-        native = self._adapter.read(action)
+        native = self.native(action)
         return repr(native.tolist() if hasattr(native, "tolist") else native)
 
     async def play(self, sequence: ActionSequence) -> Trace:
@@ -301,10 +326,13 @@ class Subject:
         async with self.open() as env:
             return await env.play(sequence)
 
-    async def explored(self) -> Sequence[Trace]:
+    async def explored(self, *, failed: bool = False) -> Sequence[Trace]:
         """Return episodes of drawn actions, each in a new task as long as there are tasks.
 
         They are played once, by the first property that needs them, with one environment.
+
+        Args:
+            failed: Whether to return them also if each one fails in its reset or first step.
 
         Raises:
             NotApplicable: No episode can be started.
@@ -318,7 +346,7 @@ class Subject:
                     ends = ends or self._half_time()  # the first episode may have started a server
                     if self._explored[-1].timed_out or time.monotonic() > ends:
                         break
-        if all(trace.error and not trace.transitions for trace in self._explored):
+        if not failed and all(trace.error and not trace.transitions for trace in self._explored):
             raise NotApplicable(f"no episode can be started: {self._explored[0].error}")
         return self._explored
 
@@ -380,6 +408,11 @@ def _reply_text(env: Any, action: Any) -> str | None:
     if isinstance(action, Action):
         return rendered_action(env, action, "", as_text=True)[0]
     return str(action) if isinstance(action, (str, Verbatim)) else None
+
+
+def reset_arguments(facts: EnvFacts, task: int) -> dict[str, Any]:
+    """Return the arguments of the reset that begins a task."""
+    return {"seed": task} if facts.task_option is None else {"options": {facts.task_option: task}}
 
 
 def _copied(value: Any) -> Any:
