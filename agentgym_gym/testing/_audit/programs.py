@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentgym_gym.testing._audit.episodes import ActionSequence
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["MOST_LINES", "actions_text", "program", "reset_call"]
+__all__ = ["MOST_LINES", "actions_text", "equal_lines", "play_lines", "program", "reset_call"]
 
 MOST_LINES = 10
 """Maximum number of lines of a program."""
@@ -21,7 +21,7 @@ MOST_LINES = 10
 _SECONDS = 60.0
 
 
-def reset_call(subject: Subject, task: int) -> str:
+def reset_call(subject: Subject, task: int | str) -> str:
     """Return the call that begins an episode: ``reset(seed=3)`` or ``reset(options={"task_id": 3})``."""
     option = subject.facts.task_option
     return f"reset(seed={task})" if option is None else f"reset(options={{{option!r}: {task}}})"
@@ -32,18 +32,47 @@ def actions_text(subject: Subject, sequence: ActionSequence) -> str:
     return f"[{', '.join(subject.native_literal(action) for action in sequence.actions)}]"
 
 
-async def program(subject: Subject, lines: Sequence[str]) -> str:
+def play_lines(subject: Subject, sequence: ActionSequence) -> list[str]:
+    """Return the function of a program that plays a sequence and returns what was returned, as text."""
+    reset, actions = reset_call(subject, sequence.task), actions_text(subject, sequence)
+    played = f"[env.{reset}[0], *(env.step(action)[:4] for action in {actions})]"
+    return ["def play(env):", f"    return str({played})"]
+
+
+def equal_lines(one: str, other: str, message: str, *, raises: bool = False) -> list[str]:
+    """Return the end of a program, which asserts that two values are equal.
+
+    Args:
+        one: The first expression.
+        other: The second one.
+        message: The message of the assertion.
+        raises: Whether the defect is that an exception is raised.
+    """
+    line = f"assert {one} == {other}, {message!r}"
+    if not raises:
+        return [line]
+    return [
+        "try:",
+        f"    {line}",
+        "except Exception as error:",
+        f"    raise AssertionError({message!r}) from error",
+    ]
+
+
+async def program(subject: Subject, lines: Sequence[str], *, first: Sequence[str] = ()) -> str:
     """Return a program that shows a defect, or an empty text if it does not fail.
 
     Args:
         subject: The audited environment.
         lines: The lines after the imports; ``make()`` makes the environment. The last one asserts what the
             environment violates, with a message.
+        first: The lines before the imports.
     """
     source = subject.source
     if not source.expression:
         return ""
-    text = "\n".join([*source.imports, f"make = lambda: {source.expression}", *lines]) + "\n"
+    made = [*source.imports, f"make = lambda: {source.expression}"]
+    text = "\n".join([*first, *(made if "make()" in "".join(lines) else ()), *lines]) + "\n"
     if len(text.splitlines()) > MOST_LINES:
         return ""
     return text if await _fails(text) else ""

@@ -15,7 +15,7 @@ import numpy as np
 from agentgym_gym.rollout import TextAdapter
 from agentgym_gym.rollout._check_results import fault_of
 from agentgym_gym.rollout._process import ProcessWorker
-from agentgym_gym.rollout._workers import ThreadWorker
+from agentgym_gym.rollout._workers import CallerWorker, ThreadWorker
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, Transition
 from agentgym_gym.testing._audit.findings import NotApplicable
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.choices import Choices
 
-__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker"]
+__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker", "failed"]
 
 LONGEST = 60
 """Turns after which an explored episode is abandoned, if the environment has no lower limit."""
@@ -75,7 +75,7 @@ class OpenEnv:
         subject: The audited environment.
     """
 
-    def __init__(self, worker: ThreadWorker, subject: Subject) -> None:
+    def __init__(self, worker: ThreadWorker | CallerWorker, subject: Subject) -> None:
         self._worker = worker
         self._subject = subject
         self._trace = Trace(0)
@@ -104,7 +104,7 @@ class OpenEnv:
         try:
             answer = await self._worker.reset(seed, options)
         except Exception as error:  # noqa: BLE001 - an environment may raise anything
-            self._trace = _failed(Trace(task), error)
+            self._trace = failed(Trace(task), error)
             return self._trace
         seconds = time.perf_counter() - began
         observation, info = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)  # noqa: PLR2004
@@ -117,7 +117,7 @@ class OpenEnv:
         try:
             observation, reward, terminated, truncated, info = await self._worker.step(action)
         except Exception as error:  # noqa: BLE001 - an environment may raise anything
-            self._trace = _failed(self._trace, error, action)
+            self._trace = failed(self._trace, error, action)
             return self._trace
         seconds = time.perf_counter() - began
         step = Transition(action, copied(observation), reward, terminated, truncated, copied(info), seconds)
@@ -175,6 +175,7 @@ class Subject:
 
     Attributes:
         deadline: When the current property should end, as of `time.monotonic`.
+        references: Reproducible episodes, which `references.references` plays once.
     """
 
     def __init__(
@@ -198,6 +199,7 @@ class Subject:
         self.solver, self.environment, self.splits = solver, environment, dict(splits or {})
         self.seed, self.thorough, self.timeout = seed, thorough, timeout
         self.deadline = time.monotonic() + 3600
+        self.references: list[Trace] = []
         self._explored: list[Trace] = []
         self._adapter: TextAdapter | None = None
 
@@ -223,16 +225,19 @@ class Subject:
         return np.random.default_rng([self.seed, *key])
 
     @contextlib.asynccontextmanager
-    async def open(self, *, process: bool = False) -> AsyncIterator[OpenEnv]:
+    async def open(
+        self, *, process: bool = False, make: Callable[[], Any] | None = None
+    ) -> AsyncIterator[OpenEnv]:
         """Make an environment, and close it at the end.
 
         Args:
             process: Whether it runs in another process.
+            make: Makes it; by default `make` of the subject.
 
         Raises:
             Exception: The error of its constructor.
         """
-        worker = ProcessWorker(self.make, self.timeout) if process else ThreadWorker(self.make, self.timeout)
+        worker = (ProcessWorker if process else ThreadWorker)(make or self.make, self.timeout)
         opened = OpenEnv(worker, self)
         try:
             await worker.make()
@@ -291,7 +296,8 @@ def copied(value: Any) -> Any:
         return value
 
 
-def _failed(trace: Trace, error: Exception, action: str | None = None) -> Trace:
+def failed(trace: Trace, error: Exception, action: str | None = None) -> Trace:
+    """Return a trace that an exception ended, in an action or in the reset."""
     fault = fault_of(error)
     timed_out = isinstance(error, (TimeoutError, asyncio.TimeoutError))
     unplayed = () if action is None else (action,)

@@ -1,0 +1,255 @@
+"""Whether an environment plays as alone beside other copies, stepped in turns."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, differing_turn
+from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
+from agentgym_gym.testing._audit.programs import actions_text, equal_lines, program, reset_call
+from agentgym_gym.testing._audit.references import deviation, references
+from agentgym_gym.testing._audit.shrinking import Case, shrink
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from agentgym_gym.testing._audit.subject import Subject
+
+__all__ = ["MOST", "beside", "check_copies", "crosstalk", "leak", "marked_actions", "most_copies"]
+
+MOST = 8
+"""Most copies at once."""
+
+_MARK = "zqmark7x"
+"""A word that no environment uses: where it appears, another copy's action was seen."""
+
+_ROUNDS = 12
+
+
+async def check_copies(subject: Subject) -> Checked:
+    """Step several copies in turns; each has to play as alone."""
+    most, alone, rng, played = most_copies(subject), await references(subject), subject.rng(3), 0
+    for number in range(_ROUNDS * (4 if subject.thorough else 1)):
+        if subject.seconds_left < 0:
+            break
+        count = 2 if number < 4 else int(rng.integers(2, most + 1))  # noqa: PLR2004
+        chosen = [alone[int(index)] for index in rng.integers(len(alone), size=count)]
+        if number % 4 == 0:
+            chosen = [chosen[0]] * count
+        sequences = [reference.sequence for reference in chosen]
+        marked = number % 2 == 1 and not subject.source.adapted
+        if marked:
+            sequences[-1] = marked_actions(sequences[-1])
+        try:
+            traces = await _in_turns(subject, sequences, rng)
+        except Exception as error:  # noqa: BLE001 - of a constructor
+            return await _only_one(subject, error)
+        played += count
+        compared = list(zip(chosen, traces, strict=True))[: count - marked]
+        for own, (reference, trace) in enumerate(compared):
+            if not deviation(reference, trace):
+                continue
+            others = [*sequences[:own], *sequences[own + 1 :]]
+            defect = await _mixed(subject, reference, trace, others)
+            if defect is not None:
+                return Checked([defect], {"episodes": played})
+        if marked and (text := leak(trace for _, trace in compared)):
+            defect = await crosstalk(subject, sequences[:-1], sequences[-1:], text)
+            return Checked([defect], {"episodes": played})
+    return Checked(measured={"episodes": played})
+
+
+def most_copies(subject: Subject) -> int:
+    """Return how many copies may be open.
+
+    Raises:
+        NotApplicable: It is one.
+    """
+    most = min(subject.facts.capacity or MOST, MOST)
+    if most < 2:  # noqa: PLR2004
+        raise NotApplicable("it declares a capacity of one copy")
+    return most
+
+
+def marked_actions(sequence: ActionSequence) -> ActionSequence:
+    actions = [f"{action} {_MARK}" if turn % 2 else _MARK for turn, action in enumerate(sequence.actions)]
+    return replace(sequence, actions=tuple(actions))
+
+
+def leak(traces: Iterable[Trace]) -> str:
+    """Return where an episode shows the mark of another one, or an empty text."""
+    for trace in traces:
+        for turn, step in enumerate((trace, *trace.transitions)):
+            for name in ("observation", "info"):
+                if _MARK in repr(getattr(step, name)):
+                    where = f"turn {turn}" if turn else "the reset"
+                    return f"the {name} of {where} in task {trace.task} contains {_MARK!r}"
+    return ""
+
+
+async def crosstalk(
+    subject: Subject, own: Sequence[ActionSequence], marked: Sequence[ActionSequence], text: str
+) -> Defect:
+    """Return the defect that an episode shows actions of another copy; shrunk, if it does so in turns."""
+    for early in (False, True):
+
+        async def fails(case: Case, early: bool = early) -> str:
+            async with subject.open() as env, subject.open() as other:
+                if not early:
+                    await env.begin(case[0].task)
+                await other.play(case[1])
+                if early:
+                    await env.begin(case[0].task)
+                for action in case[0].actions:
+                    if not env.trace.over:
+                        await env.step(action)
+                return leak([env.trace])
+
+        for pair in itertools.product(own[:3], marked[:3]):
+            if not await fails(pair):
+                continue
+            case, text = await shrink(pair, fails, seconds=max(1.0, subject.seconds_left / 2))
+            reset, second = (reset_call(subject, each.task) for each in case)
+            actions = [actions_text(subject, each) for each in case]
+            again = f"one.{reset}, " if early else ""
+            lines = [
+                "one, other = make(), make()",
+                *([] if early else [f"one.{reset}"]),
+                f"other.{second}",
+                f"for action in {actions[1]}: other.step(action)",
+                f"seen = [{again}*(one.step(action) for action in {actions[0]})]",
+                f"assert {_MARK!r} not in str(seen), 'an episode shows the actions of another copy'",
+            ]
+            return _leaked(text, case, await program(subject, lines))
+    return _leaked(text, (*own, *marked), "")
+
+
+def _leaked(text: str, case: Case, lines: str) -> Defect:
+    return Defect(
+        f"{text}, which only the actions of another copy had",
+        "keep what an episode returns in attributes of its instance, never of the class or the module",
+        tuple(dict.fromkeys(sequence.task for sequence in case)),
+        lines,
+    )
+
+
+async def _in_turns(
+    subject: Subject, sequences: Sequence[ActionSequence], rng: np.random.Generator
+) -> list[Trace]:
+    """Play each sequence in its own copy; a random copy has the next turn."""
+    async with contextlib.AsyncExitStack() as stack:
+        envs = [await stack.enter_async_context(subject.open()) for _ in sequences]
+        begun, left = set[int](), list(range(len(envs)))
+        while left:
+            index = left[int(rng.integers(len(left)))]
+            env, sequence = envs[index], sequences[index]
+            if index not in begun:
+                begun.add(index)
+                await env.begin(sequence.task)
+            elif env.trace.over or len(env.trace.transitions) == len(sequence.actions):
+                left.remove(index)
+            else:
+                await env.step(sequence.actions[len(env.trace.transitions)])
+        return [env.trace for env in envs]
+
+
+async def _only_one(subject: Subject, error: Exception) -> Checked:
+    """Return the defect that a second copy cannot be made, or raise NotApplicable for more copies."""
+    async with subject.open():
+        try:
+            async with subject.open():
+                pass
+        except Exception as second:  # noqa: BLE001 - of a constructor
+            error = second
+        else:
+            raise NotApplicable(f"fewer than {MOST} copies can be open: {type(error).__name__}: {error}")
+    message = "a second copy cannot be made while one is open"
+    lines = ["one = make()", *equal_lines("bool(make())", "True", message, raises=True)]
+    defect = Defect(
+        f"{message}: {type(error).__name__}: {str(error)[:200]}",
+        "let each instance have its own files, ports and connections, or declare capacity = 1",
+        program=await program(subject, lines),
+    )
+    return Checked([defect])
+
+
+async def _mixed(
+    subject: Subject, reference: Trace, trace: Trace, others: Sequence[ActionSequence]
+) -> Defect | None:
+    """Return the defect that other copies change an episode, with as few copies and actions as possible."""
+    own, turn = reference.sequence, differing_turn(reference, trace)
+    splits = list(dict.fromkeys((0, max(0, turn - 1), len(own.actions) // 2)))
+    for early in (False, True) if turn else (True, False):
+
+        async def fails(case: Case, early: bool = early) -> str:
+            return await beside(subject, case, early=early)
+
+        for split in (0,) if early else splits:
+            before, after = own.first(split), replace(own, actions=own.actions[split:])
+            for other in dict.fromkeys(others):
+                case: Case = (before, other, after)
+                if await fails(case):
+                    case, text = await shrink(case, fails, seconds=max(1.0, subject.seconds_left / 2))
+                    if text:
+                        return await _beside_defect(subject, case, text, early=early)
+            case = (before, *others, after)
+            if len(others) > 1 and (text := await fails(case)):
+                return await _beside_defect(subject, case, text, early=early)
+    return None
+
+
+async def beside(subject: Subject, case: Case, *, early: bool) -> str:
+    """Play an episode, with episodes of other copies before its reset or after its first actions."""
+    before, *others, after = case
+    own = replace(before, actions=before.actions + after.actions)
+    alone = await subject.play(own)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def play_others() -> None:
+            for other in others:
+                await (await stack.enter_async_context(subject.open())).play(other)
+
+        if early:
+            await play_others()
+        env = await stack.enter_async_context(subject.open())
+        await env.play(before)
+        if not early:
+            await play_others()
+        for action in after.actions:
+            if not env.trace.over:
+                await env.step(action)
+        text = deviation(alone, env.trace)
+    return text if text and not deviation(alone, await subject.play(own)) else ""
+
+
+async def _beside_defect(subject: Subject, case: Case, text: str, *, early: bool) -> Defect:
+    before, *others, after = case
+    start = f"    seen = [env.{reset_call(subject, before.task)}[0]]"
+    if before.actions:
+        start = f"{start[:-1]}, *(env.step(action)[:4] for action in {actions_text(subject, before)})]"
+    count, other = len(others), others[0]
+    second = f"copy.{reset_call(subject, other.task)}"
+    if other.actions:
+        second += f", [copy.step(action) for action in {actions_text(subject, other)}]"
+    beside = f"    for copy in [make() for _ in range(copies)]: {second}"
+    opening = [beside, "    env = make()", start] if early else ["    env = make()", start, beside]
+    lines = [
+        "def play(copies):",
+        *opening,
+        f"    return str([*seen, *(env.step(action)[:4] for action in {actions_text(subject, after)})])",
+        *equal_lines(
+            "play(0)", f"play({count})", "a copy changes another's episode", raises=" raises " in text
+        ),
+    ]
+    beside_whom = f"a copy in task {other.task}" if count == 1 else f"{count} copies"
+    return Defect(
+        f"stepped in turns with {beside_whom}, task {before.task} differs from its play "
+        f"alone, given first: {text}",
+        "keep the state of an episode in attributes of its instance, never of the class or the module",
+        tuple(dict.fromkeys(each.task for each in case[:-1])),
+        await program(subject, lines),
+    )

@@ -1,0 +1,95 @@
+"""Episodes that are reproducible in an environment alone: the other checks compare with them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+from agentgym_gym.rollout._call_thread import CallThread
+from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, difference
+from agentgym_gym.testing._audit.findings import NotApplicable
+
+if TYPE_CHECKING:
+    from agentgym_gym.testing._audit.subject import Subject
+
+__all__ = ["IRREPRODUCIBLE", "deviation", "references", "solution"]
+
+IRREPRODUCIBLE = "the environment is not reproducible: see replay"
+
+_EXPLORED = 8
+_SOLVED = 3
+
+
+async def references(subject: Subject) -> list[Trace]:
+    """Return episodes, each played twice with the same result in a new environment.
+
+    They are explored episodes, the ones with the highest return, and known solutions.
+
+    Raises:
+        NotApplicable: An episode is not reproducible, or none can be played.
+    """
+    if subject.references:
+        return subject.references
+    explored = [trace for trace in await subject.explored() if not trace.faulted]
+    best = sorted(explored, key=lambda trace: -trace.returned)[:2]
+    chosen = [trace.sequence for trace in (*explored[: _EXPLORED - len(best)], *best)]
+    ends, alone = time.monotonic() + max(1.0, subject.seconds_left / 3), list[Trace]()
+    for task in subject.tasks[:_SOLVED]:
+        solved = await solution(subject, task) if time.monotonic() < ends else None
+        if solved is not None:
+            chosen.insert(0, solved)
+    for sequence in dict.fromkeys(chosen):
+        if alone and time.monotonic() > ends:
+            break
+        first = await subject.play(sequence)
+        again = await subject.play(sequence)
+        if first.faulted or again.faulted:
+            continue
+        if difference(first, again):
+            raise NotApplicable(IRREPRODUCIBLE)
+        alone.append(first)
+    if not alone:
+        raise NotApplicable("no episode is free of faults and timeouts")
+    subject.references = alone
+    return alone
+
+
+def deviation(reference: Trace, trace: Trace) -> str:
+    """Return the first difference of a play from its reference; empty if there is none, or a fault."""
+    return "" if reference.faulted or trace.faulted else difference(reference, trace)
+
+
+async def solution(subject: Subject, task: int) -> ActionSequence | None:
+    """Return the actions of the known solution of a task; None if there is none."""
+    if subject.solver is None:
+        return None
+    call = CallThread("agentgym-solver")
+    try:
+        async with subject.open() as env:
+            agent, trace = await call(subject.solver), await env.begin(task)
+            await call(
+                agent.reset,
+                env.env,
+                trace.observation,
+                {**_mapping(trace.info), "task_id": task, "sample": 0},
+            )
+            while not trace.over and len(trace.transitions) < subject.longest:
+                last: Any = trace.transitions[-1] if trace.transitions else trace
+                reply = await call(agent.act, last.observation, dict(_mapping(last.info)))
+                action = getattr(reply, "action", reply) if hasattr(reply, "ending") else reply
+                if action is None:
+                    break
+                text = action if isinstance(action, str) else subject.choices.written(action)
+                trace = await env.step(text)
+    except asyncio.CancelledError:
+        raise
+    except Exception:  # noqa: BLE001 - `solutions` reports a solver that fails
+        return None
+    finally:
+        call.stop()
+    return None if trace.faulted else trace.sequence
+
+
+def _mapping(info: Any) -> dict[str, Any]:
+    return info if isinstance(info, dict) else {}

@@ -1,0 +1,210 @@
+"""Whether copies in threads at once play as alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from agentgym_gym.rollout._call_thread import CallThread
+from agentgym_gym.rollout._workers import BlockingEnv, CallerWorker, close_env
+from agentgym_gym.testing._audit.copies import MOST, beside, crosstalk, leak, marked_actions, most_copies
+from agentgym_gym.testing._audit.episodes import ActionSequence, Trace
+from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
+from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
+from agentgym_gym.testing._audit.references import deviation, references
+from agentgym_gym.testing._audit.shrinking import Case, shrink
+from agentgym_gym.testing._audit.subject import OpenEnv, failed
+
+if TYPE_CHECKING:
+    from agentgym_gym.testing._audit.subject import Subject
+
+__all__ = ["check_threads"]
+
+_ROUNDS = 12
+
+
+async def check_threads(subject: Subject) -> Checked:
+    """Play copies in threads at once; each has to play as alone."""
+    most, alone, rng, played = most_copies(subject), await references(subject), subject.rng(4), 0
+    by_sequence = {reference.sequence: reference for reference in alone}
+    seen = 0
+    for number in range(_ROUNDS * (4 if subject.thorough else 1)):
+        if subject.seconds_left < 0:
+            break
+        order = [alone[int(index)].sequence for index in rng.permutation(len(alone))]
+        plans = [[order[0]] if number % 3 == 0 else order[thread:] + order[:thread] for thread in range(most)]
+        marked = number % 3 == 1 and not subject.source.adapted
+        if marked:
+            plans[-1] = [marked_actions(sequence) for sequence in plans[-1]]
+        plays = await _at_once(subject, plans, min(0.3, max(0.1, subject.seconds_left / _ROUNDS)))
+        if plays is None:
+            return Checked([await _hang(subject, plans)], {"episodes": played})
+        traces = [trace for each in plays[: most - marked] for trace in each]
+        played += len(traces)
+        if marked and (text := leak(traces)):
+            defect = await crosstalk(subject, order, plans[-1], text)
+            return Checked([defect], {"episodes": played})
+        for sequence, trace in _planned(plans[: most - marked], plays):
+            if text := deviation(by_sequence[sequence], trace):
+                seen += 1
+                race = await _racing(subject, sequence, order, text, certain=seen > 1)
+                if race is not None:
+                    return Checked([race], {"episodes": played})
+                break
+    return Checked(measured={"episodes": played})
+
+
+Plans: TypeAlias = Sequence[Sequence[ActionSequence]]
+"""The sequences that each thread plays, in order."""
+
+
+async def _at_once(subject: Subject, plans: Plans, seconds: float) -> list[list[Trace]] | None:
+    """Play plans in threads at once, again and again; None if a thread does not finish.
+
+    Args:
+        subject: The audited environment.
+        plans: A plan for each thread.
+        seconds: Time after which a thread that has finished its plan stops.
+    """
+    gate, ends = threading.Barrier(len(plans)), time.monotonic() + seconds
+    calls = [CallThread("agentgym-audit") for _ in plans]
+    with _frequent_switches():
+        work = [
+            asyncio.ensure_future(call(_play_all, subject, plan, gate, ends))
+            for call, plan in zip(calls, plans, strict=True)
+        ]
+        try:
+            _, pending = await asyncio.wait(work, timeout=seconds + subject.timeout)
+        finally:
+            for call in calls:
+                call.stop()
+    return None if pending else [each.result() for each in work]
+
+
+def _play_all(
+    subject: Subject, plan: Sequence[ActionSequence], gate: threading.Barrier, ends: float
+) -> list[Trace]:
+    """Play a plan in this thread, in an environment of its own, until the time is used."""
+    with contextlib.suppress(threading.BrokenBarrierError):
+        gate.wait(5)
+    traces: list[Trace] = []
+    try:
+        env = subject.make()
+    except Exception as error:  # noqa: BLE001 - of a constructor
+        return [failed(Trace(plan[0].task), error)]
+    try:
+        opened = OpenEnv(CallerWorker(BlockingEnv(env) if subject.facts.awaited else env), subject)
+        for sequence in itertools.cycle(plan):
+            if len(traces) >= len(plan) and time.monotonic() > ends:
+                return traces
+            traces.append(_run(opened.play(sequence)))
+    finally:
+        close_env(env, subject.facts.env_id)
+    return traces
+
+
+def _run(work: Coroutine[Any, Any, Trace]) -> Trace:
+    """Run a coroutine that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    raise RuntimeError("the environment of a caller waits for nothing")
+
+
+@contextlib.contextmanager
+def _frequent_switches() -> Iterator[None]:
+    """Switch between threads after a few instructions, so that races show."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _planned(plans: Plans, plays: Sequence[Sequence[Trace]]) -> Iterator[tuple[ActionSequence, Trace]]:
+    """Yield the traces of threads, each with the sequence that was to be played."""
+    for plan, traces in zip(plans, plays, strict=False):
+        yield from zip(itertools.cycle(plan), traces, strict=False)
+
+
+async def _racing(
+    subject: Subject, own: ActionSequence, others: Sequence[ActionSequence], text: str, *, certain: bool
+) -> Defect | None:
+    """Return the defect that threads change an episode, shrunk; None if that was not seen again.
+
+    Raises:
+        NotApplicable: Copies in turns change it, too.
+    """
+    each = max(1, min(MOST, subject.facts.capacity or MOST) // 2)
+
+    async def fails(case: Case) -> str:
+        alone = await subject.play(case[0])
+        plans = [[sequence] for sequence in case for _ in range(each)]
+        plays = await _at_once(subject, plans, 0.3)
+        if plays is None or deviation(alone, await subject.play(case[0])):
+            return ""
+        return next(filter(None, (deviation(alone, trace) for trace in itertools.chain(*plays[:each]))), "")
+
+    for other in dict.fromkeys((own, *others)):
+        if subject.seconds_left < 0:
+            break
+        case: Case = (own, other)
+        if not await fails(case):
+            continue
+        case, shrunk = await shrink(case, fails, seconds=max(2.0, subject.seconds_left / 2))
+        start = case[0].first(0)
+        for split in (start, case[0]):
+            rest = replace(case[0], actions=case[0].actions[len(split.actions) :])
+            if await beside(subject, (split, case[1], rest), early=False):
+                raise NotApplicable("copies change each other's episodes even in turns: see copies")
+        return await _race(subject, case, shrunk or text)
+    return await _race(subject, (own,), text) if certain else None
+
+
+async def _race(subject: Subject, case: Case, text: str) -> Defect:
+    message = "threads change the episodes of each other's environments"
+    cases = ", ".join(f"({each.task}, {actions_text(subject, each)})" for each in case)
+    reset = reset_call(subject, "case[0]")
+    copies = min(MOST, subject.facts.capacity or MOST)
+    lines = [
+        "def play(case):",
+        "    with contextlib.closing(make()) as env:",
+        f"        return str([env.{reset}[0], *(env.step(action)[:4] for action in case[1])])",
+        f"cases = [{cases}]",
+        "sys.setswitchinterval(1e-6)",
+        f"with concurrent.futures.ThreadPoolExecutor({copies}) as pool:",
+    ]
+    if " raises " in text:
+        lines += [
+            "    played = [pool.submit(play, case) for case in cases * 200]",
+            f"assert not any(each.exception() for each in played), {message!r}",
+        ]
+    else:
+        lines += [
+            "    played = list(pool.map(play, cases * 200))",
+            f"assert played == [play(case) for case in cases] * 200, {message!r}",
+        ]
+    return Defect(
+        f"in threads at once, task {case[0].task} differs from its play alone, given first: {text}",
+        "keep parsers, caches and buffers in the instance, or use a lock or threading.local",
+        tuple(dict.fromkeys(each.task for each in case)),
+        await program(subject, lines, first=["import concurrent.futures, contextlib, sys"]),
+    )
+
+
+async def _hang(subject: Subject, plans: Plans) -> Defect:
+    tasks = tuple(dict.fromkeys(sequence.task for plan in plans for sequence in plan))
+    return Defect(
+        f"{len(plans)} copies in threads at once do not finish within {subject.timeout:g} s; one copy does",
+        "acquire locks in one order, and never hold a lock between two calls",
+        tasks,
+    )
