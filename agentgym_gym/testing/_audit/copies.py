@@ -80,14 +80,14 @@ def marked_actions(sequence: ActionSequence) -> ActionSequence:
     return replace(sequence, actions=tuple(actions))
 
 
-def leak(traces: Iterable[Trace]) -> str:
+def leak(traces: Iterable[Trace], mark: str = _MARK) -> str:
     """Return where an episode shows the mark of another one, or an empty text."""
     for trace in traces:
         for turn, step in enumerate((trace, *trace.transitions)):
             for name in ("observation", "info"):
-                if _MARK in repr(getattr(step, name)):
+                if mark in repr(getattr(step, name)):
                     where = f"turn {turn}" if turn else "the reset"
-                    return f"the {name} of {where} in task {trace.task} contains {_MARK!r}"
+                    return f"the {name} of {where} in task {trace.task} contains {mark!r}"
     return ""
 
 
@@ -95,19 +95,22 @@ async def crosstalk(
     subject: Subject, own: Sequence[ActionSequence], marked: Sequence[ActionSequence], text: str
 ) -> Defect:
     """Return the defect that an episode shows actions of another copy; shrunk, if it does so in turns."""
+    numbers = itertools.count()
     for early in (False, True):
 
         async def fails(case: Case, early: bool = early) -> str:
+            mark = f"{_MARK}{next(numbers)}x"  # a new one, which no earlier episode has left somewhere
+            other_actions = tuple(action.replace(_MARK, mark) for action in case[1].actions)
             async with subject.open() as env, subject.open() as other:
                 if not early:
                     await env.begin(case[0].task)
-                await other.play(case[1])
+                await other.play(replace(case[1], actions=other_actions))
                 if early:
                     await env.begin(case[0].task)
                 for action in case[0].actions:
                     if not env.trace.over:
                         await env.step(action)
-                return leak([env.trace])
+                return leak([env.trace], mark)
 
         for pair in itertools.product(own[:3], marked[:3]):
             if not await fails(pair):
@@ -208,17 +211,14 @@ async def beside(subject: Subject, case: Case, *, early: bool) -> str:
     own = replace(before, actions=before.actions + after.actions)
     alone = await subject.play(own)
     async with contextlib.AsyncExitStack() as stack:
-
-        async def play_others() -> None:
-            for other in others:
-                await (await stack.enter_async_context(subject.open())).play(other)
-
-        if early:
-            await play_others()
-        env = await stack.enter_async_context(subject.open())
-        await env.play(before)
-        if not early:
-            await play_others()
+        env = None if early else await stack.enter_async_context(subject.open())
+        if env is not None:
+            await env.play(before)
+        for other in others:
+            await (await stack.enter_async_context(subject.open())).play(other)
+        if env is None:
+            env = await stack.enter_async_context(subject.open())
+            await env.play(before)
         for action in after.actions:
             if not env.trace.over:
                 await env.step(action)

@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._plain_data import decode, encode
-from agentgym_gym.testing._audit.clock import LaterMaker
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, differing_turn
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
+from agentgym_gym.testing._audit.makers import LaterMaker
 from agentgym_gym.testing._audit.programs import actions_text, play_lines, program, reset_call
 from agentgym_gym.testing._audit.references import deviation, references
 from agentgym_gym.testing._audit.shrinking import Case, shrink

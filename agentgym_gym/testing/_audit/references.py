@@ -13,9 +13,12 @@ from agentgym_gym.testing._audit.findings import NotApplicable
 if TYPE_CHECKING:
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["IRREPRODUCIBLE", "deviation", "references", "solution"]
+__all__ = ["IRREPRODUCIBLE", "PAUSE", "deviation", "references", "solution"]
 
 IRREPRODUCIBLE = "the environment is not reproducible: see replay"
+
+PAUSE = 1.1
+"""Seconds between two plays, for environments that depend on the time in seconds."""
 
 _EXPLORED = 8
 _SOLVED = 3
@@ -29,30 +32,38 @@ async def references(subject: Subject) -> list[Trace]:
     Raises:
         NotApplicable: An episode is not reproducible, or none can be played.
     """
+    if "replay" in subject.failed:
+        raise NotApplicable(IRREPRODUCIBLE)
     if subject.references:
         return subject.references
+    began, ends = time.monotonic(), time.monotonic() + max(1.0, subject.seconds_left / 3)
+    alone = list[Trace]()
+    for sequence in await _chosen(subject, ends):
+        if alone and time.monotonic() > ends:
+            break
+        first = await subject.play(sequence)
+        if deviation(first, await subject.play(sequence)):
+            raise NotApplicable(IRREPRODUCIBLE)
+        if not first.faulted:
+            alone.append(first)
+    if not alone:
+        raise NotApplicable("no episode is free of faults and timeouts")
+    await asyncio.sleep(max(0.0, began + PAUSE - time.monotonic()))
+    if deviation(alone[0], await subject.play(alone[0].sequence)):
+        raise NotApplicable(IRREPRODUCIBLE)
+    subject.references = alone
+    return alone
+
+
+async def _chosen(subject: Subject, ends: float) -> list[ActionSequence]:
     explored = [trace for trace in await subject.explored() if not trace.faulted]
     best = sorted(explored, key=lambda trace: -trace.returned)[:2]
     chosen = [trace.sequence for trace in (*explored[: _EXPLORED - len(best)], *best)]
-    ends, alone = time.monotonic() + max(1.0, subject.seconds_left / 3), list[Trace]()
     for task in subject.tasks[:_SOLVED]:
         solved = await solution(subject, task) if time.monotonic() < ends else None
         if solved is not None:
             chosen.insert(0, solved)
-    for sequence in dict.fromkeys(chosen):
-        if alone and time.monotonic() > ends:
-            break
-        first = await subject.play(sequence)
-        again = await subject.play(sequence)
-        if first.faulted or again.faulted:
-            continue
-        if difference(first, again):
-            raise NotApplicable(IRREPRODUCIBLE)
-        alone.append(first)
-    if not alone:
-        raise NotApplicable("no episode is free of faults and timeouts")
-    subject.references = alone
-    return alone
+    return list(dict.fromkeys(chosen))
 
 
 def deviation(reference: Trace, trace: Trace) -> str:

@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Any
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, difference, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import actions_text, equal_lines, play_lines, program, reset_call
-from agentgym_gym.testing._audit.references import deviation, references, solution
+from agentgym_gym.testing._audit.references import IRREPRODUCIBLE, PAUSE, deviation, references, solution
 from agentgym_gym.testing._audit.shrinking import Case, shrink
 
 if TYPE_CHECKING:
     from agentgym_gym.testing._audit.subject import Subject
 
 __all__ = ["check_replay", "check_reuse", "check_seeds"]
-
-_PAUSE = 1.1
-"""Seconds between two plays, for environments that depend on the time in seconds."""
 
 _ROUNDS = 4
 _SEEDS = 20
@@ -28,6 +25,7 @@ _FEWEST = 3
 
 async def check_replay(subject: Subject) -> Checked:
     """Play explored episodes again, each in a new environment."""
+    explored = await subject.explored()
     played, pause = 0, 0.0
 
     async def fails(case: Case) -> str:
@@ -35,34 +33,37 @@ async def check_replay(subject: Subject) -> Checked:
         await asyncio.sleep(pause)
         return deviation(first, await subject.play(case[0]))
 
-    for trace in await subject.explored():
-        if subject.seconds_left < 0:
+    for number, trace in enumerate((*explored, *explored[:_FEWEST])):
+        if subject.seconds_left < 0 and number >= _FEWEST:
             break
-        played += 1
+        if number == len(explored):
+            await asyncio.sleep(PAUSE)
+        played += number < len(explored)
         if not deviation(trace, await subject.play(trace.sequence)):
             continue
-        for pause in (0.0, _PAUSE):
-            if await fails((trace.sequence,)):
-                (case,), text = await shrink((trace.sequence,), fails, seconds=subject.seconds_left / 2)
-                return Checked([await _irreproducible(subject, case, text, pause)], {"episodes": played})
+        for pause in (0.0, PAUSE):
+            if text := await fails((trace.sequence,)):
+                (case,), shrunk = await shrink((trace.sequence,), fails, seconds=subject.seconds_left / 2)
+                defect = await _irreproducible(subject, case, shrunk or text, pause)
+                return Checked([defect], {"episodes": played})
         # otherwise `reuse` explains it
     return Checked(measured={"episodes": played})
 
 
 async def _irreproducible(subject: Subject, sequence: ActionSequence, text: str, pause: float) -> Defect:
     message = "the same task and actions give different episodes"
-    lines, first = play_lines(subject, sequence), "play(make())"
+    lines, plays = play_lines(subject, sequence), "len({play(make()) for _ in range(20)})"
     if pause:
-        lines = ["import time", *lines, "first = play(make())", f"time.sleep({pause})"]
-        first = "first"
-    lines += equal_lines(first, "play(make())", message, raises=" raises " in text)
+        plays = f"len({{(play(make()), time.sleep({pause})) for _ in range(3)}})"
+    lines += equal_lines(plays, "1", message, raises=" raises " in text)
     apart = f"twice, {pause} s apart" if pause else "twice"
+    first = ["import time"] if pause else []
     return Defect(
         f"played {apart}, task {sequence.task} differs: {text}",
         "let reset(seed=...) or the task decide everything: use self.np_random, never the random module, "
         "numpy's global generator, the time or the order of a set",
         (sequence.task,),
-        await program(subject, lines),
+        await program(subject, lines, first=first),
     )
 
 
@@ -163,6 +164,8 @@ async def check_seeds(subject: Subject) -> Checked:
     kind = "tasks" if subject.facts.task_option is not None or subject.splits else "seeds"
     if len(tasks) < _FEWEST:
         raise NotApplicable(f"fewer than {_FEWEST} {kind} were played")
+    if "replay" in subject.failed:
+        raise NotApplicable(IRREPRODUCIBLE)
     measured = {"compared": len(tasks)}
     if _vary([replace(by_task[task], transitions=(), error="") for task in tasks]):
         return Checked(measured=measured)
@@ -181,7 +184,7 @@ async def check_seeds(subject: Subject) -> Checked:
         outcomes |= {(step.value, step.ends) for step in plays[0].transitions}
     if len(outcomes) < 2:  # noqa: PLR2004 - what a task hides may need the right action to show
         return Checked(measured=measured, note=f"the {kind} begin alike, and no drawn action earned anything")
-    return Checked([await _no_effect(subject, tasks, sequences[0], kind)], measured)
+    return Checked([await _no_effect(subject, tasks, sequences[0].first(_FEWEST), kind)], measured)
 
 
 def _vary(traces: Sequence[Trace]) -> bool:

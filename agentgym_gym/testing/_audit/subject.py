@@ -176,6 +176,7 @@ class Subject:
     Attributes:
         deadline: When the current property should end, as of `time.monotonic`.
         references: Reproducible episodes, which `references.references` plays once.
+        failed: Names of properties that failed before; they may explain other failures.
     """
 
     def __init__(
@@ -200,6 +201,7 @@ class Subject:
         self.seed, self.thorough, self.timeout = seed, thorough, timeout
         self.deadline = time.monotonic() + 3600
         self.references: list[Trace] = []
+        self.failed: set[str] = set()
         self._explored: list[Trace] = []
         self._adapter: TextAdapter | None = None
 

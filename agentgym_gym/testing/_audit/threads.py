@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym.rollout._call_thread import CallThread
-from agentgym_gym.rollout._workers import BlockingEnv, CallerWorker, close_env
+from agentgym_gym.rollout._workers import CallerWorker
 from agentgym_gym.testing._audit.copies import MOST, beside, crosstalk, leak, marked_actions, most_copies
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
+from agentgym_gym.testing._audit.makers import RenewedEnv
 from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
 from agentgym_gym.testing._audit.references import deviation, references
 from agentgym_gym.testing._audit.shrinking import Case, shrink
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["check_threads"]
 
 _ROUNDS = 12
+_PROGRAM_SECONDS = 10.0
 
 
 async def check_threads(subject: Subject) -> Checked:
@@ -91,22 +93,22 @@ async def _at_once(subject: Subject, plans: Plans, seconds: float) -> list[list[
 def _play_all(
     subject: Subject, plan: Sequence[ActionSequence], gate: threading.Barrier, ends: float
 ) -> list[Trace]:
-    """Play a plan in this thread, in an environment of its own, until the time is used."""
+    """Play a plan in this thread, each episode in a new environment, until the time is used."""
     with contextlib.suppress(threading.BrokenBarrierError):
         gate.wait(5)
     traces: list[Trace] = []
     try:
-        env = subject.make()
+        env = RenewedEnv(subject.make)
     except Exception as error:  # noqa: BLE001 - of a constructor
         return [failed(Trace(plan[0].task), error)]
     try:
-        opened = OpenEnv(CallerWorker(BlockingEnv(env) if subject.facts.awaited else env), subject)
+        opened = OpenEnv(CallerWorker(env), subject)
         for sequence in itertools.cycle(plan):
             if len(traces) >= len(plan) and time.monotonic() > ends:
                 return traces
             traces.append(_run(opened.play(sequence)))
     finally:
-        close_env(env, subject.facts.env_id)
+        env.close()
     return traces
 
 
@@ -160,20 +162,29 @@ async def _racing(
         case: Case = (own, other)
         if not await fails(case):
             continue
+        if "copies" in subject.failed or await _in_turns_too(subject, own, other):
+            raise NotApplicable("copies change each other's episodes even in turns: see copies")
         case, shrunk = await shrink(case, fails, seconds=max(2.0, subject.seconds_left / 2))
-        start = case[0].first(0)
-        for split in (start, case[0]):
-            rest = replace(case[0], actions=case[0].actions[len(split.actions) :])
-            if await beside(subject, (split, case[1], rest), early=False):
-                raise NotApplicable("copies change each other's episodes even in turns: see copies")
         return await _race(subject, case, shrunk or text)
     return await _race(subject, (own,), text) if certain else None
+
+
+async def _in_turns_too(subject: Subject, own: ActionSequence, other: ActionSequence) -> bool:
+    middle = len(own.actions) // 2
+    for split in (0, 1, middle):
+        rest = replace(own, actions=own.actions[split:])
+        if await beside(subject, (own.first(split), other, rest), early=False):
+            return True
+    return False
 
 
 async def _race(subject: Subject, case: Case, text: str) -> Defect:
     message = "threads change the episodes of each other's environments"
     cases = ", ".join(f"({each.task}, {actions_text(subject, each)})" for each in case)
     reset = reset_call(subject, "case[0]")
+    trace = await subject.play(case[0])
+    seconds = trace.reset_seconds + sum(step.seconds for step in trace.transitions)
+    repeats = int(min(5000, max(20, _PROGRAM_SECONDS / len(case) / max(seconds, 1e-6))))
     copies = min(MOST, subject.facts.capacity or MOST)
     lines = [
         "def play(case):",
@@ -181,17 +192,17 @@ async def _race(subject: Subject, case: Case, text: str) -> Defect:
         f"        return str([env.{reset}[0], *(env.step(action)[:4] for action in case[1])])",
         f"cases = [{cases}]",
         "sys.setswitchinterval(1e-6)",
-        f"with concurrent.futures.ThreadPoolExecutor({copies}) as pool:",
     ]
+    pool = f"with concurrent.futures.ThreadPoolExecutor({copies}) as pool: played ="
     if " raises " in text:
         lines += [
-            "    played = [pool.submit(play, case) for case in cases * 200]",
+            f"{pool} [pool.submit(play, case) for case in cases * {repeats}]",
             f"assert not any(each.exception() for each in played), {message!r}",
         ]
     else:
         lines += [
-            "    played = list(pool.map(play, cases * 200))",
-            f"assert played == [play(case) for case in cases] * 200, {message!r}",
+            f"{pool} list(pool.map(play, cases * {repeats}))",
+            f"assert played == [play(case) for case in cases] * {repeats}, {message!r}",
         ]
     return Defect(
         f"in threads at once, task {case[0].task} differs from its play alone, given first: {text}",

@@ -1,14 +1,50 @@
-"""Makes an environment under a later clock, in a process of its own."""
+"""Makes environments for comparisons: a new one for each episode, also under a later clock."""
 
 from __future__ import annotations
 
 import datetime as dt
 import pickle
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["LaterMaker"]
+from agentgym_gym.rollout._env_facts import describe_env
+from agentgym_gym.rollout._workers import BlockingEnv, close_env
+
+__all__ = ["LaterMaker", "RenewedEnv"]
+
+
+class RenewedEnv:
+    """Makes a new environment in each reset, so that no episode depends on earlier ones.
+
+    Args:
+        make: Makes the environment.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._used = False
+        self._env = self._new()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._env, name)
+
+    def reset(self, **arguments: Any) -> Any:
+        """Make a new environment, unless this one is new, and reset it."""
+        if self._used:
+            self.close()
+            self._env = self._new()
+        self._used = True
+        return self._env.reset(**arguments)
+
+    def close(self) -> None:
+        """Close the current environment."""
+        close_env(self._env, "the environment")
+
+    def _new(self) -> Any:
+        env = self._make()
+        return BlockingEnv(env) if describe_env(env).awaited else env
 
 
 @dataclass(frozen=True)
@@ -23,11 +59,11 @@ class LaterMaker:
     pickled: bytes
     seconds: int
 
-    def __call__(self) -> Any:
+    def __call__(self) -> RenewedEnv:
         """Set the clock forward, and make the environment."""
         if self.seconds:
             _set_forward(self.seconds)
-        return pickle.loads(self.pickled)()  # noqa: S301 - of our own process
+        return RenewedEnv(pickle.loads(self.pickled))  # noqa: S301 - of our own process
 
 
 def _set_forward(seconds: int) -> None:
