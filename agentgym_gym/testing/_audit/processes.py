@@ -128,6 +128,9 @@ def _sent(trace: Trace) -> Trace:
 async def _elsewhere(subject: Subject, pickled: bytes, sequence: ActionSequence) -> Defect | None:
     """Return the defect that a process gives another episode, with its cause."""
     async with _child(subject, pickled, _SEEDS[0]) as first:
+        new = await first.play(sequence)
+        if text := deviation(new, await first.play(sequence)):
+            return await _left_behind(subject, sequence, text)
         for cause, seed, later in _CAUSES:
             async with _child(subject, pickled, seed, later) as second:
 
@@ -142,8 +145,6 @@ async def _elsewhere(subject: Subject, pickled: bytes, sequence: ActionSequence)
                     return None
                 (case,), shrunk = await shrink((sequence,), fails, seconds=max(2.0, subject.seconds_left / 2))
             return await _foreign(subject, case, cause, shrunk or text, (_SEEDS[0], seed))
-    async with _child(subject, pickled, _SEEDS[0]) as child:
-        new = await child.play(sequence)
     text = deviation(new, _sent(await subject.play(sequence)))
     return await _left_behind(subject, sequence, text) if text else None
 

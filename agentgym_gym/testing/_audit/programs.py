@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,8 +28,15 @@ def reset_call(subject: Subject, task: int | str) -> str:
 
 
 def actions_text(subject: Subject, sequence: ActionSequence) -> str:
-    """Return the actions of a sequence as a Python list, in the form that the environment itself takes."""
-    return f"[{', '.join(subject.native_literal(action) for action in sequence.actions)}]"
+    """Return the actions of a sequence as a Python list, in the form that the environment itself takes.
+
+    Texts that are not actions are left out: `TextAdapter` does not pass them on.
+    """
+    literals = []
+    for action in sequence.actions:
+        with contextlib.suppress(ValueError, RecursionError):
+            literals.append(subject.native_literal(action))
+    return f"[{', '.join(literals)}]"
 
 
 def play_lines(subject: Subject, sequence: ActionSequence) -> list[str]:
@@ -75,19 +82,20 @@ async def program(subject: Subject, lines: Sequence[str], *, first: Sequence[str
     text = "\n".join([*first, *(made if "make()" in "".join(lines) else ()), *lines]) + "\n"
     if len(text.splitlines()) > MOST_LINES:
         return ""
-    return text if await _fails(text) else ""
+    return text if await _fails(text, *subject.origin) else ""
 
 
-async def _fails(text: str) -> bool:
+async def _fails(text: str, folder: str, variables: Mapping[str, str]) -> bool:
     """Return whether a program raises AssertionError, in a process of its own."""
-    paths = [os.getcwd(), *sys.path]  # noqa: PTH109 - for a variable
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+    paths = [folder, *sys.path]
+    variables = {**variables, "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", text),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env=variables,
+        cwd=folder,
     )
     try:
         _, errors = await asyncio.wait_for(process.communicate(), _SECONDS)

@@ -19,7 +19,7 @@ from agentgym_gym.rollout._makers import creation_errors
 from agentgym_gym.rollout._specs import find_spec
 from agentgym_gym.rollout._workers import close_env
 from agentgym_gym.testing._audit.choices import Choices
-from agentgym_gym.testing._audit.subject import Source, Subject, TextMaker
+from agentgym_gym.testing._audit.subject import Source, Subject, TextMaker, here
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -87,6 +87,7 @@ def subject_of(
         UnknownEnvironment: The environment does not exist.
         BadOption: It cannot be created, or a server serves no known environment.
     """
+    origin = here()
     make, environment = _maker(env, dict(env_kwargs or {}))
     with creation_errors(getattr(make, "env_id", "the environment")):
         made = make()
@@ -114,6 +115,7 @@ def subject_of(
         seed=seed,
         thorough=thorough,
         timeout=timeout,
+        origin=origin,
     )
 
 

@@ -52,7 +52,7 @@ async def check_global_state(subject: Subject) -> Checked:
     reset: dict[str, Any] = (
         {"seed": sequence.task} if option is None else {"options": {option: sequence.task}}
     )
-    maker = WatchedMaker(pickled_maker(subject), reset, sequence.actions)
+    maker = WatchedMaker(pickled_maker(subject), reset, sequence.actions, *subject.origin)
     try:
         async with subject.open(process=True, make=maker) as env:
             await env.play(sequence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.choices import Choices
 
-__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker", "failed"]
+__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker", "failed", "here"]
 
 LONGEST = 60
 """Turns after which an explored episode is abandoned, if the environment has no lower limit."""
@@ -172,6 +173,7 @@ class Subject:
         seed: Seed of everything that is drawn.
         thorough: Whether to play more: all tasks, and more episodes of each property.
         timeout: Timeout of each call of the environment, in seconds.
+        origin: The working directory and the variables before the environment was made first.
 
     Attributes:
         deadline: When the current property should end, as of `time.monotonic`.
@@ -194,12 +196,14 @@ class Subject:
         seed: int = 0,
         thorough: bool = False,
         timeout: float = 30.0,
+        origin: tuple[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.make, self.make_plain, self.source = make, make_plain, source
         self.facts, self.choices, self.tasks = facts, choices, tuple(tasks)
         self.solver, self.environment, self.splits = solver, environment, dict(splits or {})
         self.seed, self.thorough, self.timeout = seed, thorough, timeout
         self.deadline = time.monotonic() + 3600
+        self.origin = origin or here()
         self.references: list[Trace] = []
         self.failed: set[str] = set()
         self._explored: list[Trace] = []
@@ -286,6 +290,11 @@ class Subject:
         if all(trace.error and not trace.transitions for trace in self._explored):
             raise NotApplicable(f"no episode can be started: {self._explored[0].error}")
         return self._explored
+
+
+def here() -> tuple[str, dict[str, str]]:
+    """Return the working directory and the variables."""
+    return os.getcwd(), dict(os.environ)  # noqa: PTH109 - for a process
 
 
 def copied(value: Any) -> Any:

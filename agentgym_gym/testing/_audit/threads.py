@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_threads"]
 
-_ROUNDS = 12
+_ROUNDS = 9
+_PLANNED = 3
 _PROGRAM_SECONDS = 10.0
 
 
@@ -41,11 +42,12 @@ async def check_threads(subject: Subject) -> Checked:
         if subject.seconds_left < 0:
             break
         order = [alone[int(index)].sequence for index in rng.permutation(len(alone))]
-        plans = [[order[0]] if number % 3 == 0 else order[thread:] + order[:thread] for thread in range(most)]
+        rotated = [(order[thread % len(order) :] + order)[:_PLANNED] for thread in range(most)]
+        plans = [order[:1]] * most if number % 3 == 0 else rotated
         marked = number % 3 == 1 and not subject.source.adapted
         if marked:
             plans[-1] = [marked_actions(sequence) for sequence in plans[-1]]
-        plays = await _at_once(subject, plans, min(0.3, max(0.1, subject.seconds_left / _ROUNDS)))
+        plays = await _at_once(subject, plans, min(0.25, max(0.1, subject.seconds_left / _ROUNDS)))
         if plays is None:
             return Checked([await _hang(subject, plans)], {"episodes": played})
         traces = [trace for each in plays[: most - marked] for trace in each]

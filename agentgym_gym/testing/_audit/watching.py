@@ -144,14 +144,21 @@ class WatchedMaker:
         pickled: The pickled maker of the environment.
         reset: The arguments of ``reset``.
         actions: The actions of the episode.
+        folder: The working directory to play in.
+        variables: The variables to play with.
     """
 
     pickled: bytes
     reset: Mapping[str, Any] = field(default_factory=dict)
     actions: Sequence[str] = ()
+    folder: str = "."
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self) -> WatchedEnv:
         """Play the episode, restore the global state and make the environment."""
+        os.chdir(self.folder)
+        os.environ.clear()
+        os.environ.update(self.variables)
         make = pickle.loads(self.pickled)  # noqa: S301 - of our own process
         before = GlobalState()
         env = WatchedEnv(make)
