@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import logging
 import os
 import random
@@ -49,7 +49,7 @@ class RandomGoal(Walk):
     def reset(self, **arguments: Any) -> tuple[str, Any]:
         """Draw the goal."""
         super().reset(**arguments)
-        self.goal = random.randint(2, 9)
+        self.goal = random.randint(2, 9)  # noqa: S311
         return self.text(), {}
 
 
@@ -143,7 +143,7 @@ class SharedBuffer(Walk):
         """Parse."""
         _buffer.clear()
         for letter in action:
-            _buffer.append(letter)
+            _buffer.append(letter)  # noqa: PERF402 - threads switch here
         return super().step("".join(_buffer))
 
 
@@ -160,7 +160,7 @@ class DateText(Walk):
 
     def text(self) -> str:
         """Return the observation."""
-        return f"{super().text()} Today is {datetime.datetime.now():%A}."
+        return f"{super().text()} Today is {dt.datetime.now():%A}."  # noqa: DTZ005
 
 
 class ClockText(Walk):
@@ -290,3 +290,41 @@ class LiveGrid(gymnasium.Env[Any, int]):
         """Add one."""
         self.grid[action] = min(9, self.grid[action] + 1)
         return self.grid, 0.0, bool(self.grid.sum() > 15), False, {}
+
+
+class SoundGrid(LiveGrid):
+    """Returns copies of its grid."""
+
+    def reset(self, **arguments: Any) -> tuple[Any, Any]:
+        """Draw the grid."""
+        super().reset(**arguments)
+        return self.grid.copy(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, Any]:
+        """Add one."""
+        return super().step(action)[0].copy(), 0.0, bool(self.grid.sum() > 15), False, {}
+
+
+class OneOnly(Walk):
+    """Declares a capacity of one."""
+
+    capacity = 1
+
+
+class ClosingAll(Walk):
+    """Closes what all copies use."""
+
+    open: ClassVar[list[bool]] = [True]
+
+    def reset(self, **arguments: Any) -> tuple[str, Any]:
+        """Open."""
+        self.open[0] = True
+        return super().reset(**arguments)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, Any]:
+        """Move, if open."""
+        return super().step(action if self.open[0] else "")
+
+    def close(self) -> None:
+        """Close."""
+        self.open[0] = False

@@ -45,7 +45,7 @@ async def check_copies(subject: Subject) -> Checked:
         if marked:
             sequences[-1] = marked_actions(sequences[-1])
         try:
-            traces = await _in_turns(subject, sequences, rng)
+            traces = await _in_turns(subject, sequences, rng, closing=number % 4 > 1)
         except Exception as error:  # noqa: BLE001 - of a constructor
             return await _only_one(subject, error)
         played += count
@@ -141,9 +141,16 @@ def _leaked(text: str, case: Case, lines: str) -> Defect:
 
 
 async def _in_turns(
-    subject: Subject, sequences: Sequence[ActionSequence], rng: np.random.Generator
+    subject: Subject, sequences: Sequence[ActionSequence], rng: np.random.Generator, *, closing: bool
 ) -> list[Trace]:
-    """Play each sequence in its own copy; a random copy has the next turn."""
+    """Play each sequence in its own copy; a random copy has the next turn.
+
+    Args:
+        subject: The audited environment.
+        sequences: The sequence of each copy.
+        rng: Source of randomness.
+        closing: Whether to close a copy as soon as its sequence is played.
+    """
     async with contextlib.AsyncExitStack() as stack:
         envs = [await stack.enter_async_context(subject.open()) for _ in sequences]
         begun, left = set[int](), list(range(len(envs)))
@@ -155,6 +162,8 @@ async def _in_turns(
                 await env.begin(sequence.task)
             elif env.trace.over or len(env.trace.transitions) == len(sequence.actions):
                 left.remove(index)
+                if closing:
+                    await env.close()
             else:
                 await env.step(sequence.actions[len(env.trace.transitions)])
         return [env.trace for env in envs]
@@ -186,36 +195,46 @@ async def _mixed(
     """Return the defect that other copies change an episode, with as few copies and actions as possible."""
     own, turn = reference.sequence, differing_turn(reference, trace)
     splits = list(dict.fromkeys((0, max(0, turn - 1), len(own.actions) // 2)))
-    for early in (False, True) if turn else (True, False):
+    for when in ("between", "closed", "before") if turn else ("before", "between", "closed"):
 
-        async def fails(case: Case, early: bool = early) -> str:
-            return await beside(subject, case, early=early)
+        async def fails(case: Case, when: str = when) -> str:
+            return await beside(subject, case, when)
 
-        for split in (0,) if early else splits:
+        for split in (0,) if when == "before" else splits:
             before, after = own.first(split), replace(own, actions=own.actions[split:])
             for other in dict.fromkeys(others):
                 case: Case = (before, other, after)
                 if await fails(case):
                     case, text = await shrink(case, fails, seconds=max(1.0, subject.seconds_left / 2))
                     if text:
-                        return await _beside_defect(subject, case, text, early=early)
+                        return await _beside_defect(subject, case, text, when)
             case = (before, *others, after)
             if len(others) > 1 and (text := await fails(case)):
-                return await _beside_defect(subject, case, text, early=early)
+                return await _beside_defect(subject, case, text, when)
     return None
 
 
-async def beside(subject: Subject, case: Case, *, early: bool) -> str:
-    """Play an episode, with episodes of other copies before its reset or after its first actions."""
+async def beside(subject: Subject, case: Case, when: str) -> str:
+    """Return how an episode differs from its play alone if other copies play, too.
+
+    Args:
+        subject: The audited environment.
+        case: The first actions of the episode, the episodes of the others, and its other actions.
+        when: When the others play: ``"before"`` its reset, ``"between"`` its actions, or ``"closed"``: between
+            its actions, and then they are closed.
+    """
     before, *others, after = case
     own = replace(before, actions=before.actions + after.actions)
     alone = await subject.play(own)
     async with contextlib.AsyncExitStack() as stack:
-        env = None if early else await stack.enter_async_context(subject.open())
+        env = None if when == "before" else await stack.enter_async_context(subject.open())
         if env is not None:
             await env.play(before)
         for other in others:
-            await (await stack.enter_async_context(subject.open())).play(other)
+            copy = await stack.enter_async_context(subject.open())
+            await copy.play(other)
+            if when == "closed":
+                await copy.close()
         if env is None:
             env = await stack.enter_async_context(subject.open())
             await env.play(before)
@@ -226,7 +245,7 @@ async def beside(subject: Subject, case: Case, *, early: bool) -> str:
     return text if text and not deviation(alone, await subject.play(own)) else ""
 
 
-async def _beside_defect(subject: Subject, case: Case, text: str, *, early: bool) -> Defect:
+async def _beside_defect(subject: Subject, case: Case, text: str, when: str) -> Defect:
     before, *others, after = case
     start = f"    seen = [env.{reset_call(subject, before.task)}[0]]"
     if before.actions:
@@ -235,8 +254,10 @@ async def _beside_defect(subject: Subject, case: Case, text: str, *, early: bool
     second = f"copy.{reset_call(subject, other.task)}"
     if other.actions:
         second += f", [copy.step(action) for action in {actions_text(subject, other)}]"
+    if when == "closed":
+        second += ", copy.close()"
     beside = f"    for copy in [make() for _ in range(copies)]: {second}"
-    opening = [beside, "    env = make()", start] if early else ["    env = make()", start, beside]
+    opening = [beside, "    env = make()", start] if when == "before" else ["    env = make()", start, beside]
     lines = [
         "def play(copies):",
         *opening,
@@ -246,8 +267,9 @@ async def _beside_defect(subject: Subject, case: Case, text: str, *, early: bool
         ),
     ]
     beside_whom = f"a copy in task {other.task}" if count == 1 else f"{count} copies"
+    ended = ", which is then closed" if when == "closed" else ""
     return Defect(
-        f"stepped in turns with {beside_whom}, task {before.task} differs from its play "
+        f"stepped in turns with {beside_whom}{ended}, task {before.task} differs from its play "
         f"alone, given first: {text}",
         "keep the state of an episode in attributes of its instance, never of the class or the module",
         tuple(dict.fromkeys(each.task for each in case[:-1])),

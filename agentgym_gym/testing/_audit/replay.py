@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_replay", "check_reuse", "check_seeds"]
 
+_AGAIN = 4
+"""How often an episode is played again, since a random one may be the same by chance."""
+
 _ROUNDS = 4
 _SEEDS = 20
 _FEWEST = 3
@@ -30,9 +33,11 @@ async def check_replay(subject: Subject) -> Checked:
     played, pause = 0, 0.0
 
     async def fails(case: Case) -> str:
-        first = await subject.play(case[0])
-        await asyncio.sleep(pause)
-        return deviation(first, await subject.play(case[0]))
+        first, text = await subject.play(case[0]), ""
+        for _ in range(1 if pause else _AGAIN):
+            await asyncio.sleep(pause)
+            text = text or deviation(first, await subject.play(case[0]))
+        return text
 
     for number, trace in enumerate((*explored, *explored[:_FEWEST])):
         if subject.seconds_left < 0 and number >= _FEWEST:
@@ -159,18 +164,18 @@ def _episodes(case: Case) -> str:
 
 async def check_seeds(subject: Subject) -> Checked:
     """Compare the beginnings of tasks; if all are alike, play the same actions in each."""
-    explored = [trace for trace in await subject.explored() if not trace.faulted]
-    by_task = {trace.task: trace for trace in reversed(explored)}
-    tasks = sorted(by_task)[:_SEEDS]
+    starts = await _starts(subject)
+    tasks = [trace.task for trace in starts]
     kind = "tasks" if subject.facts.task_option is not None or subject.splits else "seeds"
     if len(tasks) < _FEWEST:
         raise NotApplicable(f"fewer than {_FEWEST} {kind} were played")
     if "replay" in subject.failed:
         raise NotApplicable(IRREPRODUCIBLE)
     measured = {"compared": len(tasks)}
-    if _vary([replace(by_task[task], transitions=(), error="") for task in tasks]):
+    if _vary(starts):
         return Checked(measured=measured)
     solved = [await solution(subject, task) for task in tasks[:2]]
+    explored = [trace for trace in await subject.explored() if not trace.faulted]
     longest = sorted(explored, key=lambda trace: -len(trace.transitions))[:_FEWEST]
     outcomes = set[tuple[float, bool]]()
     sequences = [*filter(None, solved), *(trace.sequence for trace in longest)]
@@ -186,6 +191,16 @@ async def check_seeds(subject: Subject) -> Checked:
     if len(outcomes) < 2:  # noqa: PLR2004 - what a task hides may need the right action to show
         return Checked(measured=measured, note=f"the {kind} begin alike, and no drawn action earned anything")
     return Checked([await _no_effect(subject, tasks, sequences[0].first(_SHOWN), kind)], measured)
+
+
+async def _starts(subject: Subject) -> list[Trace]:
+    """Return the beginnings of tasks, in order, without faults."""
+    starts = {trace.task: trace.first(0) for trace in await subject.explored()}
+    async with subject.open() as env:
+        for task in subject.tasks[:_SEEDS]:
+            if task not in starts and subject.seconds_left > 0:
+                starts[task] = await env.begin(task)
+    return sorted((each for each in starts.values() if not each.faulted), key=lambda each: each.task)[:_SEEDS]
 
 
 def _vary(traces: Sequence[Trace]) -> bool:

@@ -175,7 +175,7 @@ async def _in_turns_too(subject: Subject, own: ActionSequence, other: ActionSequ
     middle = len(own.actions) // 2
     for split in (0, 1, middle):
         rest = replace(own, actions=own.actions[split:])
-        if await beside(subject, (own.first(split), other, rest), early=False):
+        if await beside(subject, (own.first(split), other, rest), "between"):
             return True
     return False
 
