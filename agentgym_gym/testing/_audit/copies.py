@@ -220,8 +220,8 @@ async def beside(subject: Subject, case: Case, when: str) -> str:
     Args:
         subject: The audited environment.
         case: The first actions of the episode, the episodes of the others, and its other actions.
-        when: When the others play: ``"before"`` its reset, ``"between"`` its actions, or ``"closed"``: between
-            its actions, and then they are closed.
+        when: When the others play: ``"before"`` its reset, ``"between"`` its actions, or ``"closed"``:
+            between its actions, and then they are closed.
     """
     before, *others, after = case
     own = replace(before, actions=before.actions + after.actions)

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
+import random
 import sys
 import threading
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import gymnasium
+import numpy as np
+
+from agentgym_gym import rollout, testing
 from agentgym_gym.rollout._call_thread import CallThread
 from agentgym_gym.rollout._workers import CallerWorker
 from agentgym_gym.testing._audit.copies import MOST, beside, crosstalk, leak, marked_actions, most_copies
@@ -24,12 +31,20 @@ from agentgym_gym.testing._audit.shrinking import Case, shrink
 from agentgym_gym.testing._audit.subject import OpenEnv, failed
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from agentgym_gym.testing._audit.subject import Subject
 
 __all__ = ["check_threads"]
 
 _ROUNDS = 9
 _PLANNED = 3
+_SWITCHES = 0.1
+"""Share of the lines after which another thread runs."""
+
+_LIBRARIES = tuple(str(Path(each.__file__ or "").parent) for each in (np, gymnasium.spaces, rollout, testing))
+_STANDARD = str(Path(contextlib.__file__).parent)
+
 _PROGRAM_SECONDS = 10.0
 
 
@@ -79,16 +94,15 @@ async def _at_once(subject: Subject, plans: Plans, seconds: float) -> list[list[
     """
     gate, ends = threading.Barrier(len(plans)), time.monotonic() + seconds
     calls = [CallThread("agentgym-audit") for _ in plans]
-    with _frequent_switches():
-        work = [
-            asyncio.ensure_future(call(_play_all, subject, plan, gate, ends))
-            for call, plan in zip(calls, plans, strict=True)
-        ]
-        try:
-            _, pending = await asyncio.wait(work, timeout=seconds + subject.timeout)
-        finally:
-            for call in calls:
-                call.stop()
+    work = [
+        asyncio.ensure_future(call(_play_all, subject, plan, gate, ends))
+        for call, plan in zip(calls, plans, strict=True)
+    ]
+    try:
+        _, pending = await asyncio.wait(work, timeout=seconds + subject.timeout)
+    finally:
+        for call in calls:
+            call.stop()
     return None if pending else [each.result() for each in work]
 
 
@@ -106,9 +120,10 @@ def _play_all(
     try:
         opened = OpenEnv(CallerWorker(env), subject)
         for sequence in itertools.cycle(plan):
-            if len(traces) >= len(plan) and time.monotonic() > ends:
+            if traces and time.monotonic() > ends:
                 return traces
-            traces.append(_run(opened.play(sequence)))
+            with _frequent_switches():
+                traces.append(_run(opened.play(sequence)))
     finally:
         env.close()
     return traces
@@ -125,13 +140,28 @@ def _run(work: Coroutine[Any, Any, Trace]) -> Trace:
 
 @contextlib.contextmanager
 def _frequent_switches() -> Iterator[None]:
-    """Switch between threads after a few instructions, so that races show."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
+    """Let other threads run after many lines of this thread, so that races show."""
+    draw, before = random.Random().random, sys.gettrace()  # noqa: S311 - not the global generator
+
+    def switch(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "call" and not _interrupted(frame.f_code.co_filename):
+            return None
+        if draw() < _SWITCHES:
+            time.sleep(0)
+        return switch
+
+    sys.settrace(switch)
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        sys.settrace(before)
+
+
+@functools.cache
+def _interrupted(file: str) -> bool:
+    """Return whether code may be the environment's: not of Python, numpy or this library's players."""
+    standard = file.startswith((_STANDARD, "<frozen")) and "site-packages" not in file
+    return not standard and not file.startswith(_LIBRARIES)
 
 
 def _planned(plans: Plans, plays: Sequence[Sequence[Trace]]) -> Iterator[tuple[ActionSequence, Trace]]:
@@ -186,14 +216,14 @@ async def _race(subject: Subject, case: Case, text: str) -> Defect:
     reset = reset_call(subject, "case[0]")
     trace = await subject.play(case[0])
     seconds = trace.reset_seconds + sum(step.seconds for step in trace.transitions)
-    repeats = int(min(5000, max(20, _PROGRAM_SECONDS / len(case) / max(seconds, 1e-6))))
+    repeats = int(min(200, max(20, _PROGRAM_SECONDS / len(case) / max(seconds, 1e-6))))
     copies = min(MOST, subject.facts.capacity or MOST)
     lines = [
         "def play(case):",
         "    with contextlib.closing(make()) as env:",
         f"        return str([env.{reset}[0], *(env.step(action)[:4] for action in case[1])])",
         f"cases = [{cases}]",
-        "sys.setswitchinterval(1e-6)",
+        "threading.settrace(switch := lambda *_: time.sleep(0) or switch)",
     ]
     pool = f"with concurrent.futures.ThreadPoolExecutor({copies}) as pool: played ="
     if " raises " in text:
@@ -210,7 +240,7 @@ async def _race(subject: Subject, case: Case, text: str) -> Defect:
         f"in threads at once, task {case[0].task} differs from its play alone, given first: {text}",
         "keep parsers, caches and buffers in the instance, or use a lock or threading.local",
         tuple(dict.fromkeys(each.task for each in case)),
-        await program(subject, lines, first=["import concurrent.futures, contextlib, sys"]),
+        await program(subject, lines, first=["import concurrent.futures, contextlib, threading, time"]),
     )
 
 
