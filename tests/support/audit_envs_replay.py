@@ -328,3 +328,18 @@ class ClosingAll(Walk):
     def close(self) -> None:
         """Close."""
         self.open[0] = False
+
+
+class AwaitedWalk(Walk):
+    """Has coroutine functions."""
+
+    async def reset(self, **arguments: Any) -> tuple[str, Any]:  # type: ignore[override]
+        """Begin."""
+        return super().reset(**arguments)
+
+    async def step(self, action: str) -> tuple[str, float, bool, bool, Any]:  # type: ignore[override]
+        """Move."""
+        return super().step(action)
+
+    async def close(self) -> None:  # type: ignore[override]
+        """Close."""

@@ -1,4 +1,4 @@
-"""Whether an environment plays as alone beside other copies, stepped in turns."""
+"""Whether an environment plays the same alongside other copies, stepped in turns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["MOST", "beside", "check_copies", "crosstalk", "leak", "marked_actions", "most_copies"]
+__all__ = ["MOST", "alongside", "check_copies", "crosstalk", "leak", "marked_actions", "most_copies"]
 
 MOST = 8
 """Most copies at once."""
@@ -31,7 +31,7 @@ _ROUNDS = 12
 
 
 async def check_copies(subject: Subject) -> Checked:
-    """Step several copies in turns; each has to play as alone."""
+    """Step several copies in turns; each has to play as a single copy does."""
     most, alone, rng, played = most_copies(subject), await references(subject), subject.rng(3), 0
     for number in range(_ROUNDS * (4 if subject.thorough else 1)):
         if subject.seconds_left < 0:
@@ -198,7 +198,7 @@ async def _mixed(
     for when in ("between", "closed", "before") if turn else ("before", "between", "closed"):
 
         async def fails(case: Case, when: str = when) -> str:
-            return await beside(subject, case, when)
+            return await alongside(subject, case, when)
 
         for split in (0,) if when == "before" else splits:
             before, after = own.first(split), replace(own, actions=own.actions[split:])
@@ -207,15 +207,15 @@ async def _mixed(
                 if await fails(case):
                     case, text = await shrink(case, fails, seconds=max(1.0, subject.seconds_left / 2))
                     if text:
-                        return await _beside_defect(subject, case, text, when)
+                        return await _alongside_defect(subject, case, text, when)
             case = (before, *others, after)
             if len(others) > 1 and (text := await fails(case)):
-                return await _beside_defect(subject, case, text, when)
+                return await _alongside_defect(subject, case, text, when)
     return None
 
 
-async def beside(subject: Subject, case: Case, when: str) -> str:
-    """Return how an episode differs from its play alone if other copies play, too.
+async def alongside(subject: Subject, case: Case, when: str) -> str:
+    """Return how an episode differs from its play in a single copy if other copies play, too.
 
     Args:
         subject: The audited environment.
@@ -245,7 +245,7 @@ async def beside(subject: Subject, case: Case, when: str) -> str:
     return text if text and not deviation(alone, await subject.play(own)) else ""
 
 
-async def _beside_defect(subject: Subject, case: Case, text: str, when: str) -> Defect:
+async def _alongside_defect(subject: Subject, case: Case, text: str, when: str) -> Defect:
     before, *others, after = case
     start = f"    seen = [env.{reset_call(subject, before.task)}[0]]"
     if before.actions:
@@ -256,8 +256,10 @@ async def _beside_defect(subject: Subject, case: Case, text: str, when: str) -> 
         second += f", [copy.step(action) for action in {actions_text(subject, other)}]"
     if when == "closed":
         second += ", copy.close()"
-    beside = f"    for copy in [make() for _ in range(copies)]: {second}"
-    opening = [beside, "    env = make()", start] if when == "before" else ["    env = make()", start, beside]
+    alongside = f"    for copy in [make() for _ in range(copies)]: {second}"
+    opening = (
+        [alongside, "    env = make()", start] if when == "before" else ["    env = make()", start, alongside]
+    )
     lines = [
         "def play(copies):",
         *opening,
@@ -266,11 +268,11 @@ async def _beside_defect(subject: Subject, case: Case, text: str, when: str) -> 
             "play(0)", f"play({count})", "a copy changes another's episode", raises=" raises " in text
         ),
     ]
-    beside_whom = f"a copy in task {other.task}" if count == 1 else f"{count} copies"
+    company = f"a copy in task {other.task}" if count == 1 else f"{count} copies"
     ended = ", which is then closed" if when == "closed" else ""
     return Defect(
-        f"stepped in turns with {beside_whom}{ended}, task {before.task} differs from its play "
-        f"alone, given first: {text}",
+        f"stepped in turns with {company}{ended}, task {before.task} differs from its play "
+        f"in a single copy, given first: {text}",
         "keep the state of an episode in attributes of its instance, never of the class or the module",
         tuple(dict.fromkeys(each.task for each in case[:-1])),
         await program(subject, lines),

@@ -1,4 +1,4 @@
-"""Episodes that are reproducible in an environment alone: the other checks compare with them."""
+"""Episodes that are reproducible in a single copy: the other checks compare with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether copies in threads at once play as alone."""
+"""Whether copies in threads at once play as a single copy does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import numpy as np
 from agentgym_gym import rollout, testing
 from agentgym_gym.rollout._call_thread import CallThread
 from agentgym_gym.rollout._workers import CallerWorker
-from agentgym_gym.testing._audit.copies import MOST, beside, crosstalk, leak, marked_actions, most_copies
+from agentgym_gym.testing._audit.copies import MOST, alongside, crosstalk, leak, marked_actions, most_copies
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.makers import RenewedEnv
@@ -49,7 +49,7 @@ _PROGRAM_SECONDS = 10.0
 
 
 async def check_threads(subject: Subject) -> Checked:
-    """Play copies in threads at once; each has to play as alone."""
+    """Play copies in threads at once; each has to play as a single copy does."""
     most, alone, rng, played = most_copies(subject), await references(subject), subject.rng(4), 0
     by_sequence = {reference.sequence: reference for reference in alone}
     seen = 0
@@ -205,7 +205,7 @@ async def _in_turns_too(subject: Subject, own: ActionSequence, other: ActionSequ
     middle = len(own.actions) // 2
     for split in (0, 1, middle):
         rest = replace(own, actions=own.actions[split:])
-        if await beside(subject, (own.first(split), other, rest), "between"):
+        if await alongside(subject, (own.first(split), other, rest), "between"):
             return True
     return False
 
@@ -237,7 +237,8 @@ async def _race(subject: Subject, case: Case, text: str) -> Defect:
             f"assert played == [play(case) for case in cases] * {repeats}, {message!r}",
         ]
     return Defect(
-        f"in threads at once, task {case[0].task} differs from its play alone, given first: {text}",
+        f"in threads at once, task {case[0].task} differs from its play in a single copy, "
+        f"given first: {text}",
         "keep parsers, caches and buffers in the instance, or use a lock or threading.local",
         tuple(dict.fromkeys(each.task for each in case)),
         await program(subject, lines, first=["import concurrent.futures, contextlib, threading, time"]),

@@ -50,7 +50,7 @@ def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
         ("replay", envs.TimeGoal, "played twice, 1.1 s apart, task "),
         ("reuse", envs.KeptTurns, "the truncated is False and then True"),
         ("reuse", envs.KeptPrize, "the reward is 1.0 and then 0.0"),
-        ("copies", envs.SharedPlace, "differs from its play alone"),
+        ("copies", envs.SharedPlace, "differs from its play in a single copy"),
         ("copies", envs.ClosingAll, "which is then closed"),
         ("copies", envs.SharedLog, "which only the actions of another copy had"),
         ("copies", envs.Single, "a second copy cannot be made while one is open: OSError: address in use"),
@@ -83,7 +83,7 @@ def test_defect(name: str, env: type, text: str) -> None:
     assert run(defect.program.replace(env.__name__, repaired.__name__)) == ""
 
 
-@pytest.mark.parametrize("env", [envs.Walk, envs.SoundGrid])
+@pytest.mark.parametrize("env", [envs.Walk, envs.SoundGrid, envs.AwaitedWalk])
 def test_sound(env: type) -> None:
     """A sound environment passes all checks."""
     found = {
