@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 import os
 import random
+import threading
 import time
 import warnings
 from typing import Any, ClassVar
@@ -343,3 +344,22 @@ class AwaitedWalk(Walk):
 
     async def close(self) -> None:  # type: ignore[override]
         """Close."""
+
+
+class Locked(Walk):
+    """Holds a lock of all copies during an episode."""
+
+    lock = threading.Lock()
+    own = False
+
+    def reset(self, **arguments: Any) -> tuple[str, Any]:
+        """Begin, as soon as no other copy plays."""
+        if not self.own:
+            self.own = self.lock.acquire(timeout=2)
+        return super().reset(**arguments)
+
+    def close(self) -> None:
+        """End."""
+        if self.own:
+            self.own = False
+            self.lock.release()

@@ -33,6 +33,7 @@ _ROUNDS = 12
 async def check_copies(subject: Subject) -> Checked:
     """Step several copies in turns; each has to play as a single copy does."""
     most, alone, rng, played = most_copies(subject), await references(subject), subject.rng(3), 0
+    stuck = 0
     for number in range(_ROUNDS * (4 if subject.thorough else 1)):
         if subject.seconds_left < 0:
             break
@@ -50,6 +51,9 @@ async def check_copies(subject: Subject) -> Checked:
             return await _only_one(subject, error)
         played += count
         compared = list(zip(chosen, traces, strict=True))[: count - marked]
+        stuck += sum(trace.timed_out for _, trace in compared)
+        if stuck > 1:
+            return Checked([_stuck(subject, chosen)], {"episodes": played})
         for own, (reference, trace) in enumerate(compared):
             if not deviation(reference, trace):
                 continue
@@ -89,6 +93,15 @@ def leak(traces: Iterable[Trace], mark: str = _MARK) -> str:
                     where = f"turn {turn}" if turn else "the reset"
                     return f"the {name} of {where} in task {trace.task} contains {mark!r}"
     return ""
+
+
+def _stuck(subject: Subject, chosen: Sequence[Trace]) -> Defect:
+    return Defect(
+        f"stepped in turns with another copy, an episode does not continue within {subject.timeout:g} s; a "
+        "single copy does",
+        "do not keep a lock or a connection of all copies between two calls",
+        tuple(dict.fromkeys(reference.task for reference in chosen)),
+    )
 
 
 async def crosstalk(

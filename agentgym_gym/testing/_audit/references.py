@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ IRREPRODUCIBLE = "the environment is not reproducible: see replay"
 
 PAUSE = 1.1
 """Seconds between two plays, for environments that depend on the time in seconds."""
+
+_LONGEST = 1.0
+"""Seconds after which a reference is cut."""
 
 _EXPLORED = 8
 _SOLVED = 3
@@ -41,7 +45,8 @@ async def references(subject: Subject) -> list[Trace]:
     for sequence in await _chosen(subject, ends):
         if alone and time.monotonic() > ends:
             break
-        first = await subject.play(sequence)
+        first = _brief(await subject.play(sequence))
+        sequence = first.sequence  # noqa: PLW2901 - only what is compared
         if deviation(first, await subject.play(sequence)):
             raise NotApplicable(IRREPRODUCIBLE)
         if not first.faulted:
@@ -53,6 +58,13 @@ async def references(subject: Subject) -> list[Trace]:
         raise NotApplicable(IRREPRODUCIBLE)
     subject.references = alone
     return alone
+
+
+def _brief(trace: Trace) -> Trace:
+    """Return the first turns of a trace that take at most a second together."""
+    used = itertools.accumulate(step.seconds for step in trace.transitions)
+    turns = sum(seconds <= _LONGEST for seconds in used)
+    return trace if turns == len(trace.transitions) else trace.first(max(1, turns))
 
 
 async def _chosen(subject: Subject, ends: float) -> list[ActionSequence]:

@@ -42,6 +42,9 @@ _PLANNED = 3
 _SWITCHES = 0.1
 """Share of the lines after which another thread runs."""
 
+_SLOWER = 10
+"""How much slower an episode may be in a thread for each other thread, before it counts as a hang."""
+
 _LIBRARIES = tuple(str(Path(each.__file__ or "").parent) for each in (np, gymnasium.spaces, rollout, testing))
 _STANDARD = str(Path(contextlib.__file__).parent)
 
@@ -99,7 +102,9 @@ async def _at_once(subject: Subject, plans: Plans, seconds: float) -> list[list[
         for call, plan in zip(calls, plans, strict=True)
     ]
     try:
-        _, pending = await asyncio.wait(work, timeout=seconds + subject.timeout)
+        longest = max(sum(step.seconds for step in trace.transitions) for trace in subject.references)
+        patience = subject.timeout + _SLOWER * len(plans) * longest
+        _, pending = await asyncio.wait(work, timeout=seconds + patience)
     finally:
         for call in calls:
             call.stop()

@@ -120,3 +120,9 @@ def test_local_function() -> None:
     """An environment of a local function cannot be made in another process."""
     (result,) = audit(lambda: envs.Walk(), only=["processes"], budget=5).results  # noqa: PLW0108
     assert result.reason == "another process cannot import the function that makes the environment"
+
+
+def test_hang() -> None:
+    """A copy that waits for another one is found in turns."""
+    (result,) = audit(envs.Locked, only=["copies"], budget=5, timeout=0.5).results
+    assert "does not continue within 0.5 s" in result.defects[0].text
