@@ -54,17 +54,28 @@ async def check_copies(subject: Subject) -> Checked:
         stuck += sum(trace.timed_out for _, trace in compared)
         if stuck > 1:
             return Checked([_stuck(subject, chosen)], {"episodes": played})
-        for own, (reference, trace) in enumerate(compared):
-            if not deviation(reference, trace):
-                continue
-            others = [*sequences[:own], *sequences[own + 1 :]]
-            defect = await _mixed(subject, reference, trace, others)
-            if defect is not None:
-                return Checked([defect], {"episodes": played})
-        if marked and (text := leak(trace for _, trace in compared)):
-            defect = await crosstalk(subject, sequences[:-1], sequences[-1:], text)
+        if (defect := await _mixture(subject, compared, sequences)) is not None:
             return Checked([defect], {"episodes": played})
     return Checked(measured={"episodes": played})
+
+
+async def _mixture(
+    subject: Subject, compared: Sequence[tuple[Trace, Trace]], sequences: Sequence[ActionSequence]
+) -> Defect | None:
+    """Return the defect that episodes which were played in turns show, if any.
+
+    Args:
+        subject: The audited environment.
+        compared: The reference and the trace of each episode, without the marked one.
+        sequences: The sequences of all, also the marked one, which is the last.
+    """
+    for own, (reference, trace) in enumerate(compared):
+        if deviation(reference, trace):
+            defect = await _mixed(subject, reference, trace, [*sequences[:own], *sequences[own + 1 :]])
+            if defect is not None:
+                return defect
+    text = leak(trace for _, trace in compared)
+    return await crosstalk(subject, sequences[:-1], sequences[-1:], text) if text else None
 
 
 def most_copies(subject: Subject) -> int:

@@ -22,7 +22,7 @@ VARIABLES = dict(os.environ)
 PROPERTIES = ("replay", "reuse", "copies", "threads", "processes", "seeds", "global-state", "snapshots")
 
 
-def result_of(env: type, name: str, *, budget: float = 8.0) -> PropertyResult:
+def result_of(env: type, name: str, *, budget: float = 5.0) -> PropertyResult:
     """Return the result of one property."""
     (result,) = audit(env, only=[name], budget=budget).results
     return result
@@ -87,14 +87,14 @@ def test_defect(name: str, env: type, text: str) -> None:
 def test_sound(env: type) -> None:
     """A sound environment passes all checks."""
     found = {
-        each.name: (each.status, each.defects) for each in audit(env, only=PROPERTIES, budget=30).results
+        each.name: (each.status, each.defects) for each in audit(env, only=PROPERTIES, budget=15).results
     }
     assert found == dict.fromkeys(PROPERTIES, ("passed", ()))
 
 
 def test_irreproducible() -> None:
     """Copies, threads and processes are not blamed for an environment that differs even alone."""
-    result = audit(envs.RandomGoal, only=PROPERTIES, budget=30)
+    result = audit(envs.RandomGoal, only=PROPERTIES, budget=15)
     assert [each.name for each in result.failed()] == ["replay"]
     skipped = {each.name: each.reason for each in result.results if each.status == "skipped"}
     reason = "the environment is not reproducible: see replay"
@@ -106,7 +106,7 @@ def test_irreproducible() -> None:
 @pytest.mark.parametrize(("env", "name"), [(envs.KeptTurns, "reuse"), (envs.SharedPlace, "copies")])
 def test_one_cause(env: type, name: str) -> None:
     """A defect fails the property that explains it, and no other."""
-    result = audit(env, only=["replay", "reuse", "copies", "threads", "processes"], budget=20)
+    result = audit(env, only=["replay", "reuse", "copies", "threads", "processes"], budget=12)
     assert [each.name for each in result.failed()] == [name]
 
 
