@@ -39,6 +39,7 @@ __all__ = ["check_threads"]
 
 _ROUNDS = 9
 _PLANNED = 3
+_TURNS = 25
 _SWITCHES = 0.1
 """Share of the lines after which another thread runs."""
 
@@ -53,7 +54,8 @@ _PROGRAM_SECONDS = 10.0
 
 async def check_threads(subject: Subject) -> Checked:
     """Play copies in threads at once; each has to play as a single copy does."""
-    most, alone, rng, played = most_copies(subject), await references(subject), subject.rng(4), 0
+    most, rng, played = most_copies(subject), subject.rng(4), 0
+    alone = [reference.first(_TURNS) for reference in await references(subject)]
     by_sequence = {reference.sequence: reference for reference in alone}
     seen = 0
     for number in range(_ROUNDS * (4 if subject.thorough else 1)):
