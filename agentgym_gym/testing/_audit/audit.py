@@ -171,6 +171,8 @@ async def _check_all(
             result = await _check(subject, each, (ends - time.monotonic()) * share)
             kept.add(result)
         results.append(result)
+        if result.status == "failed":
+            subject.failed.add(each.name)
         if on_result is not None:
             on_result(result)
     return tuple(results)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["action_pool", "fault_note", "faulted", "many_tasks", "play_at_once", "understood"]
+__all__ = ["action_pool", "fault_note", "many_tasks", "play_at_once", "understood"]
 
 
 def play_at_once(env: Any, facts: EnvFacts, task: int, actions: Iterable[str]) -> Trace:
@@ -45,14 +45,9 @@ def play_at_once(env: Any, facts: EnvFacts, task: int, actions: Iterable[str]) -
     return Trace(task, observation, info, tuple(steps), error, unplayed=unplayed)
 
 
-def faulted(trace: Trace) -> bool:
-    """Return whether a server failed in an episode."""
-    return bool(trace.last_info.get("fault"))
-
-
 def fault_note(traces: Iterable[Trace]) -> str:
     """Return a sentence on the episodes that were left out because a server failed; empty if none was."""
-    faults = [trace.last_info["fault"] for trace in traces if faulted(trace)]
+    faults = [trace.last_info.get("fault", "a timeout") for trace in traces if trace.faulted]
     if not faults:
         return ""
     return f"{len(faults)} episodes with a fault were left out, such as {shown_value(faults[0])}"

@@ -79,7 +79,7 @@ class Choices:
         if kind == "sampled":
             return self._sample(rng)
         action = kinds[kind][int(rng.integers(len(kinds[kind])))]
-        return self._written(action) if kind == "offered" else action
+        return self.written(action) if kind == "offered" else action
 
     def sample(self, rng: np.random.Generator) -> str | None:
         """Return a sample of the action space; None for a plain text space, whose samples are letters."""
@@ -97,14 +97,20 @@ class Choices:
         space.seed(int(rng.integers(1 << 31)))
         return str(space.sample())
 
-    def _written(self, action: str) -> str:
-        """Return an admissible action as a reply in the environment's format, if it has one."""
+    def written(self, action: Any) -> str:
+        """Return an action as a reply in the environment's format, if it has one.
+
+        Args:
+            action: An action as admissible text, or a typed action.
+        """
         if self.action_format is None or self.grammar is None:
-            return action
+            return str(action)
         try:
-            return str(self.action_format.render(self.grammar.parse(action)))
+            return str(
+                self.action_format.render(self.grammar.parse(action) if isinstance(action, str) else action)
+            )
         except ActionError:  # the server lists what the grammar does not read
-            return action
+            return str(action)
 
 
 def admissible(info: Any) -> Sequence[str]:

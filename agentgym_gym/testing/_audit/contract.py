@@ -19,7 +19,7 @@ from gymnasium.utils.env_checker import check_env
 
 from agentgym_gym.rollout._check_results import flag, number
 from agentgym_gym.rollout._env_facts import attribute_of
-from agentgym_gym.testing._audit.bulk import action_pool, fault_note, faulted, many_tasks, play_at_once
+from agentgym_gym.testing._audit.bulk import action_pool, fault_note, many_tasks, play_at_once
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.limits import declared_limit
@@ -260,7 +260,7 @@ class _Ranges:
 
     def problems(self, trace: Trace) -> Iterator[tuple[str, str]]:
         """Return the kinds of the violations of an episode, with sentences."""
-        if faulted(trace):
+        if trace.faulted:
             return
         for turn, step in enumerate(trace.transitions, 1):
             value = _number(step.reward)
@@ -380,7 +380,7 @@ async def _reward_defect(subject: Subject, ranges: _Ranges, kind: str, trace: Tr
 
 async def check_ends(subject: Subject) -> Checked:
     """Step after the end of explored episodes, and look for an episode that never ends."""
-    explored = [trace for trace in await subject.explored() if not trace.error and not faulted(trace)]
+    explored = [trace for trace in await subject.explored() if not trace.error and not trace.faulted]
     limits = _time_limits(subject)
     over = [trace for trace in explored if trace.over]
     ended = [each for each in over if each.transitions[-1].terminated or len(each.transitions) not in limits]

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from agentgym_gym._text import shown
 
-__all__ = ["ActionSequence", "Trace", "Transition", "difference", "same", "shown_value"]
+__all__ = ["ActionSequence", "Trace", "Transition", "difference", "differing_turn", "same", "shown_value"]
 
 _COMPARED_INFO = ("success", "goal", "task_id", "available_actions", "fault", "parse_error")
 """The keys of an info that two plays of an episode have in common; others may be counters or times."""
@@ -100,10 +100,23 @@ class Trace:
         """The actions, with the one that raised an error."""
         return ActionSequence(self.task, (*(step.action for step in self.transitions), *self.unplayed))
 
+    def first(self, turns: int) -> Trace:
+        """Return the trace with its first turns only."""
+        if turns > len(self.transitions):
+            return self
+        error = self.error if not self.transitions and not self.unplayed else ""
+        return replace(self, transitions=self.transitions[:turns], error=error, unplayed=())
+
     @property
     def over(self) -> bool:
         """Whether the environment ended the episode, or failed."""
         return bool(self.error) or bool(self.transitions and self.transitions[-1].ends)
+
+    @property
+    def faulted(self) -> bool:
+        """Whether an info reports a fault of a server, or a call timed out."""
+        infos = [self.info, *(step.info for step in self.transitions)]
+        return self.timed_out or any(isinstance(info, Mapping) and bool(info.get("fault")) for info in infos)
 
     @property
     def returned(self) -> float:
@@ -111,18 +124,16 @@ class Trace:
         return math.fsum(step.value for step in self.transitions)
 
     @property
-    def faulted(self) -> bool:
-        """Whether the environment failed, or reports a fault of its server."""
-        infos = [self.info, *(step.info for step in self.transitions)]
-        return bool(self.error) or any(
-            isinstance(info, Mapping) and bool(info.get("fault")) for info in infos
-        )
-
-    @property
     def last_info(self) -> Mapping[str, Any]:
         """The info of the last step, or of the reset; empty if it is not a mapping."""
         info = self.transitions[-1].info if self.transitions else self.info
         return info if isinstance(info, Mapping) else {}
+
+
+def differing_turn(one: Trace, other: Trace) -> int:
+    """Return the number of the first turn that differs in two plays; 0 for the reset."""
+    turns = max(len(one.transitions), len(other.transitions))
+    return next((turn for turn in range(turns) if difference(one.first(turn), other.first(turn))), turns)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._env_facts import attribute_of
-from agentgym_gym.testing._audit.bulk import action_pool, fault_note, faulted, play_at_once, understood
+from agentgym_gym.testing._audit.bulk import action_pool, fault_note, play_at_once, understood
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
@@ -105,7 +105,7 @@ async def check_turn_limit(subject: Subject) -> Checked:
             trace
             for trace in explored
             if trace.over
-            and not faulted(trace)
+            and not trace.faulted
             and not trace.error
             and all(map(understood, trace.transitions))
         ]
@@ -117,7 +117,7 @@ async def check_turn_limit(subject: Subject) -> Checked:
                 partial(play_at_once, facts=subject.facts, task=task, actions=_until(actions, ends))
             )
             long = len(trace.transitions) >= 2 * longest + 10
-            if not trace.error and not faulted(trace) and (trace.over or long):
+            if not trace.error and not trace.faulted and (trace.over or long):
                 episodes.append(trace)
     episodes = [trace for trace in episodes if not _won(trace)]
     measured: dict[str, Any] = {"episodes": len(episodes), "limits": [each.turns for each in limits]}

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgym_gym.testing._audit.episodes import ActionSequence
     from agentgym_gym.testing._audit.subject import Subject
 
-__all__ = ["MOST_LINES", "actions_text", "program", "reset_call"]
+__all__ = ["MOST_LINES", "actions_text", "equal_lines", "play_lines", "program", "reset_call"]
 
 MOST_LINES = 10
 """Maximum number of lines of a program."""
@@ -21,7 +21,7 @@ MOST_LINES = 10
 _SECONDS = 60.0
 
 
-def reset_call(subject: Subject, task: int) -> str:
+def reset_call(subject: Subject, task: int | str) -> str:
     """Return the call that begins an episode: ``reset(seed=3)`` or ``reset(options={"task_id": 3})``."""
     option = subject.facts.task_option
     return f"reset(seed={task})" if option is None else f"reset(options={{{option!r}: {task}}})"
@@ -39,34 +39,64 @@ def actions_text(subject: Subject, sequence: ActionSequence) -> str:
     return f"[{', '.join(literals)}]"
 
 
-async def program(subject: Subject, lines: Sequence[str]) -> str:
+def play_lines(subject: Subject, sequence: ActionSequence) -> list[str]:
+    """Return the function of a program that plays a sequence and returns what was returned, as text."""
+    reset, actions = reset_call(subject, sequence.task), actions_text(subject, sequence)
+    played = f"[env.{reset}[0], *(env.step(action)[:4] for action in {actions})]"
+    return ["def play(env):", f"    return str({played})"]
+
+
+def equal_lines(one: str, other: str, message: str, *, raises: bool = False) -> list[str]:
+    """Return the end of a program, which asserts that two values are equal.
+
+    Args:
+        one: The first expression.
+        other: The second one.
+        message: The message of the assertion.
+        raises: Whether the defect is that an exception is raised.
+    """
+    line = f"assert {one} == {other}, {message!r}"
+    if not raises:
+        return [line]
+    return [
+        "try:",
+        f"    {line}",
+        "except Exception as error:",
+        f"    raise AssertionError({message!r}) from error",
+    ]
+
+
+async def program(subject: Subject, lines: Sequence[str], *, first: Sequence[str] = ()) -> str:
     """Return a program that shows a defect, or an empty text if it does not fail.
 
     Args:
         subject: The audited environment.
         lines: The lines after the imports; ``make()`` makes the environment. The last one asserts what the
             environment violates, with a message.
+        first: The lines before the imports.
     """
     source = subject.source
     if not source.expression:
         return ""
-    text = "\n".join([*source.imports, f"make = lambda: {source.expression}", *lines]) + "\n"
+    made = [*source.imports, f"make = lambda: {source.expression}"]
+    text = "\n".join([*first, *(made if "make()" in "".join(lines) else ()), *lines]) + "\n"
     waits = not subject.facts.awaited or "asyncio" in text
     if len(text.splitlines()) > MOST_LINES or not waits:
         return ""
-    return text if await _fails(text) else ""
+    return text if await _fails(text, *subject.origin) else ""
 
 
-async def _fails(text: str) -> bool:
+async def _fails(text: str, folder: str, variables: Mapping[str, str]) -> bool:
     """Return whether a program raises AssertionError, in a process of its own."""
-    paths = [os.getcwd(), *sys.path]  # noqa: PTH109 - for a variable
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
+    paths = [folder, *sys.path]
+    variables = {**variables, "PYTHONPATH": os.pathsep.join(dict.fromkeys(filter(None, paths)))}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", text),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         env=variables,
+        cwd=folder,
     )
     try:
         _, errors = await asyncio.wait_for(process.communicate(), _SECONDS)

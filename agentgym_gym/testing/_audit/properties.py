@@ -13,15 +13,19 @@ from agentgym_gym.testing._audit.contract import (
     check_reset,
     check_rewards,
 )
+from agentgym_gym.testing._audit.copies import check_copies
 from agentgym_gym.testing._audit.faults import check_faults
 from agentgym_gym.testing._audit.forgery import check_forgery
 from agentgym_gym.testing._audit.limits import check_turn_limit
+from agentgym_gym.testing._audit.processes import check_processes
 from agentgym_gym.testing._audit.prompts import check_legal, check_prompt
-from agentgym_gym.testing._audit.replay import check_replay
+from agentgym_gym.testing._audit.replay import check_replay, check_reuse, check_seeds
 from agentgym_gym.testing._audit.resources import check_instances, check_leaks
 from agentgym_gym.testing._audit.scores import check_credit, check_floors, check_solutions, check_success
+from agentgym_gym.testing._audit.side_effects import check_global_state, check_snapshots
 from agentgym_gym.testing._audit.tasks import check_duplicates, check_leakage, check_splits
 from agentgym_gym.testing._audit.texts import check_texts
+from agentgym_gym.testing._audit.threads import check_threads
 from agentgym_gym.testing._audit.timing import check_blocking, check_capacity, check_speed
 
 if TYPE_CHECKING:
@@ -59,6 +63,54 @@ PROPERTIES: tuple[Property, ...] = (
         "GRPO compares episodes of one task: their advantages would be noise.",
         check_replay,
         share=2,
+    ),
+    Property(
+        "reuse",
+        "An environment that has played other episodes, whole or abandoned, gives the same episode.",
+        "Training keeps its environments: the results of a task would depend on the tasks before it.",
+        check_reuse,
+        share=2,
+    ),
+    Property(
+        "copies",
+        "Several copies in one process, stepped in turns, play as one copy does.",
+        "A batch steps its environments in turns: its episodes would mix.",
+        check_copies,
+        share=2,
+    ),
+    Property(
+        "threads",
+        "Several copies in threads at once play as one copy does.",
+        "Rollouts run environments in threads: some rewards would belong to no episode.",
+        check_threads,
+        share=2,
+    ),
+    Property(
+        "processes",
+        "Another process, with another hash seed and a later clock, gives the same episode.",
+        "Results of another run, worker or day could not be compared.",
+        check_processes,
+        share=2,
+    ),
+    Property(
+        "seeds",
+        "Different tasks or seeds begin differently.",
+        "All episodes would be the same task: an agent learns one answer by heart.",
+        check_seeds,
+        "warning",
+    ),
+    Property(
+        "global-state",
+        "Playing leaves the global random generators, the working directory and the variables unchanged.",
+        "Sampling and shuffling of the trainer would repeat, and files would be written elsewhere.",
+        check_global_state,
+        "warning",
+    ),
+    Property(
+        "snapshots",
+        "A returned observation or info does not change afterwards.",
+        "Trajectories are read after the episode: all turns would show the last one.",
+        check_snapshots,
     ),
     Property(
         "success",

@@ -20,7 +20,7 @@ from agentgym_gym.rollout._makers import creation_errors
 from agentgym_gym.rollout._specs import find_spec
 from agentgym_gym.rollout._workers import close_env
 from agentgym_gym.testing._audit.choices import Choices
-from agentgym_gym.testing._audit.subject import Source, Subject, TextMaker
+from agentgym_gym.testing._audit.subject import Source, Subject, TextMaker, here
 
 if TYPE_CHECKING:
     from agentgym_gym.catalogue import Environment
@@ -98,6 +98,7 @@ def subject_of(
         UnknownEnvironment: The environment does not exist.
         BadOption: It cannot be created, or a server serves no known environment.
     """
+    origin = here()
     make, chosen = _maker(env, dict(env_kwargs or {}))
     environment = None if chosen is None else chosen.environment
     if isinstance(solver, str):
@@ -131,6 +132,7 @@ def subject_of(
         seed=seed,
         thorough=thorough,
         timeout=timeout,
+        origin=origin,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from agentgym_gym.rollout import TextAdapter
 from agentgym_gym.rollout._call_thread import CallThread
 from agentgym_gym.rollout._check_results import fault_of
 from agentgym_gym.rollout._process import ProcessWorker
-from agentgym_gym.rollout._workers import ThreadWorker
+from agentgym_gym.rollout._workers import CallerWorker, ThreadWorker
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, Transition
 from agentgym_gym.testing._audit.findings import NotApplicable
 
@@ -30,7 +31,17 @@ if TYPE_CHECKING:
     from agentgym_gym.rollout import EnvFacts
     from agentgym_gym.testing._audit.choices import Choices
 
-__all__ = ["LONGEST", "OpenEnv", "Source", "Subject", "TextMaker", "reset_arguments"]
+__all__ = [
+    "LONGEST",
+    "OpenEnv",
+    "Source",
+    "Subject",
+    "TextMaker",
+    "copied",
+    "failed",
+    "here",
+    "reset_arguments",
+]
 
 T = TypeVar("T")
 
@@ -88,7 +99,7 @@ class OpenEnv:
         subject: The audited environment.
     """
 
-    def __init__(self, worker: ThreadWorker, subject: Subject) -> None:
+    def __init__(self, worker: ThreadWorker | CallerWorker, subject: Subject) -> None:
         self._worker = worker
         self._subject = subject
         self._trace = Trace(0)
@@ -118,6 +129,8 @@ class OpenEnv:
             TimeoutError: The function did not return in time.
             Exception: The error of the function.
         """
+        if isinstance(self._worker, CallerWorker):
+            return function(self._worker.env)
         result: T = await self._worker.call(function, self._worker.env)
         return result
 
@@ -127,11 +140,11 @@ class OpenEnv:
         try:
             answer = await self._worker.reset(arguments.get("seed"), arguments.get("options"))
         except Exception as error:  # noqa: BLE001 - an environment may raise anything
-            self._trace = _failed(Trace(task), error)
+            self._trace = failed(Trace(task), error)
             return self._trace
         seconds = time.perf_counter() - began
         observation, info = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)  # noqa: PLR2004
-        self._trace = Trace(task, _copied(observation), _copied(info), reset_seconds=seconds)
+        self._trace = Trace(task, copied(observation), copied(info), reset_seconds=seconds)
         return self._trace
 
     async def step(self, action: str) -> Trace:
@@ -140,10 +153,10 @@ class OpenEnv:
         try:
             observation, reward, terminated, truncated, info = await self._worker.step(action)
         except Exception as error:  # noqa: BLE001 - an environment may raise anything
-            self._trace = _failed(self._trace, error, action)
+            self._trace = failed(self._trace, error, action)
             return self._trace
         seconds = time.perf_counter() - began
-        step = Transition(action, _copied(observation), reward, terminated, truncated, _copied(info), seconds)
+        step = Transition(action, copied(observation), reward, terminated, truncated, copied(info), seconds)
         self._trace = replace(self._trace, transitions=(*self._trace.transitions, step))
         return self._trace
 
@@ -219,9 +232,12 @@ class Subject:
         seed: Seed of everything that is drawn.
         thorough: Whether to play more: all tasks, and more episodes of each property.
         timeout: Timeout of each call of the environment, in seconds.
+        origin: The working directory and the variables before the environment was made first.
 
     Attributes:
         deadline: When the current property should end, as of `time.monotonic`.
+        references: Reproducible episodes, which `references.references` plays once.
+        failed: Names of properties that failed before; they may explain other failures.
     """
 
     def __init__(
@@ -239,12 +255,16 @@ class Subject:
         seed: int = 0,
         thorough: bool = False,
         timeout: float = 30.0,
+        origin: tuple[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.make, self.make_plain, self.source = make, make_plain, source
         self.facts, self.choices, self.tasks = facts, choices, tuple(tasks)
         self.solver, self.environment, self.splits = solver, environment, dict(splits or {})
         self.seed, self.thorough, self.timeout = seed, thorough, timeout
         self.deadline = time.monotonic() + 3600
+        self.origin = origin or here()
+        self.references: list[Trace] = []
+        self.failed: set[str] = set()
         self._explored: list[Trace] = []
         self._solved: list[Trace] = []
         self._begun: dict[int, Trace] = {}
@@ -415,7 +435,12 @@ def reset_arguments(facts: EnvFacts, task: int) -> dict[str, Any]:
     return {"seed": task} if facts.task_option is None else {"options": {facts.task_option: task}}
 
 
-def _copied(value: Any) -> Any:
+def here() -> tuple[str, dict[str, str]]:
+    """Return the working directory and the variables."""
+    return os.getcwd(), dict(os.environ)  # noqa: PTH109 - for a process
+
+
+def copied(value: Any) -> Any:
     """Return a copy of a value that an environment may change later."""
     if isinstance(value, (str, int, float, bool, type(None))):
         return value
@@ -425,7 +450,8 @@ def _copied(value: Any) -> Any:
         return value
 
 
-def _failed(trace: Trace, error: Exception, action: str | None = None) -> Trace:
+def failed(trace: Trace, error: Exception, action: str | None = None) -> Trace:
+    """Return a trace that an exception ended, in an action or in the reset."""
     fault = fault_of(error)
     timed_out = isinstance(error, (TimeoutError, asyncio.TimeoutError))
     unplayed = () if action is None else (action,)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentgym_gym.rollout._call_thread import CallThread
-from agentgym_gym.testing._audit.bulk import fault_note, faulted
+from agentgym_gym.testing._audit.bulk import fault_note
 from agentgym_gym.testing._audit.episodes import shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
 from agentgym_gym.testing._audit.programs import actions_text, program, reset_call
@@ -52,7 +52,7 @@ _GAIN = 1.5
 
 async def check_speed(subject: Subject) -> Checked:
     """Measure the steps and resets of the explored episodes, and repeat the slowest."""
-    traces = [trace for trace in await subject.explored() if not faulted(trace)]
+    traces = [trace for trace in await subject.explored() if not trace.faulted]
     steps = [(step.seconds, trace, turn) for trace in traces for turn, step in enumerate(trace.transitions)]
     if not steps:
         raise NotApplicable("no step was played without a fault")
@@ -230,7 +230,7 @@ async def _blocked_times(
 async def check_capacity(subject: Subject) -> Checked:
     """Open the declared number of copies and play them at once; measure the throughput of 1 and 8 copies."""
     sequences = [
-        trace.sequence for trace in await subject.explored() if not trace.error and not faulted(trace)
+        trace.sequence for trace in await subject.explored() if not trace.error and not trace.faulted
     ]
     if not sequences:
         raise NotApplicable("each explored episode ends with an error")
@@ -288,7 +288,7 @@ async def _play_open(
         failures += [
             trace.error[:160] or shown_value(trace.last_info["fault"])
             for trace in await asyncio.gather(*plays)
-            if trace.error or faulted(trace)
+            if trace.error or trace.faulted
         ]
     return failures, len(envs)
 

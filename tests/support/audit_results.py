@@ -1,0 +1,43 @@
+"""Audits one property of a small environment, and runs the program of its defect."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import audit_envs_replay as envs
+from agentgym_gym.testing._audit.audit import audit
+
+if TYPE_CHECKING:
+    from agentgym_gym.testing._audit.findings import PropertyResult
+
+__all__ = ["check_defect", "result_of"]
+
+VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+
+
+def result_of(env: type, name: str) -> PropertyResult:
+    """Return the result of one property."""
+    (result,) = audit(env, only=[name], budget=5).results
+    return result
+
+
+def check_defect(name: str, env: type, text: str) -> None:
+    """Check that a defect is found; its program fails with it, and passes in the sound environment."""
+    result = result_of(env, name)
+    assert result.status == "failed", result
+    defect = result.defects[0]
+    assert text in defect.text
+    assert defect.advice
+    assert len(defect.program.splitlines()) <= 10
+    assert "AssertionError" in _errors(defect.program)
+    repaired = envs.SoundGrid if env is envs.LiveGrid else envs.Walk
+    assert _errors(defect.program.replace(env.__name__, repaired.__name__)) == ""
+
+
+def _errors(program: str) -> str:
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=VARIABLES, capture_output=True, text=True, check=False).stderr
