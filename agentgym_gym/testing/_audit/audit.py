@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import math
@@ -36,6 +37,9 @@ THOROUGH = 1800.0
 
 RESULTS = "audit.jsonl"
 """The file with the results of an audit, in its folder."""
+
+_EXPLORING = 0.05
+"""The share of the budget for the episodes that several properties use."""
 
 _GRACE = 3.0
 """A check is stopped after this multiple of its share of the time, plus the timeout of a call."""
@@ -163,6 +167,9 @@ async def _check_all(
 ) -> tuple[PropertyResult, ...]:
     results = []
     left = [each for each in properties if each.name not in kept.results]
+    subject.deadline = time.monotonic() + max(0.0, ends - time.monotonic()) * _EXPLORING
+    with contextlib.suppress(Exception):  # an environment may raise anything; the checks report it
+        await asyncio.wait_for(subject.explored(failed=True), subject.seconds_left + subject.timeout)
     for each in properties:
         result = kept.results.get(each.name)
         if result is None:
@@ -198,6 +205,9 @@ async def _check(subject: Subject, of: Property, seconds: float) -> PropertyResu
 
 
 def _result(of: Property, checked: Checked, seconds: float) -> PropertyResult:
+    if checked.measured.get("episodes") == 0 and not checked.defects:
+        reason = checked.note or "no episode was played in its share of the time: raise --budget"
+        return PropertyResult(of.name, of.severity, "skipped", reason, seconds=seconds)
     failed = any(not defect.known for defect in checked.defects)
     return PropertyResult(
         of.name,

@@ -278,7 +278,7 @@ class _Ranges:
 
 async def check_rewards(subject: Subject) -> Checked:
     """Check the rewards of many episodes: the explored ones and cheap random ones."""
-    explored = await subject.explored()
+    explored = [*await subject.solved(), *await subject.explored()]
     pool, rng, tasks, played = await action_pool(subject), subject.rng(2), many_tasks(subject), 0
     most = _MOST_EPISODES * (10 if subject.thorough else 1)
     found: dict[str, tuple[Trace, int]] = {}
