@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agentgym_gym.testing._audit.audit import audit
+from agentgym_gym.testing import audit
 
 REPAIRED = {"Blocks": "Awaited", "OverPromised": "Limited", "Serial": "Waits"}
 REPAIRED |= dict.fromkeys(["NumbersOutside", "NumbersNaN", "NumbersLate"], "Numbers")

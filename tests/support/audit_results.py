@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import audit_envs_replay as envs
-from agentgym_gym.testing._audit.audit import audit
+from agentgym_gym.testing import audit
 
 if TYPE_CHECKING:
-    from agentgym_gym.testing._audit.findings import PropertyResult
+    from agentgym_gym.testing import PropertyResult
 
 __all__ = ["check_defect", "result_of"]
 

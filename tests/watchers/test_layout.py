@@ -58,7 +58,6 @@ INSIDE = {
     "tests/servers/test_sqlgym_worker.py": "the limits of a process of statements",
     "tests/servers/test_webarena_rules.py": "53 cases, each of which takes Chromium seconds",
     "tests/servers/test_webshop_reward.py": "exact arithmetic of the reward",
-    "tests/support/audit_programs.py": "until `agentgym_gym.testing` exports `audit`",
     "tests/support/aborting_server.py": "a rollout server that ends requests as a GPU engine does",
     "tests/support/advantage_log.py": "records what verl's estimators get",
     "tests/support/ends_run.py": "closes what actors of Ray hold, as the end of a training does",
@@ -77,10 +76,6 @@ INSIDE = {
     "tests/verl/test_penalties.py": "the metrics of two episodes, without a training",
     "tests/verl/test_policy_losses.py": "the table of losses, and the weights of rows, with verl's functions",
     "tests/verl/test_same_messages.py": "builds the prompts of turns without a model",
-    "tests/testing/audit/test_contract.py": "until `agentgym_gym.testing` exports `audit`",
-    "tests/testing/audit/test_resources.py": "until `agentgym_gym.testing` exports `audit`",
-    "tests/testing/audit/test_texts.py": "until `agentgym_gym.testing` exports `audit`",
-    "tests/testing/audit/test_timing.py": "until `agentgym_gym.testing` exports `audit`",
 }
 """The tests that look inside, each with the reason why its promise cannot be seen from outside."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import audit_envs_replay as envs
-from agentgym_gym.testing._audit.audit import audit
+from agentgym_gym.testing import audit
 from audit_results import check_defect, result_of
 
 PROPERTIES = ("replay", "reuse", "copies", "threads", "processes", "seeds")

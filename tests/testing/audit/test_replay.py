@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import audit_envs_replay as envs
-from agentgym_gym.testing._audit.audit import audit
+from agentgym_gym.testing import audit
 from audit_results import check_defect
 
 PROPERTIES = ("replay", "reuse", "copies", "threads", "processes", "seeds", "global-state", "snapshots")

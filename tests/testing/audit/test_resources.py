@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentgym_gym.testing._audit.audit import audit
+from agentgym_gym.testing import audit
 from audit_programs import check_found, id_of
 
 PROPERTIES = ("leaks", "instances")

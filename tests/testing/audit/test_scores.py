@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from agentgym_gym.testing._audit.audit import audit
+from agentgym_gym.testing import audit
 from audit_envs_scores import Solver
 
 BOX, CRAFT = "audit_envs_scores:audit-scores/Box-v0", "audit_envs_scores:audit-scores/Craft-v0"
