@@ -35,7 +35,13 @@ CASES = {
 )
 def test_known_defects_are_found_and_no_others(env, expected):
     command = [sys.executable, "-m", "agentgym_gym", "audit", env, "--json", f"--budget={BUDGET}"]
-    ended = programs.run(command, env=programs.environment(PYTHONPATH=str(ENVS)), timeout=BUDGET * 6)
+    ended = programs.run(
+        command,
+        env=programs.environment(PYTHONPATH=str(ENVS)),
+        timeout=BUDGET * 6,
+        capture_output=True,
+        text=True,
+    )
     assert ended.returncode in {0, 1}, ended.stderr
     results = json.loads(ended.stdout)["results"]
     failed = {each["name"]: each["defects"] for each in results if each["status"] == "failed"}

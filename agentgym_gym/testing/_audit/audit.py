@@ -206,7 +206,7 @@ async def _check(subject: Subject, of: Property, seconds: float) -> PropertyResu
 
 def _result(of: Property, checked: Checked, seconds: float) -> PropertyResult:
     if checked.measured.get("episodes") == 0 and not checked.defects:
-        reason = checked.note or "no episode was played in its share of the time: raise --budget"
+        reason = checked.note or "there was no episode to check, or no time: raise --budget"
         return PropertyResult(of.name, of.severity, "skipped", reason, seconds=seconds)
     failed = any(not defect.known for defect in checked.defects)
     return PropertyResult(

@@ -81,7 +81,7 @@ async def check_interface(subject: Subject) -> Checked:
     played = 0
     async with subject.open(make=subject.make_plain) as env:
         for trace in traces:
-            if (played and subject.seconds_left < 0) or len(found) == 3:  # noqa: PLR2004
+            if subject.enough(played) or len(found) == 3:  # noqa: PLR2004
                 break
             played += 1
             await _check_values(subject, env, trace, found)
@@ -388,7 +388,7 @@ async def check_ends(subject: Subject) -> Checked:
     played = 0
     async with subject.open() as env:
         for trace in ended:
-            if subject.seconds_left < 0 or len(found) == 2:  # noqa: PLR2004
+            if subject.enough(played) or len(found) == 2:  # noqa: PLR2004
                 break
             played += 1
             actions = trace.sequence.actions
@@ -535,7 +535,7 @@ async def check_reset(subject: Subject) -> Checked:
     played = 0
     async with subject.open() as env:
         for case in cases:
-            if subject.seconds_left < 0:
+            if subject.enough(played):
                 break
             played += 1
             if not await _failed_reset(env, case) or not await fails(case):

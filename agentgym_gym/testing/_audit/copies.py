@@ -35,7 +35,7 @@ async def check_copies(subject: Subject) -> Checked:
     most, alone, rng, played = most_copies(subject), await references(subject), subject.rng(3), 0
     stuck = 0
     for number in range(_ROUNDS * (4 if subject.thorough else 1)):
-        if subject.seconds_left < 0:
+        if subject.enough(number):
             break
         count = 2 if number < 4 else int(rng.integers(2, most + 1))  # noqa: PLR2004
         chosen = [alone[int(index)] for index in rng.integers(len(alone), size=count)]

@@ -36,7 +36,7 @@ async def check_faults(subject: Subject) -> Checked:
         make = replace(subject.make_plain, env_kwargs={**subject.make_plain.env_kwargs, **own})
         async with subject.open(make=make) as env:
             for kind in KINDS:
-                if subject.seconds_left < 0:
+                if subject.enough(len(checked), len(KINDS)):
                     break
                 checked.append(kind)
                 if text := await _fault_problem(subject, env, proxy, kind):

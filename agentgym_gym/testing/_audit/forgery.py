@@ -83,7 +83,7 @@ async def check_forgery(subject: Subject) -> Checked:
     async with subject.open() as env:
         for prefix, valid, _ in states:
             for text in texts:
-                if subject.seconds_left < 0:
+                if subject.enough(played, 60):
                     return Checked(measured={"forged": played})
                 for forged, controls in _attempts(subject, text, valid):
                     played += 1

@@ -51,7 +51,7 @@ async def check_processes(subject: Subject) -> Checked:
     pickled = pickled_maker(subject)
     async with _child(subject, pickled, _SEEDS[1], _DAY) as child:
         for reference in alone:
-            if subject.seconds_left < 0:
+            if subject.enough(played):
                 break
             trace = await child.play(reference.sequence)
             played += 1

@@ -40,7 +40,7 @@ async def check_replay(subject: Subject) -> Checked:
         return text
 
     for number, trace in enumerate((*explored, *explored[:_FEWEST])):
-        if subject.seconds_left < 0 and number >= _FEWEST:
+        if subject.enough(number):
             break
         if number == len(explored):
             await asyncio.sleep(PAUSE)
@@ -79,7 +79,7 @@ async def check_reuse(subject: Subject) -> Checked:
     played, history = 0, list[ActionSequence]()
     async with subject.open() as env:
         for number in range(_ROUNDS * len(alone) * (4 if subject.thorough else 1)):
-            if subject.seconds_left < 0:
+            if subject.enough(played, 2 * len(alone)):
                 break
             reference = alone[number % len(alone)]
             other = alone[(number + 1 + number // len(alone)) % len(alone)].sequence

@@ -237,7 +237,7 @@ async def check_credit(subject: Subject) -> Checked:
     paid = 0
     async with subject.open() as env:
         for sequence, reward in _paid_turns(await played_traces(subject)):
-            if subject.seconds_left < 0:
+            if subject.enough(paid):
                 break
             paid += 1
             prefix, action = sequence.actions[:-1], sequence.actions[-1]

@@ -124,7 +124,7 @@ async def check_snapshots(subject: Subject) -> Checked:
             return await _kept_change(subject, case[0], event)
 
         for sequence in explored[:_EPISODES]:
-            if subject.seconds_left < 0 or defects:
+            if subject.enough(played) or defects:
                 break
             played += 1
             if not await fails((sequence,)):

@@ -54,6 +54,9 @@ EXPLORED = 40
 SOLVED = 12
 """Episodes of `Subject.solved`."""
 
+_MORE = 6.0
+"""Seconds that a check may take beyond its share, in order to play a least number of episodes."""
+
 _SOLVER_TURNS = 200
 """Turns after which a solver's episode is abandoned, if the environment has no limit."""
 
@@ -286,6 +289,16 @@ class Subject:
     def seconds_left(self) -> float:
         """Seconds until the current property should end."""
         return self.deadline - time.monotonic()
+
+    def enough(self, played: int, least: int = 6) -> bool:
+        """Return whether a check may end: its time is used, and it has played enough to find something.
+
+        Args:
+            played: The number of episodes, or of other parts of the check.
+            least: The number to play although the time is used, for at most some seconds more.
+        """
+        left = self.seconds_left
+        return left < 0 and (played >= least or left < -_MORE)
 
     def rng(self, *key: int) -> np.random.Generator:
         """Return a random generator that depends on the seed and a key only."""

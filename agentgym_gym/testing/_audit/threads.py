@@ -59,7 +59,7 @@ async def check_threads(subject: Subject) -> Checked:
     by_sequence = {reference.sequence: reference for reference in alone}
     seen = 0
     for number in range(_ROUNDS * (4 if subject.thorough else 1)):
-        if subject.seconds_left < 0:
+        if subject.enough(number):
             break
         order = [alone[int(index)].sequence for index in rng.permutation(len(alone))]
         rotated = [(order[thread % len(order) :] + order)[:_PLANNED] for thread in range(most)]

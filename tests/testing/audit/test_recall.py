@@ -32,7 +32,9 @@ def audited(env_id, solver):
     if solver is not None:
         command.append(f"--solver={solver.__module__}:{solver.__qualname__}")
     variables = programs.environment(PYTHONPATH=str(SUPPORT))
-    ended = programs.run([sys.executable, *command], env=variables, timeout=BUDGET * 6)
+    ended = programs.run(
+        [sys.executable, *command], env=variables, timeout=BUDGET * 6, capture_output=True, text=True
+    )
     assert ended.returncode in {0, 1}, ended.stderr
     return json.loads(ended.stdout)
 
