@@ -38,6 +38,9 @@ _CAUSES = (
 )
 """The causes of a difference: hash seed and clock of a process to compare with one of seed 0."""
 
+_BEGUN = 32
+"""Tasks to begin in the other process before the references."""
+
 _ADVICE = {
     "another process": "use no number of the process, no address of an object and no temporary name",
     "another hash seed": "sort sets before their order matters, and use hashlib instead of hash()",
@@ -50,6 +53,11 @@ async def check_processes(subject: Subject) -> Checked:
     alone, played = await references(subject), 0
     pickled = pickled_maker(subject)
     async with _child(subject, pickled, _SEEDS[1], _DAY) as child:
+        for task in reversed(
+            subject.tasks[:_BEGUN]
+        ):  # another order shows a state that episodes leave behind
+            if subject.seconds_left > 0:
+                await child.begin(task)
         for reference in alone:
             if subject.enough(played):
                 break
@@ -58,7 +66,7 @@ async def check_processes(subject: Subject) -> Checked:
             if not deviation(_sent(reference), trace):
                 continue
             turn = differing_turn(_sent(reference), trace)
-            defect = await _elsewhere(subject, pickled, reference.sequence.first(turn))
+            defect = await _elsewhere(subject, pickled, reference.sequence.first(turn), trace.first(turn))
             if defect is not None:
                 return Checked([defect], {"episodes": played})
     return Checked(measured={"episodes": played})
@@ -125,8 +133,17 @@ def _sent(trace: Trace) -> Trace:
     )
 
 
-async def _elsewhere(subject: Subject, pickled: bytes, sequence: ActionSequence) -> Defect | None:
-    """Return the defect that a process gives another episode, with its cause."""
+async def _elsewhere(
+    subject: Subject, pickled: bytes, sequence: ActionSequence, used: Trace
+) -> Defect | None:
+    """Return the defect that a process gives another episode, with its cause.
+
+    Args:
+        subject: The audited environment.
+        pickled: Its maker.
+        sequence: The sequence that differs.
+        used: Its play in the process that has begun other tasks before.
+    """
     async with _child(subject, pickled, _SEEDS[0]) as first:
         new = await first.play(sequence)
         if text := deviation(new, await first.play(sequence)):
@@ -145,7 +162,7 @@ async def _elsewhere(subject: Subject, pickled: bytes, sequence: ActionSequence)
                     return None
                 (case,), shrunk = await shrink((sequence,), fails, seconds=max(2.0, subject.seconds_left / 2))
             return await _foreign(subject, case, cause, shrunk or text, (_SEEDS[0], seed))
-    text = deviation(new, _sent(await subject.play(sequence)))
+    text = deviation(new, _sent(await subject.play(sequence))) or deviation(new, used)
     return await _left_behind(subject, sequence, text) if text else None
 
 
