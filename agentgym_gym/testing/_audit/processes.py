@@ -142,7 +142,7 @@ async def _elsewhere(
         subject: The audited environment.
         pickled: Its maker.
         sequence: The sequence that differs.
-        used: Its play in the process that has begun other tasks before.
+        used: Its play in the process that started other tasks before.
     """
     async with _child(subject, pickled, _SEEDS[0]) as first:
         new = await first.play(sequence)
