@@ -17,6 +17,7 @@ __all__ = ["IntoAction", "MovedThingName", "NamedAction", "OptionalThingName", "
 _SAMPLES = [
     *("metal pot", "thermometer", "door to kitchen", "substance in metal pot", "anode in red light bulb"),
     *("cup containing nothing in table", "black wire terminal 1", "self watering flower pot 4", "air"),
+    "flower pot 4 containing cherry tree and soil in inventory",
     *("book (pride and prejudice)", "green-blue paint", "unknown substance b", "orange", "red box", "sink"),
 ]
 
@@ -31,15 +32,17 @@ class ThingName(Name):
     """The name of a thing, optionally with its location or contents, as in ``cup containing water in sink``.
 
     A name cannot start or end with a preposition that joins two names: one of the two would be missing. Only
-    the title of a book is in parentheses or has the word "and"; any others belong to a comment, or join two
-    actions.
+    the title of a book is in parentheses. The word "and" is in a title or joins the contents of a thing, as
+    in ``flower pot 4 containing cherry tree and soil``; any other joins two actions.
     """
 
     _joints = frozenset({"to", "on", "in", "into", "with", "at"})
 
     def __init__(self) -> None:
         word = rf"(?:book \((?:{'|'.join(_TITLES)})\)|(?!and\b)[a-z0-9]+(?:['-][a-z0-9]+)*)"
-        super().__init__(_SAMPLES, words=rf"{word}(?: {word})*", max_chars=200, reserved=NO_NAMES)
+        name = rf"{word}(?: {word})*"
+        contents = rf"(?: containing {name}(?: and {name})+)?"
+        super().__init__(_SAMPLES, words=rf"{name}{contents}", max_chars=200, reserved=NO_NAMES)
 
     def read(self, text: str) -> str:
         """Parse a name, optionally in quotes."""

@@ -380,7 +380,8 @@ async def _reward_defect(subject: Subject, ranges: _Ranges, kind: str, trace: Tr
 
 async def check_ends(subject: Subject) -> Checked:
     """Step after the end of explored episodes, and look for an episode that never ends."""
-    explored = [trace for trace in await subject.explored() if not trace.error and not trace.faulted]
+    traces = (*await subject.solved(), *await subject.explored())
+    explored = [trace for trace in traces if not trace.error and not trace.faulted]
     limits = _time_limits(subject)
     over = [trace for trace in explored if trace.over]
     ended = [each for each in over if each.transitions[-1].terminated or len(each.transitions) not in limits]

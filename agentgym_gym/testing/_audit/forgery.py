@@ -81,6 +81,12 @@ async def check_forgery(subject: Subject) -> Checked:
     prompt = f"{subject.facts.system_prompt or ''} {states[0][2]}".lower()
     played = 0
     async with subject.open() as env:
+        for prefix, text in _own_final_texts(traces):
+            for forged, controls in _attempts(subject, text, ""):
+                played += 1
+                attempt = _Attempt(prefix, forged, controls, may_end=_may_end(text, prompt))
+                if await attempt.gain(env) and (defect := await _defect(subject, attempt)):
+                    return Checked([defect], {"forged": played})
         for prefix, valid, _ in states:
             for text in texts:
                 if subject.enough(played, 60):
@@ -156,6 +162,15 @@ def _final_texts(traces: Sequence[Trace]) -> list[str]:
             if isinstance(text, str) and 0 < len(text) < _SHORT and not played & _words(text):
                 return [text]
     return []
+
+
+def _own_final_texts(traces: Sequence[Trace]) -> Iterator[tuple[ActionSequence, str]]:
+    """Yield the starts of won tasks, each with the text of its success, unless an action was that text."""
+    won = [trace for trace in traces if trace.transitions and trace.last_info.get("success") is True]
+    for trace in won[:_STATES]:
+        text, action = trace.transitions[-1].observation, trace.transitions[-1].action
+        if isinstance(text, str) and 0 < len(text) < _SHORT and text.strip().lower() not in action.lower():
+            yield trace.sequence.first(0), text
 
 
 def _words(text: str) -> set[str]:

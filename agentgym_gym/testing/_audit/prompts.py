@@ -30,14 +30,17 @@ _MOST_LISTED = 8
 
 _LIST = re.compile(
     r"(?:\b(?:actions|commands|moves|verbs|choose from|one of|you can)\b[^\n:.]{0,40}):[ \t]*(?P<line>[^\n]*)"
-    r"(?P<items>(?:\n+[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]+)*)",
+    r"(?P<items>(?:\n+[ \t]*(?:[-*•]|\d+[.)])[ \t]+[^\n]+)*)(?P<lines>(?:\n[^\n]{1,90})*)",
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)])[ \t]+(.+)$", re.MULTILINE)
+_EXAMPLE = re.compile(r"(?:for example|such as|e\.g\.)[:,]?[ \t]*([^\n,;.]+)", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"\b[A-Z][A-Z_]+\b")
 _PLAIN = re.compile(r"[a-z][a-z0-9_-]*(?: [a-z0-9_-]+){0,3}", re.IGNORECASE)
 _REFUSAL = re.compile(
     r"invalid|unknown|not (?:a |an )?(?:valid|known|recogni[sz]ed|understood|allowed|legal|possible|action)"
-    r"|(?:don't|do not|didn't|can't|cannot) (?:understand|recogni[sz]e)|no such (?:action|command)|illegal"
+    r"|(?:don't|do not|didn't|can't|cannot) (?:understand|recogni[sz]e|do (?:that|this))"
+    r"|no such (?:action|command)|illegal"
     r"|nothing happens",
     re.IGNORECASE,
 )
@@ -47,7 +50,8 @@ _IDLE = re.compile(r"\b(?:wait|noop|no-op|none|pass|stay|rest|stop|look|examine|
 
 _UNKNOWN = re.compile(
     r"invalid|unknown|not (?:a |an )?(?:valid|known|recogni[sz]ed|understood|action)"
-    r"|(?:don't|do not|didn't|can't|cannot) (?:understand|recogni[sz]e|parse)|no such (?:action|command)",
+    r"|(?:don't|do not|didn't|can't|cannot) (?:understand|recogni[sz]e|parse|do (?:that|this))"
+    r"|no such (?:action|command)",
     re.IGNORECASE,
 )
 
@@ -110,7 +114,11 @@ def _listed(prompt: str) -> list[str]:
         line = re.split(r"\.(?:\s|$)", match["line"])[0]
         parts = re.split(r",\s*(?:and |or )?|\s+(?:and|or)\s+|;", line) if line.strip() else []
         items = [re.split(r"\s[-–:(]|:|\s=", item)[0] for item in _ITEM.findall(match["items"])]
+        lines = match["lines"].splitlines() if not line.strip() and not items else []
+        items += [re.split(r"\s[-–(]|[:,]|\s=", each)[0] for each in lines]
+        items += _EXAMPLE.findall("\n".join(lines))
         texts = [part.strip().strip("`'\"“”") for part in (*parts, *items)]
+        texts = [text for text in texts if not _PLACEHOLDER.search(text)]
         texts = [text for text in texts if _PLAIN.fullmatch(text)]
         found += texts if len(texts) > 1 else []
     return list(dict.fromkeys(found))

@@ -30,7 +30,7 @@ __all__ = ["check_instances", "check_leaks"]
 
 _EPISODES = 1000
 _LEAST_EPISODES = 100
-_INSTANCES = 30
+_INSTANCES = 60
 _SEQUENCES = 8
 _TURNS = 12
 """Turns after which an episode is abandoned."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentgym_gym.errors import AgentGymError
 from agentgym_gym.evaluate import validate
-from agentgym_gym.evaluate._validate import MOST_WON, policy_result
+from agentgym_gym.evaluate._figures.intervals import wilson
+from agentgym_gym.evaluate._validate import MOST_WON, OTHERS_WON, policy_result
 from agentgym_gym.rollout._check_results import stated_success
 from agentgym_gym.testing._audit.episodes import ActionSequence, Trace, shown_value
 from agentgym_gym.testing._audit.findings import Checked, Defect, NotApplicable
@@ -19,7 +21,6 @@ from agentgym_gym.testing._audit.shrinking import Case, shrink
 
 if TYPE_CHECKING:
     from agentgym_gym.evaluate import EpisodeRecord
-    from agentgym_gym.evaluate._validate import PolicyResult
     from agentgym_gym.testing._audit.subject import Subject
 
 __all__ = [
@@ -67,7 +68,7 @@ def require_text_actions(subject: Subject) -> None:
 
 async def check_success(subject: Subject) -> Checked:
     """Compare success, rewards and ends of solved and explored episodes."""
-    traces = await played_traces(subject)
+    traces = [*await played_traces(subject), *await _prolonged(subject)]
     defects: list[Defect] = []
     for rule, advice, condition in _success_rules(subject, traces):
         trace = next((trace for trace in traces if rule(trace)), None)
@@ -85,6 +86,31 @@ async def check_success(subject: Subject) -> Checked:
     stated = sum(_outcome(trace) is not None for trace in traces)
     return Checked(defects, {"episodes": len(traces), "with_success": stated})
 
+
+async def _prolonged(subject: Subject) -> list[Trace]:
+    """Return won episodes that go on after the win, and ones that win in the last turn, if they can."""
+    won = [trace for trace in await subject.solved() if _outcome(trace) and not trace.faulted][:_MOST]
+    explored = [trace for trace in await subject.explored() if trace.transitions]
+    limit = max((len(each.transitions) for each in explored if each.transitions[-1].truncated), default=0)
+    idle = (subject.choices.reply(SENSELESS),)
+    cases = [
+        replace(trace.sequence, actions=(*trace.sequence.actions, *idle * _BEYOND))
+        for trace in won
+        if not trace.over
+    ]
+    cases += [
+        replace(trace.sequence, actions=(*idle * spare, *trace.sequence.actions))
+        for trace in won
+        if (spare := limit - len(trace.transitions)) > 0
+    ]
+    if subject.source.adapted:
+        return []
+    traces = [await subject.play(case) for case in cases]
+    return [trace for trace in traces if not trace.faulted]
+
+
+_BEYOND = 3
+"""Turns after a win."""
 
 _MOST = 3
 """Defects of a property at most."""
@@ -409,10 +435,70 @@ async def check_floors(subject: Subject) -> Checked:
         )  # it draws one
         if one.won > 1 and (interval := one.interval) and interval[0] > most:
             won = [each for each in by_policy[name] if each.scored and each.success]
-            defects.append(await _floor_defect(subject, name, one, won, at or _threshold(subject)))
+            text = (
+                f"the policy {name!r} wins {one.won} of {one.played} tasks ({one.share:.0%}), "
+                f"above {one.most:.0%}"
+            )
+            if one.reason:
+                tasks_won = tuple(sorted(each.task_id for each in won))
+                defects.append(Defect(text, tasks=tasks_won, known=one.reason))
+                continue
+            sequences = [ActionSequence(each.task_id, each.replies[: each.turns]) for each in won]
+            defects.append(await _floor_defect(subject, name, text, sequences, at or _threshold(subject)))
+    constants, defects_of_constants = await _constants(subject, tasks, at or _threshold(subject))
+    defects = [*defects_of_constants, *defects]
     unknown = [each for each in defects if not each.known]
-    measured = {name: {"played": one.played, "won": one.won} for name, one in results.items()}
+    measured = {name: {"played": one.played, "won": one.won} for name, one in results.items()} | constants
     return Checked([*unknown[:_MOST], *(each for each in defects if each.known)], {"policies": measured})
+
+
+async def _constants(
+    subject: Subject, tasks: Sequence[int], at: float
+) -> tuple[dict[str, dict[str, int]], list[Defect]]:
+    """Play constant answers in an environment without a grammar, whose policies know none.
+
+    Args:
+        subject: The audited environment.
+        tasks: Numbers of the tasks.
+        at: Minimum return for success, if the environment does not report it.
+
+    Returns:
+        The results by name, and the defects.
+    """
+    results: dict[str, dict[str, int]] = {}
+    defects: list[Defect] = []
+    if subject.choices.grammar is not None or subject.source.adapted:
+        return results, defects
+    last = [trace.transitions[-1].action for trace in await subject.solved() if trace.transitions]
+    texts = dict.fromkeys([*_CONSTANTS, *(text for text, _ in Counter(last).most_common(_ANSWERS))])
+    more = itertools.islice(dict.fromkeys(itertools.chain(tasks, *subject.splits.values())), _CONSTANT_TASKS)
+    of_tasks = list(more)
+    async with subject.open() as env:
+        for text in texts:
+            won, played = [], 0
+            for task in of_tasks:
+                if subject.enough(played, _BATCH):
+                    break
+                trace = await env.play(ActionSequence(task, (text,) * _CONSTANT_TURNS))
+                played += not trace.faulted
+                if not trace.faulted and (
+                    trace.returned >= at if _outcome(trace) is None else _outcome(trace)
+                ):
+                    won.append(trace)
+            results[f"always {text!r}"] = {"played": played, "won": len(won)}
+            if len(won) > 1 and (interval := wilson(len(won), played)) and interval[0] > OTHERS_WON:
+                name = f"the constant {text!r}"
+                share = f"{len(won)} of {played} tasks ({len(won) / played:.0%}), above {OTHERS_WON:.0%}"
+                sequences = [trace.sequence for trace in won]
+                defects.append(await _floor_defect(subject, name, f"{name} wins {share}", sequences, at))
+    return results, defects
+
+
+_CONSTANTS = ("yes", "no", "0", "1", "A", "done")
+_CONSTANT_TURNS = 5
+_CONSTANT_TASKS = 60
+_ANSWERS = 8
+"""Last actions of solutions that are played as constants."""
 
 
 async def _winning_return(subject: Subject) -> float | None:
@@ -434,18 +520,10 @@ async def _winning_return(subject: Subject) -> float | None:
 
 
 async def _floor_defect(
-    subject: Subject, name: str, result: PolicyResult, won: Sequence[EpisodeRecord], at: float
+    subject: Subject, name: str, text: str, won: Sequence[ActionSequence], at: float
 ) -> Defect:
-    text = (
-        f"the policy {name!r} wins {result.won} of {result.played} tasks ({result.share:.0%}), "
-        f"above {result.most:.0%}"
-    )
-    tasks = tuple(sorted(record.task_id for record in won))
-    if result.reason:
-        return Defect(text, tasks=tasks, known=result.reason)
-    shortest = sorted(won, key=lambda record: (record.turns, record.task_id))[:_MOST]
-    sequences = [ActionSequence(each.task_id, each.replies[: each.turns]) for each in shortest]
-    played = ", ".join(f"{each.task}: {actions_text(subject, each)}" for each in sequences)
+    shortest = sorted(won, key=lambda each: (len(each.actions), each.task))[:_MOST]
+    played = ", ".join(f"{each.task}: {actions_text(subject, each)}" for each in shortest)
     lines = [
         "def win(task, actions, env):",
         f"    env.{reset_call(subject, 0).replace('0', 'task')}",
@@ -455,4 +533,4 @@ async def _floor_defect(
         f"assert not all(win(*each, make()) for each in played.items()), {f'{name} wins'!r}",
     ]
     advice = "let every task need knowledge: check answers exactly, and pay only for the goal"
-    return Defect(text, advice, tasks, await program(subject, lines))
+    return Defect(text, advice, tuple(sorted(each.task for each in won)), await program(subject, lines))

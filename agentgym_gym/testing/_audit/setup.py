@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium import spaces
 
+from agentgym_gym._base_env import BaseTextEnv
 from agentgym_gym._text import redact
 from agentgym_gym._text_space import TextSpace
+from agentgym_gym.catalogue import find
 from agentgym_gym.errors import BadOption
 from agentgym_gym.evaluate._agents import load_oracle, maker_from
 from agentgym_gym.evaluate._probe import probe
@@ -53,7 +56,12 @@ class GymMaker:
             Exception: The error of its constructor.
         """
         spec = find_spec(self.env_id)
-        return gymnasium.make(spec, **{"disable_env_checker": True, **self.env_kwargs})
+        env = gymnasium.make(spec, **{"disable_env_checker": True, **self.env_kwargs})
+        made: Any = env.unwrapped
+        if not inspect.iscoroutinefunction(made.step):
+            return env
+        made.spec = env.spec  # gymnasium's wrappers cannot await
+        return made
 
     @property
     def source(self) -> Source:
@@ -108,6 +116,8 @@ def subject_of(
         solver = maker_from(solver, environment, seed)
     with creation_errors(getattr(make, "env_id", "the environment")):
         made = make()
+    if environment is None and isinstance(getattr(made, "unwrapped", None), BaseTextEnv):
+        environment = find(made.unwrapped.env_id)
     try:
         facts, adapt = describe_env(made), not _is_text(made)
         if adapt and facts.awaited:

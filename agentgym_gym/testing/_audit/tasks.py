@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["check_duplicates", "check_leakage", "check_splits"]
 
 _SAMPLED = 120
+_MOST_COMPARED = 2000
 """Tasks of each split whose beginnings are compared, unless thorough."""
 
 _GOAL = 12
@@ -89,8 +90,7 @@ def _parts(subject: Subject) -> dict[str, Sequence[int]]:
 
 async def _compare(subject: Subject, parts: Mapping[str, Sequence[int]], *, within: bool) -> Checked:
     """Find two tasks that begin equally and play equally, in one split or in two."""
-    count = max(map(len, parts.values())) if subject.thorough else _SAMPLED
-    chosen = {name: tasks[:: -(-len(tasks) // count)] for name, tasks in parts.items()}
+    chosen = {name: _spread(subject, tasks) for name, tasks in parts.items()}
     split_of = {task: name for name, tasks in reversed(chosen.items()) for task in tasks}
     order = [task for row in itertools.zip_longest(*chosen.values()) for task in row if task is not None]
     seconds, groups = subject.seconds_left, defaultdict(list)
@@ -112,6 +112,12 @@ async def _compare(subject: Subject, parts: Mapping[str, Sequence[int]], *, with
         if await _play_equally(subject, one, other):
             return Checked([await _equal_defect(subject, one, other, split_of, within=within)], measured)
     return Checked((), measured)
+
+
+def _spread(subject: Subject, tasks: Sequence[int]) -> list[int]:
+    """Return tasks to compare, the first ones evenly spaced, as there may be no time for all."""
+    order = itertools.chain(tasks[:: -(-len(tasks) // _SAMPLED)], tasks)
+    return list(itertools.islice(dict.fromkeys(order), None if subject.thorough else _MOST_COMPARED))
 
 
 def _are_together(one: int, other: int, split_of: Mapping[int, str]) -> bool | None:
@@ -176,8 +182,8 @@ async def _equal_defect(
 async def check_leakage(subject: Subject) -> Checked:
     """Search the first observations for the task's own answer and for goals of other tasks."""
     solved = {trace.task: trace for trace in await subject.solved() if not trace.faulted}
-    count = 4 if subject.thorough else 1
-    tasks = list(dict.fromkeys([*solved, *subject.tasks[: _SAMPLED * count]]))
+    of_splits = itertools.chain(*(_spread(subject, tasks) for tasks in _parts(subject).values()))
+    tasks = list(dict.fromkeys([*solved, *subject.tasks, *of_splits]))
     begun = await subject.begun(tasks, subject.seconds_left * 0.7)
     defects = []
     leaks = {
@@ -192,7 +198,22 @@ async def check_leakage(subject: Subject) -> Checked:
         task, text = next(iter(foreign.items()))
         words = f"contains the goal of another task, {shown_value(text)}"
         defects.append(await _leak_defect(subject, task, text, words, foreign))
+    if (taught := _taught_goal(subject, begun)) is not None:
+        defects.append(taught)
     return Checked(defects, {"prompts": len(begun), "solutions": len(solved)})
+
+
+def _taught_goal(subject: Subject, begun: Sequence[Trace]) -> Defect | None:
+    """Return the defect that the system prompt contains the goal of a task, unless of most of them."""
+    prompt = " ".join((subject.facts.system_prompt or "").split())
+    goals = {trace.task: " ".join((goal_of(trace.last_info) or "").split()) for trace in begun}
+    found = [
+        task for task, goal in goals.items() if goal.count(" ") >= _SENTENCE_WORDS - 1 and goal in prompt
+    ]
+    if not found or 2 * len(found) > len(goals):
+        return None
+    text = f"the system prompt contains the goal of task {found[0]}, {shown_value(goals[found[0]])}"
+    return Defect(text, "write examples about tasks that no split has", tuple(found[:10]))
 
 
 def _own_answer(subject: Subject, trace: Trace, solved: Trace | None) -> str:

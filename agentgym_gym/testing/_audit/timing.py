@@ -37,6 +37,9 @@ _BLOCKED = 0.03
 """Seconds for which a call may keep the event loop from running other tasks."""
 
 _REPEATS = 4
+_OFTEN = 3
+"""Slow steps that are a defect although they are not slow when they are repeated."""
+
 _COPIES = 8
 _MOST_COPIES = 32
 
@@ -78,8 +81,15 @@ async def check_speed(subject: Subject) -> Checked:
         return f"in task {case[0].task}, the step {action} in turn {at + 1} takes {times[at]:.2g} s"
 
     case: Case = (trace.sequence.first(turn + 1),)
-    if not await fails(case) or not await fails(case):  # the machine was busy
-        return Checked(measured=measured)
+    if not await fails(case) or not await fails(case):
+        durations = [each for each, *_ in steps] + await _more_durations(subject)
+        slow = [each for each in durations if each >= limit]
+        if len(slow) < _OFTEN:  # the machine was busy
+            return Checked(measured=measured)
+        times = f"{len(slow)} of {len(durations)} steps take {min(slow):.2g} s or more"
+        text = f"{times}; the median step takes {median:.2g} s"
+        advice = "let steps return early, and do work that is due now and then between episodes"
+        return Checked([Defect(text, advice, (trace.task,))], measured)
     (sequence,), text = await shrink(case, fails, seconds=max(2 * limit, subject.seconds_left / 2))
     lines = [
         "import time",
@@ -98,6 +108,17 @@ async def check_speed(subject: Subject) -> Checked:
         await program(subject, lines),
     )
     return Checked([defect], measured)
+
+
+async def _more_durations(subject: Subject) -> list[float]:
+    """Play the explored episodes again, in one environment, and return the durations of their steps."""
+    durations: list[float] = []
+    async with subject.open() as env:
+        for number, trace in enumerate(await subject.explored()):
+            if subject.enough(number):
+                break
+            durations += (step.seconds for step in (await env.play(trace.sequence)).transitions)
+    return durations
 
 
 def _percentiles(seconds: Sequence[float]) -> dict[str, float]:

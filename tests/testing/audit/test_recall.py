@@ -15,12 +15,19 @@ import programs
 from seeded_defects import ALL, SOUND
 
 SUPPORT = Path(__file__).resolve().parents[2] / "support"
-BUDGET = 45
+BUDGET = 100
 
-MISSED: dict[str, str] = {}
+MISSED = {
+    "AnswerShown": "the answer is in the name of a file: games with choices show answers, too",
+    "ClosedKept": "the client reuses the environment that it closed, so that the server never gets full",
+    "RefusedAdmissible": "'There is a wall.' is an answer, not a refusal",
+}
 """Defects that the audit does not find, each with the reason."""
 
-EFFECTS: dict[str, set[str]] = {}
+EFFECTS: dict[str, set[str]] = {
+    "CarriedReward": {"rewards"},
+    "WallClock": {"duplicates"},
+}
 """Properties that fail besides those of a defect, because of it."""
 
 pytestmark = pytest.mark.exhaustive
