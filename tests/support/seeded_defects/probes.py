@@ -26,7 +26,7 @@ from seeded_defects import craft_game, key_rooms, price_shop, word_game
 __all__ = ["PROBES", "begin", "make"]
 
 Probe = Callable[[str], Any]
-Turn = tuple[Any, Any, Any, Any, dict[str, Any]]
+Answer = tuple[Any, Any, Any, Any, dict[str, Any]]
 
 PROBES: dict[str, Probe] = {}
 """The probes by the name of the defect."""
@@ -55,10 +55,10 @@ def begin(env: Any, task: int) -> tuple[Any, dict[str, Any]]:
     return observation, info
 
 
-def turns(env: Any, task: int, actions: Iterable[str]) -> list[Turn]:
+def turns(env: Any, task: int, actions: Iterable[str]) -> list[Answer]:
     """Start a task and play actions until the end."""
     begin(env, task)
-    played: list[Turn] = []
+    played: list[Answer] = []
     for action in actions:
         played.append(env.step(action))
         if played[-1][2] or played[-1][3]:
