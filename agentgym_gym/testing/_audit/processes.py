@@ -53,14 +53,13 @@ async def check_processes(subject: Subject) -> Checked:
     alone, played = await references(subject), 0
     pickled = pickled_maker(subject)
     async with _other_process(subject, pickled) as child:
-        for task in reversed(
-            subject.tasks[:_BEGUN]
-        ):  # another order shows a state that episodes leave behind
-            if subject.seconds_left > 0:
-                await child.begin(task)
         for reference in alone:
             if subject.enough(played):
                 break
+            if played == 1:  # other tasks, in another order, show a state that episodes leave behind
+                for task in reversed(subject.tasks[:_BEGUN]):
+                    if subject.seconds_left > 0:
+                        await child.begin(task)
             trace = await child.play(reference.sequence)
             played += 1
             if not deviation(_sent(reference), trace):
