@@ -24,8 +24,8 @@ CASES = {
     "gem_games:gem/Game2048-v0": ("gem", GLOBAL_RANDOM, {"ends"}),
     # TextWorld has one parser for all games.
     "textworld_games:textworld/CoinCollector-v0": ("textworld", {"threads"}, set()),
-    # A reset without a seed does not continue the generator of the environment.
-    "reasoning_gym_tasks:reasoning_gym/ChainSum-v0": ("reasoning_gym", {"interface"}, set()),
+    # A reset without a seed does not continue the generator of the environment; a step after the end pays.
+    "reasoning_gym_tasks:reasoning_gym/ChainSum-v0": ("reasoning_gym", {"interface"}, {"ends"}),
     "minigrid_games:minigrid_text/DoorKey-v0": ("minigrid", set(), set()),
     "frozen_lake_games:frozen_lake/FrozenLake-v0": ("gymnasium", set(), set()),
 }

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from agentgym_gym.rollout._check_results import flag, number
 from agentgym_gym.rollout._env_facts import attribute_of
@@ -100,22 +101,18 @@ async def check_interface(subject: Subject) -> Checked:
 
 
 async def _check_values(subject: Subject, env: OpenEnv, trace: Trace, found: dict[str, Defect]) -> None:
-    space = attribute_of(env.env, "observation_space")
+    space = attribute_of(_plain(env.env), "observation_space")
     actions: list[str] = []
 
-    def raw(one: Any) -> Any:
-        """Return the environment without wrappers, which expect values of the right types."""
-        return one if subject.facts.awaited else getattr(one, "unwrapped", one)
-
     try:
-        answer = await env.run(lambda one: raw(one).reset(**reset_arguments(subject.facts, trace.task)))
+        answer = await env.run(lambda one: _plain(one).reset(**reset_arguments(subject.facts, trace.task)))
         wrong = list(_wrong_reset(answer, space))
         for action in trace.sequence.actions:
             if wrong:
                 break
             native = subject.native(action)
             actions.append(action)
-            answer = await env.run(lambda one, native=native: raw(one).step(native))  # type: ignore[misc]
+            answer = await env.run(lambda one, native=native: _plain(one).step(native))  # type: ignore[misc]
             wrong = list(_wrong_step(answer, space))
             if wrong or answer[2] or answer[3]:
                 break
@@ -124,6 +121,25 @@ async def _check_values(subject: Subject, env: OpenEnv, trace: Trace, found: dic
     for each in wrong:
         if each.kind not in found:
             found[each.kind] = await _wrong_value_defect(subject, trace.task, actions, each)
+
+
+def _plain(env: Any) -> Any:
+    """Return an environment without gymnasium's own checks, which expect values of the right types."""
+    while isinstance(env, (OrderEnforcing, PassiveEnvChecker, TimeLimit)):
+        env = env.env
+    return env
+
+
+def _way_to_plain(make: Callable[[], Any]) -> str:
+    """Return the attributes that lead from an environment to `_plain` of it, for a program."""
+    env, way = make(), ""
+    try:
+        plain, unwrapped = _plain(env), getattr(env, "unwrapped", None)
+        while env is not plain:
+            env, way = env.env, f"{way}.env"
+    finally:
+        env.close()
+    return ".unwrapped" if way and plain is unwrapped else way
 
 
 def _wrong_reset(answer: Any, space: Any) -> Iterator[_WrongValue]:
@@ -180,7 +196,7 @@ async def _wrong_value_defect(
     subject: Subject, task: int, actions: Sequence[str], wrong: _WrongValue
 ) -> Defect:
     sequence = ActionSequence(task, tuple(actions))
-    lines = ["env = make().unwrapped", f"answer = env.{reset_call(subject, task)}"]
+    lines = [f"env = make(){_way_to_plain(subject.make_plain)}", f"answer = env.{reset_call(subject, task)}"]
     if actions:
         lines += [f"for action in {actions_text(subject, sequence)}:", "    answer = env.step(action)"]
     name = f"step in turn {len(actions)}" if actions else "reset"
@@ -193,11 +209,15 @@ async def _wrong_value_defect(
     )
 
 
-async def _gymnasium_defect(subject: Subject, env: OpenEnv) -> tuple[Defect | None, str]:
+async def _gymnasium_defect(  # noqa: PLR0911 - a reason each
+    subject: Subject, env: OpenEnv
+) -> tuple[Defect | None, str]:
     """Return the defect that `check_env` finds, and the reason why it was not run."""
     if subject.facts.awaited:
         return None, "gymnasium's check_env needs methods that are not coroutine functions"
     made = getattr(env.env, "unwrapped", None)
+    if _plain(env.env) is not made:
+        return None, "gymnasium's check_env needs an environment without wrappers of its own"
     declared = [attribute_of(made, name) for name in ("observation_space", "action_space")]
     if not isinstance(made, gymnasium.Env) or not all(isinstance(each, gymnasium.Space) for each in declared):
         return None, "gymnasium's check_env needs a gymnasium.Env with spaces"
