@@ -12,6 +12,8 @@ from gymnasium.utils.env_checker import check_env
 from seeded_defects import ALL, SOUND
 from seeded_defects.probes import PROBES, begin, make
 
+pytestmark = pytest.mark.slow  # they play for half a minute a file
+
 PLAN = Path(__file__).parents[2] / "docs" / "plans" / "49.md"
 LOCAL = [name for name in SOUND if name not in {"AwaitedNumberGame", "TextCraft"}]
 

@@ -10,6 +10,8 @@ import audit_envs_replay as envs
 from agentgym_gym.testing import audit
 from audit_results import check_defect
 
+pytestmark = pytest.mark.slow  # they play for half a minute a file
+
 PROPERTIES = ("replay", "reuse", "copies", "threads", "processes", "seeds", "global-state", "snapshots")
 
 

@@ -11,6 +11,8 @@ import pytest
 from agentgym_gym.testing import audit
 from audit_envs_scores import Solver
 
+pytestmark = pytest.mark.slow  # they play for half a minute a file
+
 BOX, CRAFT = "audit_envs_scores:audit-scores/Box-v0", "audit_envs_scores:audit-scores/Craft-v0"
 PROPERTIES = (
     *("success", "credit", "solutions", "floors", "forgery"),

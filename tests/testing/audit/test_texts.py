@@ -7,6 +7,8 @@ import pytest
 from agentgym_gym.testing import audit
 from audit_programs import check_found, id_of
 
+pytestmark = pytest.mark.slow  # they play for half a minute a file
+
 PROPERTIES = ("texts", "turn-limit")
 
 DEFECTS = [
