@@ -125,7 +125,8 @@ def lowest(session: nox.Session) -> None:
     session.install(*LATER, "--constraint", constraints, *TESTING, "--editable", f".[{','.join(extras)}]")
     # The lowest hypothesis warns of its own random numbers. All other warnings remain errors.
     tolerated = ("-W", "default::hypothesis.errors.HypothesisWarning")
-    session.run("pytest", "--durations=5", *tolerated, *LOWEST, *session.posargs)
+    # It also fails in rare examples, with "assert isinstance(new_data, ConjectureResult)": one seed for all.
+    session.run("pytest", "--durations=5", "--hypothesis-seed=0", *tolerated, *LOWEST, *session.posargs)
 
 
 @nox.session
