@@ -41,7 +41,7 @@ def case(env):
     return pytest.param(env, *CASES[env][1:], marks=[pytest.mark.needs(CASES[env][0]), *late])
 
 
-@pytest.mark.parametrize(("env", "expected", "allowed"), map(case, CASES))
+@pytest.mark.parametrize(("env", "expected", "allowed"), [case(env) for env in CASES])
 def test_known_defects_are_found_and_no_others(env, expected, allowed):
     command = [sys.executable, "-m", "agentgym_gym", "audit", env, "--json", f"--budget={BUDGET}"]
     ended = programs.run(
