@@ -17,12 +17,15 @@ def id_of(name):
     return f"audit_envs_contract:contract/{name}-v0"
 
 
+VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+"""The variables of programs, read before an audited environment may change them."""
+
+
 def run_program(program):
     """Run a program of an audit as a user would; return its exit code and its errors."""
-    paths = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": paths},
+        env=VARIABLES,
         capture_output=True,
         text=True,
         check=False,

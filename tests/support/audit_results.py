@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import audit_envs_replay as envs
 from agentgym_gym.testing import audit
+from audit_programs import run_program
 
 if TYPE_CHECKING:
     from agentgym_gym.testing import PropertyResult
 
 __all__ = ["check_defect", "result_of"]
-
-VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
 
 
 def result_of(env: type, name: str) -> PropertyResult:
@@ -33,11 +28,6 @@ def check_defect(name: str, env: type, text: str) -> None:
     assert text in defect.text
     assert defect.advice
     assert len(defect.program.splitlines()) <= 10
-    assert "AssertionError" in _errors(defect.program)
+    assert "AssertionError" in run_program(defect.program)[1]
     repaired = envs.SoundGrid if env is envs.LiveGrid else envs.Walk
-    assert _errors(defect.program.replace(env.__name__, repaired.__name__)) == ""
-
-
-def _errors(program: str) -> str:
-    command = [sys.executable, "-c", program]
-    return subprocess.run(command, env=VARIABLES, capture_output=True, text=True, check=False).stderr
+    assert run_program(defect.program.replace(env.__name__, repaired.__name__))[1] == ""

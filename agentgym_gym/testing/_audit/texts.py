@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agentgym_gym.testing._audit.bulk import action_pool
@@ -76,19 +76,42 @@ threads of its process, so the text grows until its answer is slow."""
 
 @dataclass(frozen=True)
 class _Text:
+    """A text that is hard to handle, possibly within an action.
+
+    Attributes:
+        name: Its description.
+        code: A Python expression of this module, never of an environment.
+        before: The part of an action before it.
+        after: The part of an action after it.
+        sizes: The sizes to put into `code`, ascending; empty if it has none.
+    """
+
     name: str
     code: str
+    before: str = ""
+    after: str = ""
     sizes: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
-        return str(eval(self.code, {"__builtins__": {}}))  # noqa: S307 - an expression of this module
+        text = eval(self.code, {"__builtins__": {}})  # noqa: S307 - an expression of this module
+        return f"{self.before}{text}{self.after}"
+
+    @property
+    def expression(self) -> str:
+        """The Python expression of the whole text."""
+        parts = [self.before and repr(self.before), self.code, self.after and repr(self.after)]
+        return " + ".join(filter(None, parts))
+
+    def of_size(self, name: str, size: int) -> _Text:
+        """Return the text with a size."""
+        return replace(self, name=name, code=self.code.replace("{}", str(size)), sizes=())
 
 
 async def check_texts(subject: Subject) -> Checked:
     """Send texts that are hard to handle, each in a new episode, and as the last word of actions."""
     pool = await action_pool(subject)
-    usual = _Text("a usual action", repr(next((action for action in pool if action.strip()), "look")))
+    usual = _Text("a usual action", "''", next((action for action in pool if action.strip()), "look"))
     left = _texts(pool)
     total = len(left)
     found: dict[str, list[tuple[_Text, str]]] = {}
@@ -121,14 +144,10 @@ def _texts(pool: Sequence[str]) -> list[_Text]:
     for before, after in [("", ""), *sorted(shapes, key=lambda each: len(each[0]))[:_PATTERNS]]:
         place = f" in {shown_value(before + '…' + after, 40)}" if before else ""
         for name, code in _TEXTS.items():
-            texts.append(_Text(name + place, _inside(before, code, after)))
+            texts.append(_Text(name + place, code, before, after))
         for name, (code, sizes) in _GROWING.items():
-            texts.append(_Text(name + place, _inside(before, code, after), tuple(sizes)))
+            texts.append(_Text(name + place, code, before, after, tuple(sizes)))
     return texts
-
-
-def _inside(before: str, code: str, after: str) -> str:
-    return " + ".join(filter(None, [before and repr(before), code, after and repr(after)]))
 
 
 async def _send(subject: Subject, env: OpenEnv, text: _Text) -> tuple[_Text, str, str]:
@@ -137,7 +156,7 @@ async def _send(subject: Subject, env: OpenEnv, text: _Text) -> tuple[_Text, str
         return (text, *await _answer(subject, env, text))
     before = 0.0
     for size in text.sizes:
-        sized = _Text(f"{size} {text.name}", text.code.replace("{}", str(size)))
+        sized = text.of_size(f"{size} {text.name}", size)
         kind, problem = await _answer(subject, env, sized)
         if kind:
             return sized, kind, problem
@@ -147,7 +166,7 @@ async def _send(subject: Subject, env: OpenEnv, text: _Text) -> tuple[_Text, str
             seconds = min(seconds, _seconds(env))
         if seconds > _GROWN:
             kind = "hang" if seconds > 1.5 * before else ""
-            longer = _Text(sized.name, text.code.replace("{}", str(3 * size)))
+            longer = text.of_size(sized.name, 3 * size)
             return longer, kind, f"takes {seconds:.1f} s, and much more with longer ones"
         before = seconds
     return text, "", ""
@@ -178,7 +197,7 @@ async def _defect(subject: Subject, kind: str, texts: Sequence[tuple[_Text, str]
     text, problem = texts[0]
     several = f" ({len(texts)} texts have this effect)" if len(texts) > 1 else ""
     reset = f"env.{reset_call(subject, subject.tasks[0])}"
-    step = f"env.step({text.code})"
+    step = f"env.step({text.expression})"
     lines = {
         "error": [
             "env, problem = make(), None",
